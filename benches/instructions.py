@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Instructions that one request costs in user space, counted by callgrind: the same on a busy machine and on a quiet one.
+"""Instructions per request in user space, counted by callgrind, and therefore independent of the load of the machine.
 
     benches/instructions.py BINARY GET|POST|PUT|LIST|WATCH [REQUESTS] [--policies N] [--webhooks N] [--of configmaps|secrets]
                                     [--flag=--enable-priority-and-fairness=false ...]
 
-With --policies or --webhooks so many are in force, about the creations that are counted (ConfigMaps) or about others (Secrets);
-each --flag is one of the server's. LIST reads 100 ConfigMaps of 1 KiB; WATCH is a PUT that 20 watches receive.
-Starts the binary under valgrind (Debian: valgrind), sends ConfigMaps of 1 KiB over one connection, once 50 and once 50 and
-REQUESTS (1,500) more, and prints the difference of both counts for each request. Encryption runs without the processor's own
-instructions there, alike for all builds. Compare two builds; a figure by itself says little.
+--policies and --webhooks configure that many, for the counted creations (ConfigMaps) or for other objects (Secrets);
+each --flag is a flag of the server. LIST reads 100 ConfigMaps of 1 KiB; WATCH is a PUT that 20 watches receive.
+Starts the binary under valgrind (Debian: valgrind), sends requests for ConfigMaps of 1 KiB over one connection, first 50 and then 50 and
+REQUESTS (1,500) more, and prints the difference of both counts per request. Under valgrind, encryption does not use special instructions
+of the processor, in all builds. Compare two builds; a single figure says little.
 """
 
 import argparse
@@ -27,13 +27,13 @@ LISTED = 100
 WATCHES = 20
 PATH = "/api/v1/namespaces/default/configmaps"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-# Until what a start does once is done, under valgrind.
+# Time for the work of a start under valgrind.
 SETTLE_SECONDS = 20
 START_ATTEMPTS = 300
 
 
 def connect(folder):
-    """A connection to the server, as soon as it is ready."""
+    """Opens a connection to the server, once it is ready."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -50,12 +50,12 @@ def connect(folder):
 
 
 def admission(kind, name, spec):
-    """An object of the group that configures admission."""
+    """Returns an object of the group that configures admission."""
     return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **spec}
 
 
 def configure(connection, options):
-    """Creates the policies and webhooks that are asked for; no webhook is called, where they are about Secrets."""
+    """Creates the requested policies and webhooks; no webhook is called if they match Secrets."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [options.of], "operations": ["CREATE"]}]
     expressions = ["object.metadata.name != 'refused-{}'", "object.data.all(key, size(key) < 64)",
                    "!has(object.metadata.labels) || !('forbidden' in object.metadata.labels)"]
@@ -77,7 +77,7 @@ def configure(connection, options):
 
 
 def exchange(connection, verb, path, body):
-    """One request and its answer, which has to be a success."""
+    """Sends one request and reads its response, which must be a success."""
     headers = {"Content-Type": "application/json"}
     connection.request(verb, path, None if verb == "GET" else json.dumps(body), {} if verb == "GET" else headers)
     answer = connection.getresponse()
@@ -87,13 +87,13 @@ def exchange(connection, verb, path, body):
 
 
 def config_map(name, number):
-    """An object of 1 KiB."""
+    """Returns an object of 1 KiB."""
     value = "x" * 1023 + str(number % 10)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": value}}
 
 
 def prepare(connect_again, connection, verb):
-    """Creates what the requests read or replace; returns what has to stay open."""
+    """Creates the objects that requests read or replace; returns values that must stay open."""
     for number in range({"POST": 0, "LIST": LISTED}.get(verb, 1)):
         exchange(connection, "POST", PATH, config_map(f"o{number}", number))
     watches = [connect_again() for _ in range(WATCHES if verb == "WATCH" else 0)]
@@ -113,7 +113,7 @@ def drain(answer):
 
 
 def send(connection, verb, number):
-    """One request; all but POST are of objects that `prepare` created."""
+    """Sends one request; all except POST use objects that `prepare` created."""
     if verb == "LIST":
         exchange(connection, "GET", PATH, None)
     elif verb == "POST":
@@ -123,7 +123,7 @@ def send(connection, verb, number):
 
 
 def instructions(options, requests):
-    """All instructions of a server's life with so many requests."""
+    """Counts all instructions of a server with this number of requests."""
     with tempfile.TemporaryDirectory() as folder:
         counts = f"{folder}/counts"
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", options.binary]
@@ -152,7 +152,7 @@ def instructions(options, requests):
 
 
 def main():
-    """Counts twice."""
+    """Counts both runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("verb", choices=["GET", "POST", "PUT", "LIST", "WATCH"])

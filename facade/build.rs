@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = path.file_name().and_then(|name| name.to_str()).ok_or("a file without a name")?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         if name.ends_with(".js") {
-            encoder.write_all(condensed(&fs::read_to_string(&path)?).as_bytes())?;
+            encoder.write_all(strip_comments(&fs::read_to_string(&path)?).as_bytes())?;
         } else {
             encoder.write_all(&fs::read(&path)?)?;
         }
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Removes comment lines, blank lines and indentation, which are about a tenth of the compressed scripts. Template literals must
 /// not span several lines.
-fn condensed(script: &str) -> String {
+fn strip_comments(script: &str) -> String {
     let code = script.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("//"));
     code.flat_map(|line| [line, "\n"]).collect()
 }

@@ -16,7 +16,7 @@ const FILES: [&str; 9] = [
     "portico/routes/v1/routes.proto",
 ];
 
-/// What the facade and the command line have as JSON.
+/// Messages with a JSON encoding, for the facade and the command line.
 #[cfg(feature = "json")]
 const JSON: [&str; 12] = [
     ".portico.apiextensions.v1",
@@ -46,21 +46,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .ignore_unknown_enum_variants()
         .build(&JSON)?;
     generator()
-        // Bodies are shared, not copied, between the wire, the registry and HTTP.
+        // Shares bodies between gRPC, the registry and HTTP without copies.
         .bytes(".portico.objects.v1")
         .bytes(".portico.catalog.v1")
         .bytes(".portico.history.v1")
         .bytes(".portico.config.v1.TrustBundle")
         .compile_fds(descriptors)?;
-    // Spoken to others, not offered: not in the descriptors.
+    // Portico is a client of these APIs and does not serve them, so they are not in the descriptors.
     let foreign = protox::compile(["externaljwt/v1/api.proto", "kms/v2/api.proto"], ["proto"])
         .map_err(io::Error::other)?;
     generator().compile_fds(foreign)?;
     Ok(())
 }
 
-/// A contract that grows breaks no client: traits of servers, which every new call adds to, are a feature of their own, and
-/// whoever matches on an enum expects more variants. Portico's own programs are built from the same revision, and leave none out.
+/// Configures the generated code so that additions to the contract do not break clients: server traits, which every new call
+/// extends, need a separate feature, and enums are non-exhaustive. Portico's programs are built from the same revision and match
+/// all variants.
 fn generator() -> tonic_prost_build::Builder {
     tonic_prost_build::configure()
         // `Objects.Connect` would clash with the generated `connect`; channels are made in `client`.

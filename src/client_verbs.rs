@@ -64,7 +64,7 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail_with(&error.to_string(), exit_codes::NOT_EXAMINED),
     };
-    let (name, done) = runtime.block_on(async {
+    let (name, result) = runtime.block_on(async {
         match verb {
             Verb::Get(verb) => ("get", get::run(verb).await),
             Verb::Explain(verb) => ("explain", explain::run(verb).await),
@@ -81,7 +81,7 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
             Verb::Crds(verb) => ("crds check", crds::run(verb).await),
         }
     });
-    match done {
+    match result {
         Ok(Outcome::Positive) => ExitCode::from(exit_codes::SUCCESS),
         Ok(Outcome::Negative) => ExitCode::from(exit_codes::FOUND),
         Err(failure) if failure.is_closed_pipe() => ExitCode::from(after_closed_pipe(verb)),

@@ -193,10 +193,10 @@ fn refuse(error: &Error) -> ExitCode {
         }
         _ => {}
     }
-    let wrong = UsageError::of(error);
-    let hint = help::hint(error.kind(), &wrong, &CommandLine::command());
-    let usage = wrong.usage.as_ref().map(|usage| format!("\n{usage}")).unwrap_or_default();
-    fail_with_hint(&format!("{wrong}{usage}"), hint.as_deref(), exit_codes::USAGE)
+    let usage_error = UsageError::from_clap(error);
+    let hint = help::hint(error.kind(), &usage_error, &CommandLine::command());
+    let usage = usage_error.usage.as_ref().map(|usage| format!("\n{usage}")).unwrap_or_default();
+    fail_with_hint(&format!("{usage_error}{usage}"), hint.as_deref(), exit_codes::USAGE)
 }
 
 #[cfg(test)]

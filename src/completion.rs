@@ -48,8 +48,8 @@ impl Man {
     /// Prints the page of the command, or writes all pages if `--dir` is given.
     pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
         if let Some(folder) = &self.dir {
-            let written = std::fs::create_dir_all(folder);
-            return match written.and_then(|()| clap_mangen::generate_to(portico, folder)) {
+            let created = std::fs::create_dir_all(folder);
+            return match created.and_then(|()| clap_mangen::generate_to(portico, folder)) {
                 Ok(()) => ExitCode::from(exit_codes::SUCCESS),
                 Err(error) => fail_with(&format!("man: {}", error_text(&error)), exit_codes::NOT_PRINTED),
             };

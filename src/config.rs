@@ -70,15 +70,16 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
 
 fn report(check: &Check) -> Result<ManifestsReport, String> {
     let settings = check.server().map_err(|error| error.to_string())?;
-    server::rehearse(settings, ManifestsSettings::new(check.folder.clone()))
+    server::check_manifests(settings, ManifestsSettings::new(check.folder.clone()))
         .map_err(|error| error.to_string())
 }
 
 impl Check {
     fn server(&self) -> Result<Settings, SettingError> {
         let mut flags: Vec<OsString> = FLAGS.into_iter().map(OsString::from).collect();
-        let given = [("--runtime-config", &self.runtime_config), ("--feature-gates", &self.feature_gates)];
-        for (flag, value) in given {
+        let flag_values =
+            [("--runtime-config", &self.runtime_config), ("--feature-gates", &self.feature_gates)];
+        for (flag, value) in flag_values {
             flags.extend(value.iter().map(|value| OsString::from(format!("{flag}={value}"))));
         }
         settings::parse_flags(Role::Server, flags)

@@ -72,9 +72,9 @@ impl ControlService {
         let file = self.file()?;
         Ok(match &self.context {
             Some(context) => file.namespace(context),
-            None => {
-                file.namespace(CONTROL_CONTEXT).or_else(|| file.current_namespace_beside(CONTROL_CONTEXT))
-            }
+            None => file
+                .namespace(CONTROL_CONTEXT)
+                .or_else(|| file.current_namespace_for_same_user(CONTROL_CONTEXT)),
         })
     }
 

@@ -2,12 +2,12 @@
 
 mod backup;
 mod doctor;
+mod etcd_servers;
 mod failure;
 mod location;
 mod migrate;
 mod remote;
 mod restore;
-mod serving;
 
 use std::process::ExitCode;
 
@@ -71,8 +71,8 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
     })
 }
 
-fn report(verb: &str, done: Result<String, Failure>) -> ExitCode {
-    match done {
+fn report(verb: &str, result: Result<String, Failure>) -> ExitCode {
+    match result {
         Ok(text) => print_text(&text, exit_codes::FAILED),
         Err(error) => fail_with_hint(&format!("{verb}: {error}"), error.hint(), error.exit_code()),
     }

@@ -96,7 +96,7 @@ impl EtcdFiles {
 ///
 /// # Errors
 /// Returns an error if the URL is invalid.
-pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
+pub(crate) fn from_url(url: &str) -> Result<Option<EtcdSettings>, String> {
     let (scheme, rest) = match (url.strip_prefix(PLAIN), url.strip_prefix(TLS)) {
         (Some(rest), _) => ("http", rest),
         (_, Some(rest)) => ("https", rest),
@@ -118,9 +118,9 @@ pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
 /// Rejects users, passwords and parameters: they have no effect and would appear in logs.
 fn check_members<'m>(mut members: impl Iterator<Item = &'m str>) -> Result<(), String> {
     if members.any(|member| member.contains(['@', '?'])) {
-        let why =
+        let message =
             "etcd URLs cannot contain a user, password or parameter; use --etcd-certfile and --etcd-keyfile";
-        return Err(why.to_owned());
+        return Err(message.to_owned());
     }
     Ok(())
 }
@@ -132,24 +132,27 @@ mod tests {
     #[test]
     fn a_password_in_a_url_of_etcd_is_refused_and_not_repeated() {
         for url in ["etcd://u:s3cret@a:1", "etcd://a:1,u:s3cret@b:2/p", "etcds://a:1/p?password=s3cret"] {
-            let why = of_url(url).unwrap_err();
+            let error = from_url(url).unwrap_err();
             assert!(
-                why.contains("cannot contain a user, password or parameter") && !why.contains("s3cret"),
-                "{url}: {why}"
+                error.contains("cannot contain a user, password or parameter") && !error.contains("s3cret"),
+                "{url}: {error}"
             );
         }
     }
 
     #[test]
     fn an_etcd_is_found_by_its_url() {
-        let found = of_url("etcd://10.0.0.1:2379,10.0.0.2:2379/registry/a").unwrap().unwrap();
-        assert_eq!(found.endpoints, ["http://10.0.0.1:2379", "http://10.0.0.2:2379"]);
-        assert_eq!(found.prefix, "/registry/a");
-        let found = of_url("etcds://etcd.example.com:2379").unwrap().unwrap();
-        assert_eq!((&*found.endpoints[0], &*found.prefix), ("https://etcd.example.com:2379", "/registry"));
-        for wrong in ["etcd://", "etcd:///registry", "etcd://a:1,,b:2"] {
-            assert!(of_url(wrong).unwrap_err().contains("a member of etcd is missing"), "{wrong}");
+        let settings = from_url("etcd://10.0.0.1:2379,10.0.0.2:2379/registry/a").unwrap().unwrap();
+        assert_eq!(settings.endpoints, ["http://10.0.0.1:2379", "http://10.0.0.2:2379"]);
+        assert_eq!(settings.prefix, "/registry/a");
+        let settings = from_url("etcds://etcd.example.com:2379").unwrap().unwrap();
+        assert_eq!(
+            (&*settings.endpoints[0], &*settings.prefix),
+            ("https://etcd.example.com:2379", "/registry")
+        );
+        for invalid in ["etcd://", "etcd:///registry", "etcd://a:1,,b:2"] {
+            assert!(from_url(invalid).unwrap_err().contains("a member of etcd is missing"), "{invalid}");
         }
-        assert!(of_url("postgres://a/b").unwrap().is_none());
+        assert!(from_url("postgres://a/b").unwrap().is_none());
     }
 }

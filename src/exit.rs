@@ -12,13 +12,13 @@ pub(crate) fn print_text(text: &str, failed: u8) -> ExitCode {
     after_output(writeln!(io::stdout(), "{}", text.trim_end()), exit_codes::SUCCESS, failed)
 }
 
-/// Returns the exit code of a command that has written its output: `done`, or `failed` with an error message if writing failed.
-pub(crate) fn after_output(written: io::Result<()>, done: u8, failed: u8) -> ExitCode {
-    match written {
+/// Returns the exit code of a command that has written its output: `success`, or `failed` with an error message if writing failed.
+pub(crate) fn after_output(output: io::Result<()>, success: u8, failed: u8) -> ExitCode {
+    match output {
         Err(error) if !is_closed_pipe(&error) => {
             fail_with(&format!("standard output: {}", error_text(&error)), failed)
         }
-        _ => ExitCode::from(done),
+        _ => ExitCode::from(success),
     }
 }
 

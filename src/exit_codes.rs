@@ -27,23 +27,23 @@ type Row = (u8, &'static str, &'static str);
 const SERVERS: &str = "run, server, facade";
 const STORES: &str = "run, server";
 const CLIENTS: &str = "get, apply, history, rollback, undelete, routes, tree";
-const EXAMINING: &str = "explain, route try, watch, diff, crds check, config check, secrets rewrap, doctor";
-const WORKING: &str = "backup, restore, migrate, testenv";
-const PRINTING: &str = "completion, man, version, help";
+const CHECKS: &str = "explain, route try, watch, diff, crds check, config check, secrets rewrap, doctor";
+const DATA_COMMANDS: &str = "backup, restore, migrate, testenv";
+const PRINTERS: &str = "completion, man, version, help";
 
 const TABLE: [Row; 13] = [
     (SUCCESS, "all", "The command succeeded and found no problem."),
     (FAILED, SERVERS, "The server failed to start, or one of its parts failed."),
-    (FAILED, WORKING, "The command failed; data that is served is unchanged."),
-    (FOUND, EXAMINING, "The command found a problem, a difference, or a condition that is not met."),
+    (FAILED, DATA_COMMANDS, "The command failed; data that is served is unchanged."),
+    (FOUND, CHECKS, "The command found a problem, a difference, or a condition that is not met."),
     (USAGE, "all", "The command line or a setting is invalid; nothing was started."),
     (NOT_EXAMINED, CLIENTS, "The request failed or was refused."),
     (
         NOT_EXAMINED,
-        EXAMINING,
+        CHECKS,
         "The command could not examine its subject, for example because no server answered.",
     ),
-    (NOT_PRINTED, PRINTING, "The text could not be written."),
+    (NOT_PRINTED, PRINTERS, "The text could not be written."),
     (
         DATABASE_REPLACED,
         STORES,

@@ -27,7 +27,7 @@ use std::time::Instant;
 pub fn main() -> ExitCode {
     let started = Instant::now();
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    match arguments.first().and_then(|program| testenv::Name::of(program)) {
+    match arguments.first().and_then(|program| testenv::Name::from_program(program)) {
         Some(testenv::Name::SetupEnvtest) => {
             drop(arguments.splice(..1, ["portico".into(), testenv::VERB.into()]))
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Arg, Command};
 use serde::Serialize;
 
-use portico_server::controllers::{Availability, KNOWN};
+use portico_server::controllers::{CONTROLLERS, StartMode};
 
 use crate::exit::{fail_with, print_text};
 use crate::exit_codes;
@@ -88,17 +88,17 @@ fn facts(mut root: Command) -> Facts {
     let foreign = FOREIGN_FLAGS.iter().map(|flag| ForeignFlagFacts {
         name: flag.name,
         outcome: flag.outcome(),
-        reason: flag.why,
+        reason: flag.reason,
     });
-    let controllers = KNOWN.iter().map(|known| ControllerFacts {
-        name: known.name,
-        former_name: known.alias,
-        availability: match known.availability {
-            Availability::Runs => "yes",
-            Availability::RunsByName => "by name",
-            Availability::Absent => "not implemented",
+    let controllers = CONTROLLERS.iter().map(|controller| ControllerFacts {
+        name: controller.name,
+        former_name: controller.alias,
+        availability: match controller.start_mode {
+            StartMode::Runs => "yes",
+            StartMode::RunsByName => "by name",
+            StartMode::NotImplemented => "not implemented",
         },
-        description: known.description,
+        description: controller.description,
     });
     let plugins = portico_server::plugin_reference().map(|plugin| PluginFacts {
         name: plugin.name,

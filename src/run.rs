@@ -6,9 +6,9 @@ mod companion;
 mod facade;
 mod failure;
 mod lifecycle;
+mod manifests_check;
 mod passed_sockets;
 mod process;
-mod rehearsal;
 mod request;
 mod scratch;
 mod server;
@@ -18,7 +18,7 @@ mod service_manager;
 #[path = "run/no_service_manager.rs"]
 mod service_manager;
 mod signals;
-mod unapplied;
+mod unapplied_manifests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use portico_auditor::{AuditSettings, Auditor};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
-use portico_kit::spans::Exporting;
+use portico_kit::spans::SpanExport;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::{LogFormat, Telemetry};
 
@@ -37,12 +37,12 @@ use addresses::AddressesFile;
 use companion::{Companion, ServerLocation};
 pub(crate) use failure::Failure;
 use lifecycle::run_until_end;
+pub(crate) use manifests_check::check_manifests;
 use passed_sockets::PassedSockets;
 use process::Process;
-pub(crate) use rehearsal::rehearse;
 use scratch::Scratch;
 use signals::Signals;
-use unapplied::Unapplied;
+use unapplied_manifests::UnappliedReporter;
 
 /// Stack size of a worker thread in bytes. It is large because decoders recurse once per nesting level of a document.
 const STACK_BYTES: usize = 8 << 20;
@@ -66,7 +66,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
     let sockets = PassedSockets::take(role)?;
     sockets.set_addresses(&mut settings)?;
     if settings.store.unsafe_no_fsync {
-        portico_kit::atomic_file::never_sync();
+        portico_kit::atomic_file::disable_sync();
     }
     let format = match settings.process.logging_format {
         LoggingFormat::Text => LogFormat::Text,
@@ -74,7 +74,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
     };
     let telemetry = Telemetry::init(format, &settings.process.verbosity)?;
     for flag in &settings.ignored {
-        tracing::warn!(flag = flag.name, reason = flag.why, "flag of kube-apiserver has no effect");
+        tracing::warn!(flag = flag.name, reason = flag.reason, "flag of kube-apiserver has no effect");
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if settings.process.worker_threads > 0 {
@@ -82,10 +82,10 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
     }
     runtime.thread_stack_size(STACK_BYTES);
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
-    let registry = Registry::of_process(settings.metrics.choice()?);
-    let exporting = exporting(&settings, &registry, &runtime)?;
+    let registry = Registry::for_process(settings.metrics.choice()?);
+    let span_export = start_span_export(&settings, &registry, &runtime)?;
     let auditor = {
-        let _on = runtime.enter();
+        let _guard = runtime.enter();
         let audit = AuditSettings { tail: settings.process.console, ..settings.audit.settings()? };
         Auditor::start(&audit, &registry)?
     };
@@ -100,7 +100,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
         sockets,
         started,
     };
-    let drains = settings.serving.shutdown_drain;
+    let drain = settings.serving.shutdown_drain;
     let outcome = runtime.block_on(async {
         let outcome = run_role(role, settings, process).await;
         // All requests have ended, so no audit event is missing.
@@ -109,10 +109,10 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
         }
         outcome
     });
-    if let Some(exporting) = exporting {
-        exporting.finish();
+    if let Some(span_export) = span_export {
+        span_export.finish();
     }
-    match drains {
+    match drain {
         true => runtime.shutdown_timeout(Duration::from_secs(1)),
         false => runtime.shutdown_background(),
     }
@@ -139,13 +139,13 @@ async fn run_role(role: Role, mut settings: Settings, process: Process) -> Resul
 }
 
 /// Starts the export of spans if a collector is configured. Must be called before anything creates spans.
-fn exporting(
+fn start_span_export(
     settings: &Settings,
     registry: &Registry,
     runtime: &tokio::runtime::Runtime,
-) -> Result<Option<Exporting>, Failure> {
+) -> Result<Option<SpanExport>, Failure> {
     let Some(spans) = settings.tracing.spans()? else { return Ok(None) };
-    let _on = runtime.enter();
+    let _guard = runtime.enter();
     Ok(Some(portico_kit::spans::start(&spans, registry)?))
 }
 
@@ -163,14 +163,21 @@ async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) 
     let facade = facade::start_with_server(&settings, &process, &server)?;
     facade.add_own_listener(server.address());
     server.advertise(facade.addr());
-    let (served_ca, url) = (facade::served_ca(&settings, &server)?, facade::url(&settings, facade.addr()));
+    let (served_ca, url) =
+        (facade::serving_ca(&settings, &server)?, facade::facade_url(&settings, facade.addr()));
     let kubeconfig = server.write_kubeconfigs(Some((url.clone(), served_ca)))?;
     let (file, grpc) = (AddressesFile::new(settings.process.addresses_file.clone()), server.control_name());
     let ready = async {
         facade.ready().await;
         file.write(Some(facade.addr()), Some(server.address())).map_err(Failure::Addresses)?;
         if settings.command.is_empty() {
-            banner::ready(&settings, process.started, Some(facade.addr()), Some(grpc.clone()), &kubeconfig);
+            banner::print_ready(
+                &settings,
+                process.started,
+                Some(facade.addr()),
+                Some(grpc.clone()),
+                &kubeconfig,
+            );
         }
         let location =
             ServerLocation { kubeconfig: &kubeconfig, url: &url, grpc: &grpc, certs: &settings.cert_dir() };
@@ -184,7 +191,7 @@ async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) 
     let failed = async {
         tokio::select! { f = server.failed() => f, f = facade.failed() => f }
     };
-    let unapplied = Unapplied::of(&server, &settings);
+    let unapplied = UnappliedReporter::new(&server, &settings);
     let outcome = run_until_end(&mut signals, ready, unapplied, failed, reload).await;
     file.remove();
     match settings.serving.shutdown_drain {
@@ -192,13 +199,13 @@ async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) 
         false => facade.shutdown_at_once(),
     }
     stop_server(&settings, server).await;
-    outcome.map(|ended| ended.exit_code(&settings))
+    outcome.map(|end_reason| end_reason.exit_code(&settings))
 }
 
 async fn stop_server(settings: &Settings, server: portico_server::Server) {
     match settings.serving.shutdown_drain {
         true => server.stop().await,
-        false => server.stop_at_once().await,
+        false => server.abort().await,
     }
 }
 
@@ -207,20 +214,21 @@ async fn server_alone(settings: Settings, process: Process, mut signals: Signals
     let server = server::start(&settings, &process).await?;
     // By default, facades in other processes serve with certificates that the internal CA has signed.
     let address = SocketAddr::new(settings.serving.bind_address, settings.serving.secure_port);
-    let facade = (address.port() != 0).then(|| (facade::url(&settings, address), server.internal_ca()));
+    let facade =
+        (address.port() != 0).then(|| (facade::facade_url(&settings, address), server.internal_ca()));
     let kubeconfig = server.write_kubeconfigs(facade)?;
     let file = AddressesFile::new(settings.process.addresses_file.clone());
     let ready = async {
         server.ready().await;
         file.write(None, Some(server.address())).map_err(Failure::Addresses)?;
-        banner::ready(&settings, process.started, None, Some(server.control_name()), &kubeconfig);
+        banner::print_ready(&settings, process.started, None, Some(server.control_name()), &kubeconfig);
         Ok(None)
     };
     let reload = async || {
         server.reload().await;
         reload_policy(auditor.as_deref()).await;
     };
-    let unapplied = Unapplied::of(&server, &settings);
+    let unapplied = UnappliedReporter::new(&server, &settings);
     let outcome = run_until_end(&mut signals, ready, unapplied, server.failed(), reload).await;
     file.remove();
     stop_server(&settings, server).await;
@@ -236,14 +244,16 @@ async fn facade_alone(settings: Settings, process: Process, mut signals: Signals
     let ready = async {
         facade.ready().await;
         file.write(Some(facade.addr()), None).map_err(Failure::Addresses)?;
-        banner::ready(&settings, process.started, Some(facade.addr()), None, &kubeconfig);
+        banner::print_ready(&settings, process.started, Some(facade.addr()), None, &kubeconfig);
         Ok(None)
     };
     let reload = async || {
         log_file_errors(facade.reload().await);
         reload_policy(auditor.as_deref()).await;
     };
-    let outcome = run_until_end(&mut signals, ready, Unapplied::none(), facade.failed(), reload).await;
+    let outcome =
+        run_until_end(&mut signals, ready, UnappliedReporter::without_folder(), facade.failed(), reload)
+            .await;
     file.remove();
     match settings.serving.shutdown_drain {
         true => facade.shutdown().await,

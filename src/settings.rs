@@ -19,7 +19,6 @@ mod file;
 mod files;
 mod flag_values;
 mod foreign_flags;
-mod given;
 mod history_retention;
 mod kubelets;
 mod manifests;
@@ -33,6 +32,7 @@ mod serving;
 mod signing;
 mod store;
 mod tracing;
+mod value_source;
 mod values;
 
 pub(crate) use admission::Admission;
@@ -156,7 +156,7 @@ pub(crate) fn parse(
 ///
 /// # Errors
 /// Returns [`ReadError`] if a setting is invalid, or if the command line asks for help or the version.
-pub(crate) fn parse_as(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Settings, Unread> {
+pub(crate) fn parse_as(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Settings, ReadError> {
     let command = with_defaults(command(), defaults).args_override_self(true).disable_help_flag(false);
     read(command.disable_version_flag(false), Role::AllInOne, argv, Vec::new())
 }
@@ -170,31 +170,31 @@ pub(crate) fn parse_flags(role: Role, flags: Vec<OsString>) -> Result<Settings, 
 }
 
 /// Reason why no settings were read.
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     /// The command line is invalid, or asks for help or the version.
     CommandLine(clap::Error),
     /// A setting is invalid.
     Setting(SettingError),
 }
 
-impl From<clap::Error> for Unread {
+impl From<clap::Error> for ReadError {
     fn from(error: clap::Error) -> Self {
         Self::CommandLine(error)
     }
 }
 
-impl From<SettingError> for Unread {
+impl From<SettingError> for ReadError {
     fn from(error: SettingError) -> Self {
         Self::Setting(error)
     }
 }
 
-impl From<Unread> for SettingError {
-    fn from(unread: Unread) -> Self {
-        match unread {
-            Unread::Setting(error) => error,
-            Unread::CommandLine(error) => {
-                let UsageError { argument, message, hint, .. } = UsageError::of(&error);
+impl From<ReadError> for SettingError {
+    fn from(read_error: ReadError) -> Self {
+        match read_error {
+            ReadError::Setting(error) => error,
+            ReadError::CommandLine(error) => {
+                let UsageError { argument, message, hint, .. } = UsageError::from_clap(&error);
                 let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
                 Self::new(&argument, message + &hint)
             }
@@ -211,20 +211,20 @@ fn read(
     role: Role,
     mut argv: Vec<OsString>,
     program: Vec<OsString>,
-) -> Result<Settings, Unread> {
+) -> Result<Settings, ReadError> {
     let mut matches = command.clone().try_get_matches_from(&argv)?;
     if let Some(path) = matches.get_one::<PathBuf>("config") {
         let from_file = file::arguments(path, &command, &matches)?;
         argv.splice(1..1, from_file);
         matches = command.clone().try_get_matches_from(&argv)?;
     }
-    let defaults = defaults_of(&matches, &program);
+    let defaults = dependent_defaults(&matches, &program);
     if !defaults.is_empty() {
         command = with_defaults(command, &defaults);
         matches = command.clone().try_get_matches_from(argv)?;
     }
     let mut settings = Settings::from_arg_matches(&matches)?;
-    settings.ignored = foreign_flags::given(&matches)?;
+    settings.ignored = foreign_flags::ignored_flags(&matches)?;
     settings.flag_values = flag_values::flag_values(&command, &matches);
     settings.command = program;
     settings.check(role)?;
@@ -235,9 +235,9 @@ fn read(
 }
 
 /// Returns the defaults that depend on other settings.
-fn defaults_of(matches: &ArgMatches, program: &[OsString]) -> Vec<OtherDefault<'static>> {
+fn dependent_defaults(matches: &ArgMatches, program: &[OsString]) -> Vec<OtherDefault<'static>> {
     let mut defaults = Vec::new();
-    if ephemeral::is_asked_for(matches) {
+    if ephemeral::is_set(matches) {
         defaults.extend(ephemeral::DEFAULTS);
     }
     if !program.is_empty() {
@@ -254,9 +254,9 @@ impl Settings {
 
     /// Returns true if Portico generates the front-proxy certificate that it presents to backends, and publishes
     /// the certificate's CA.
-    pub(crate) fn own_front_proxy(&self) -> bool {
-        let is_wanted = self.proxying.own_front_proxy.unwrap_or(self.store.etcd.etcd_servers.is_empty());
-        is_wanted && !self.names_front_proxy()
+    pub(crate) fn has_own_front_proxy(&self) -> bool {
+        let is_enabled = self.proxying.own_front_proxy.unwrap_or(self.store.etcd.etcd_servers.is_empty());
+        is_enabled && !self.names_front_proxy()
     }
 
     fn names_front_proxy(&self) -> bool {
@@ -275,8 +275,8 @@ impl Settings {
             _ => self.names_front_proxy(),
         };
         if self.proxying.own_front_proxy == Some(true) && is_named {
-            let why = "cannot be used with --proxy-client-cert-file or --requestheader-*, which name another front proxy";
-            return Err(SettingError::new("--own-front-proxy", why));
+            let message = "cannot be used with --proxy-client-cert-file or --requestheader-*, which name another front proxy";
+            return Err(SettingError::new("--own-front-proxy", message));
         }
         Ok(())
     }

@@ -101,7 +101,7 @@ pub(crate) enum Output {
 
 /// Runs `portico testenv`.
 pub(crate) fn run(verb: Verb) -> ExitCode {
-    let done = match verb {
+    let result = match verb {
         Verb::Install { dir, symlink } => install(&dir, symlink),
         Verb::SetupEnvtest { dir } => install::setup_envtest(&dir),
         Verb::Use { selection, bin_dir, print, output, installed_only: _ } => {
@@ -109,15 +109,16 @@ pub(crate) fn run(verb: Verb) -> ExitCode {
             assets::select(&selection).and_then(|assets| use_folder(&assets, print, output))
         }
     };
-    match done {
+    match result {
         Ok(text) => print_text(&text, exit_codes::FAILED),
         Err(error) => fail_with(&format!("{VERB}: {error}"), exit_codes::FAILED),
     }
 }
 
 fn install(dir: &Path, symlink: bool) -> Result<String, String> {
-    let made = install::install(dir, if symlink { install::Link::Symbolic } else { install::Link::Lasting })?;
-    Ok(format!("{made}\n\n  {}", format::shell(&assets::absolute(dir)?)))
+    let descriptions =
+        install::install(dir, if symlink { install::Link::Symbolic } else { install::Link::Lasting })?;
+    Ok(format!("{descriptions}\n\n  {}", format::shell(&assets::absolute(dir)?)))
 }
 
 fn use_folder(assets: &Assets, print: Option<Print>, output: Option<Output>) -> Result<String, String> {

@@ -21,7 +21,7 @@ pub(crate) struct UsageError {
 
 impl UsageError {
     /// Converts an error of clap. Passwords in URLs are not repeated.
-    pub(crate) fn of(error: &Error) -> Self {
+    pub(crate) fn from_clap(error: &Error) -> Self {
         let argument = text(error, ContextKind::InvalidArg)
             .or_else(|| text(error, ContextKind::InvalidSubcommand))
             .unwrap_or_default();

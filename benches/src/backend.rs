@@ -16,14 +16,14 @@ use crate::Failure;
 use crate::server::Server;
 
 /// Length of a response in bytes.
-const BODY: usize = 1024;
+const BODY_BYTES: usize = 1024;
 
 /// Suffix of paths with slow responses.
 pub(crate) const SLOW: &str = "/slow";
 /// Minimum delay of a slow response in milliseconds.
-const SHORTEST: u64 = 40;
+const SLOW_MIN_MS: u64 = 40;
 /// Range of additional delay of a slow response in milliseconds.
-const SPREAD: u64 = 21;
+const SLOW_SPREAD_MS: u64 = 21;
 
 /// A running backend; it ends when this is dropped.
 pub(crate) struct Backend {
@@ -35,15 +35,16 @@ pub(crate) struct Backend {
 impl Backend {
     /// Listens on a free port.
     pub(crate) async fn start(tls: ServerConfig) -> Result<Self, Failure> {
-        let body = Bytes::from(document());
-        let asked = Arc::new(AtomicU64::new(0));
+        let body = Bytes::from(discovery_document());
+        let slow_requests = Arc::new(AtomicU64::new(0));
         let server = Server::start(tls, move |request: Request<Incoming>| {
             let slow = request.uri().path().ends_with(SLOW);
-            let number = if slow { asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
+            let number = if slow { slow_requests.fetch_add(1, Ordering::Relaxed) } else { 0 };
             let response = answer(&request, &body);
             async move {
                 if slow {
-                    tokio::time::sleep(Duration::from_millis(SHORTEST + number * 7 % SPREAD)).await;
+                    tokio::time::sleep(Duration::from_millis(SLOW_MIN_MS + number * 7 % SLOW_SPREAD_MS))
+                        .await;
                 }
                 response
             }
@@ -59,9 +60,9 @@ impl Backend {
 
 fn answer(request: &Request<Incoming>, body: &Bytes) -> Response<Full<Bytes>> {
     let path = request.uri().path();
-    let known = path.starts_with("/apis/");
-    let mut response = Response::new(Full::new(if known { body.clone() } else { Bytes::new() }));
-    if known {
+    let is_discovery = path.starts_with("/apis/");
+    let mut response = Response::new(Full::new(if is_discovery { body.clone() } else { Bytes::new() }));
+    if is_discovery {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     } else {
         // There is no OpenAPI and no aggregated discovery: discovery is requested per version.
@@ -71,9 +72,9 @@ fn answer(request: &Request<Incoming>, body: &Bytes) -> Response<Full<Bytes>> {
 }
 
 /// Discovery document of a version without resources, padded to [`BODY_BYTES`].
-fn document() -> Vec<u8> {
+fn discovery_document() -> Vec<u8> {
     let mut text =
         br#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"","resources":[]}"#.to_vec();
-    text.resize(BODY, b' ');
+    text.resize(BODY_BYTES, b' ');
     text
 }

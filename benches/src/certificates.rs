@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_kit::pki::{Authority, PemPair, Profile, parse_certs, root_store};
+use portico_kit::pki::{Authority, CertProfile, PemPair, parse_certs, root_store};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::{ResolvesServerCertUsingSni, WebPkiClientVerifier};
@@ -16,7 +16,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use crate::Failure;
 
 /// Server name of the backend that proxies verify: Service `default/backend`.
-pub(crate) const BACKEND: &str = "backend.default.svc";
+pub(crate) const BACKEND_NAME: &str = "backend.default.svc";
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The key pairs of a run, and the files from which proxies read them.
@@ -35,11 +35,11 @@ impl Certificates {
         let authority = Authority::create("bench-ca")?;
         let server = |name: &str| {
             let names = [name.to_owned(), "localhost".to_owned(), "127.0.0.1".to_owned()];
-            authority.issue(&Profile::server(name, &names, DAY))
+            authority.issue(&CertProfile::server(name, &names, DAY))
         };
-        let (backend, front) = (server(BACKEND)?, server("front")?);
-        let proxy = authority.issue(&Profile::client("front-proxy", &[], DAY))?;
-        let admin = authority.issue(&Profile::client("admin", &["system:masters"], DAY))?;
+        let (backend, front) = (server(BACKEND_NAME)?, server("front")?);
+        let proxy = authority.issue(&CertProfile::client("front-proxy", &[], DAY))?;
+        let admin = authority.issue(&CertProfile::client("admin", &["system:masters"], DAY))?;
         for (name, pair) in [("front", &front), ("proxy", &proxy)] {
             std::fs::write(folder.join(format!("{name}.crt")), &pair.cert_pem)?;
             std::fs::write(folder.join(format!("{name}.key")), &pair.key_pem)?;
@@ -77,7 +77,7 @@ impl Certificates {
         let roots = Arc::new(root_store("ca", self.ca_pem().as_bytes())?);
         let clients = WebPkiClientVerifier::builder(roots).build()?;
         let mut by_name = ResolvesServerCertUsingSni::new();
-        by_name.add(BACKEND, certified(&self.backend)?)?;
+        by_name.add(BACKEND_NAME, certified(&self.backend)?)?;
         for (name, pair) in others {
             by_name.add(name, certified(pair)?)?;
         }
@@ -121,23 +121,23 @@ fn certified(pair: &PemPair) -> Result<CertifiedKey, Failure> {
 }
 
 /// Creates an authority; returns its certificate and a pair that it signed for this name.
-pub(crate) fn stranger(name: &str) -> Result<(String, PemPair), Failure> {
+pub(crate) fn issue_from_new_ca(name: &str) -> Result<(String, PemPair), Failure> {
     let authority = Authority::create(&format!("ca of {name}"))?;
-    let pair = authority.issue(&Profile::server(name, &[name.to_owned()], DAY))?;
+    let pair = authority.issue(&CertProfile::server(name, &[name.to_owned()], DAY))?;
     Ok((authority.cert_pem().to_owned(), pair))
 }
 
 /// Returns the TLS settings of a client that trusts any server: for a first start, when the certificates do not exist yet.
-pub(crate) fn credulous_tls() -> Arc<ClientConfig> {
+pub(crate) fn trust_all_tls() -> Arc<ClientConfig> {
     let builder = ClientConfig::builder().dangerous();
-    let verifier = Arc::new(Credulous(provider()));
+    let verifier = Arc::new(TrustAll(provider()));
     Arc::new(builder.with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct TrustAll(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Credulous {
+impl ServerCertVerifier for TrustAll {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

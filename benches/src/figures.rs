@@ -3,7 +3,6 @@
 pub(crate) mod admission;
 pub(crate) mod ca_memory;
 pub(crate) mod chain;
-pub(crate) mod cold;
 pub(crate) mod create;
 pub(crate) mod custom_resources;
 pub(crate) mod dead_backends;
@@ -11,6 +10,7 @@ pub(crate) mod definitions;
 pub(crate) mod dispatch;
 pub(crate) mod fairness;
 pub(crate) mod first_request;
+pub(crate) mod first_responses;
 pub(crate) mod hostile;
 pub(crate) mod list;
 pub(crate) mod memory;

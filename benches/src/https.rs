@@ -120,7 +120,7 @@ impl Client {
     }
 
     /// Returns true if the connection has ended.
-    pub(crate) fn closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 
@@ -130,7 +130,12 @@ impl Client {
     }
 
     /// Sends a request, and fails unless its response is a success.
-    pub(crate) async fn must(&mut self, method: Method, path: &str, body: String) -> Result<Bytes, Failure> {
+    pub(crate) async fn send_ok(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<Bytes, Failure> {
         let (status, answer) = self.send(method, path, body).await?;
         if status.is_success() {
             return Ok(answer);

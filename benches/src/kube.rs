@@ -9,8 +9,8 @@ use http::{Method, StatusCode};
 
 use crate::certificates::Certificates;
 use crate::https::{Client, Endpoint};
-use crate::process::{Process, free_address, until};
-use crate::{Failure, Setting, registrations};
+use crate::process::{Process, free_address, wait_until};
+use crate::{BenchContext, Failure, registrations};
 
 /// A running kube-apiserver with its etcd.
 pub(crate) struct Kube {
@@ -27,52 +27,60 @@ pub(crate) struct Kube {
 }
 
 /// Reason for a skipped comparison.
-pub(crate) const WHY_NOT: &str = "set KUBE_APISERVER and ETCD to the paths of the binaries";
+pub(crate) const SKIP_REASON: &str = "set KUBE_APISERVER and ETCD to the paths of the binaries";
 
 impl Kube {
     /// Starts both on empty data and waits until ready; `None` if the variables are not set.
-    pub(crate) async fn start(setting: &Setting) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn start(setting: &BenchContext) -> Result<Option<Self>, Failure> {
         Self::with(setting, "RBAC", &[]).await
     }
 
     /// Starts both in this authorization mode, with further flags.
-    pub(crate) async fn with(setting: &Setting, mode: &str, flags: &[&str]) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn with(
+        setting: &BenchContext,
+        mode: &str,
+        flags: &[&str],
+    ) -> Result<Option<Self>, Failure> {
         let (Some(binary), Some(etcd)) = (path("KUBE_APISERVER"), path("ETCD")) else { return Ok(None) };
-        let folder = setting.fresh("kube-")?;
+        let folder = setting.new_folder("kube-")?;
         let (address, clients, peers) = (free_address()?, free_address()?, free_address()?);
-        let begun = Instant::now();
+        let start = Instant::now();
         let etcd =
             Process::start(&mut etcd_command(&etcd, &folder, clients, peers), &folder.join("etcd.log"))?;
         let mut command = server_command(&binary, &setting.certificates, &folder, clients, address);
         command.arg(format!("--authorization-mode={mode}")).args(flags);
         let log = folder.join("kube-apiserver.log");
-        let server = started(setting, &mut command, &log, address).await?;
-        Ok(Some(Self { server, etcd, startup: begun.elapsed(), address, command, log }))
+        let server = start_server(setting, &mut command, &log, address).await?;
+        Ok(Some(Self { server, etcd, startup: start.elapsed(), address, command, log }))
     }
 
     /// Kills kube-apiserver, starts it on the same data, and waits until it is ready.
-    pub(crate) async fn restart(&mut self, setting: &Setting) -> Result<(), Failure> {
+    pub(crate) async fn restart(&mut self, setting: &BenchContext) -> Result<(), Failure> {
         self.server.kill();
-        self.server = started(setting, &mut self.command, &self.log, self.address).await?;
+        self.server = start_server(setting, &mut self.command, &self.log, self.address).await?;
         Ok(())
     }
 
     /// Returns the endpoint with the admin's certificate.
-    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
+    pub(crate) fn endpoint(&self, setting: &BenchContext) -> Result<Endpoint, Failure> {
         admin(setting, self.address)
     }
 
     /// Creates the Service of the registrations, which resolves to this backend.
-    pub(crate) async fn lead_to(&self, client: &mut Client, backend: SocketAddr) -> Result<(), Failure> {
+    pub(crate) async fn create_service(
+        &self,
+        client: &mut Client,
+        backend: SocketAddr,
+    ) -> Result<(), Failure> {
         let body = registrations::service_json(backend);
-        client.must(Method::POST, "/api/v1/namespaces/default/services", body).await?;
+        client.send_ok(Method::POST, "/api/v1/namespaces/default/services", body).await?;
         Ok(())
     }
 }
 
 /// Starts kube-apiserver and waits until it is ready.
-async fn started(
-    setting: &Setting,
+async fn start_server(
+    setting: &BenchContext,
     command: &mut Command,
     log: &Path,
     address: SocketAddr,
@@ -80,21 +88,21 @@ async fn started(
     let mut server = Process::start(command, log)?;
     // In mode AlwaysAllow, requests without credentials are still rejected.
     let admin = admin(setting, address)?;
-    until("kube-apiserver is ready", async || {
-        server.alive()?;
-        Ok(ready(&admin).await.then_some(()))
+    wait_until("kube-apiserver is ready", async || {
+        server.check_alive()?;
+        Ok(is_ready(&admin).await.then_some(()))
     })
     .await?;
     Ok(server)
 }
 
 /// Returns the endpoint of the server at this address with the certificate of its admin.
-fn admin(setting: &Setting, address: SocketAddr) -> Result<Endpoint, Failure> {
+fn admin(setting: &BenchContext, address: SocketAddr) -> Result<Endpoint, Failure> {
     Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
 }
 
 /// Returns true if `/readyz` returns 200.
-pub(crate) async fn ready(endpoint: &Endpoint) -> bool {
+pub(crate) async fn is_ready(endpoint: &Endpoint) -> bool {
     let Ok(mut client) = endpoint.client().await else { return false };
     client.get("/readyz").await.is_ok_and(|status| status == StatusCode::OK)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Load {
 impl Load {
     /// Returns the number of responses, including the warm-up.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
-    pub(crate) fn sent(&self) -> f64 {
+    pub(crate) fn response_count(&self) -> f64 {
         self.answers as f64
     }
 
@@ -50,10 +50,10 @@ impl Load {
     }
 
     /// Fails unless every response was 200 or 201.
-    pub(crate) fn clean(self, what: &str) -> Result<Self, Failure> {
+    pub(crate) fn require_success(self, what: &str) -> Result<Self, Failure> {
         match self.errors {
             0 if self.latencies.count() > 0 => Ok(self),
-            errors => Err(format!("{what}: {errors} answers were no 200").into()),
+            errors => Err(format!("{what}: {errors} responses had a status other than 200").into()),
         }
     }
 }
@@ -77,18 +77,18 @@ pub(crate) async fn get(
 }
 
 /// Function that creates the next request of a connection, from the number of the connection and of its earlier requests.
-pub(crate) trait Next:
+pub(crate) trait NextRequest:
     Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static
 {
 }
-impl<F: Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static> Next for F {}
+impl<F: Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static> NextRequest for F {}
 
 /// Sends the requests that `next` creates over this many connections for this long.
 pub(crate) async fn drive(
     endpoint: &Endpoint,
     connections: usize,
     time: Duration,
-    next: impl Next,
+    next: impl NextRequest,
 ) -> Result<Load, Failure> {
     let next = Arc::new(next);
     let tasks = TaskSet::new();
@@ -125,7 +125,7 @@ pub(crate) async fn drive(
 async fn connection(
     endpoint: &Endpoint,
     at: usize,
-    next: &impl Next,
+    next: &impl NextRequest,
     begin: Instant,
     end: Instant,
 ) -> Result<Connection, Failure> {
@@ -141,7 +141,7 @@ async fn connection(
 async fn requests(
     mut sender: Sender,
     at: usize,
-    next: &impl Next,
+    next: &impl NextRequest,
     begin: Instant,
     end: Instant,
 ) -> Result<Connection, Failure> {

@@ -163,13 +163,13 @@ const EACH: [Bench; 24] = [
 ];
 
 /// Input of every bench.
-struct Setting {
+struct BenchContext {
     options: Options,
     certificates: Certificates,
     folder: tempfile::TempDir,
 }
 
-impl Setting {
+impl BenchContext {
     fn prepare(options: Options) -> Result<Self, Failure> {
         let of_proof = match &options.proof {
             Some(Proof::Torture(torture)) => torture.dir.clone(),
@@ -183,7 +183,7 @@ impl Setting {
     }
 
     /// Creates a new, empty folder.
-    fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
+    fn new_folder(&self, name: &str) -> Result<PathBuf, Failure> {
         let folder = tempfile::Builder::new().prefix(name).tempdir_in(self.folder.path())?;
         Ok(folder.keep())
     }
@@ -204,7 +204,7 @@ fn main() -> ExitCode {
 
 fn measure(options: Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let setting = Setting::prepare(options)?;
+    let setting = BenchContext::prepare(options)?;
     match &setting.options.proof {
         Some(Proof::Torture(torture)) => return runtime.block_on(torture::run(&setting, torture)),
         Some(Proof::Soak(soak)) => return runtime.block_on(soak::run(&setting, soak)),
@@ -223,7 +223,7 @@ fn measure(options: Options) -> Result<(), Failure> {
     outcome
 }
 
-async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn run(bench: Bench, setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     match bench {
         Bench::Startup => figures::startup::measure(setting, report).await,
         Bench::Memory => figures::memory::measure(setting, report).await,
@@ -238,7 +238,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::List => figures::list::measure(setting, report).await,
         Bench::Watch => figures::watch::measure(setting, report).await,
         Bench::Dispatch => figures::dispatch::measure(setting, report).await,
-        Bench::Cold => figures::cold::measure(setting, report).await,
+        Bench::Cold => figures::first_responses::measure(setting, report).await,
         Bench::Hostile => figures::hostile::measure(setting, report).await,
         Bench::Definitions => figures::definitions::measure(setting, report).await,
         Bench::CustomResources => figures::custom_resources::measure(setting, report).await,
@@ -246,7 +246,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Fairness => figures::fairness::measure(setting, report).await,
         Bench::Chain => figures::chain::measure(setting, report).await,
         Bench::Postgres => figures::postgres::measure(setting, report).await,
-        Bench::ScaleObjects => figures::scale::stored::measure(setting, report).await,
+        Bench::ScaleObjects => figures::scale::objects::measure(setting, report).await,
         Bench::ScaleWatchers => figures::scale::watchers::measure(setting, report).await,
         Bench::ScaleApis => figures::scale::apis::measure(setting, report).await,
         Bench::All => Ok(()),

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use tokio::net::TcpStream;
 
-use crate::certificates::{BACKEND, Certificates};
+use crate::certificates::{BACKEND_NAME, Certificates};
 use crate::https::Endpoint;
-use crate::process::{Process, free_address, until};
-use crate::{Failure, Setting};
+use crate::process::{Process, free_address, wait_until};
+use crate::{BenchContext, Failure};
 
 /// A running nginx.
 pub(crate) struct Nginx {
@@ -21,9 +21,9 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     /// Starts nginx in front of this backend; `None` if there is no nginx on the PATH.
-    pub(crate) async fn start(setting: &Setting, backend: SocketAddr) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn start(setting: &BenchContext, backend: SocketAddr) -> Result<Option<Self>, Failure> {
         let Some(binary) = on_path("nginx") else { return Ok(None) };
-        let (folder, address) = (setting.fresh("nginx-")?, free_address()?);
+        let (folder, address) = (setting.new_folder("nginx-")?, free_address()?);
         let file = folder.join("nginx.conf");
         let text = configuration(&setting.certificates, &folder.to_string_lossy(), address, backend);
         std::fs::write(&file, text)?;
@@ -33,8 +33,8 @@ impl Nginx {
             command
         };
         let mut process = Process::start(&mut command(), &folder.join("log"))?;
-        until("nginx listens", async || {
-            process.alive()?;
+        wait_until("nginx accepts connections", async || {
+            process.check_alive()?;
             Ok(TcpStream::connect(address).await.ok())
         })
         .await?;
@@ -44,14 +44,14 @@ impl Nginx {
     }
 
     /// Returns the endpoint with the admin's certificate.
-    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
+    pub(crate) fn endpoint(&self, setting: &BenchContext) -> Result<Endpoint, Failure> {
         Ok(Endpoint { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 }
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        self.process.end_by(&mut self.stop);
+        self.process.stop_with(&mut self.stop);
     }
 }
 
@@ -96,7 +96,7 @@ http {{
       proxy_pass https://backend;
       proxy_http_version 1.1;
       proxy_set_header Connection \"\";
-      proxy_set_header Host {BACKEND};
+      proxy_set_header Host {BACKEND_NAME};
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
       proxy_set_header X-Remote-User $ssl_client_s_dn;
       proxy_ssl_protocols TLSv1.2 TLSv1.3;
@@ -104,7 +104,7 @@ http {{
       proxy_ssl_certificate_key {proxy_key};
       proxy_ssl_trusted_certificate {ca};
       proxy_ssl_verify on;
-      proxy_ssl_name {BACKEND};
+      proxy_ssl_name {BACKEND_NAME};
       proxy_ssl_server_name on;
     }}
   }}

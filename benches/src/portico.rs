@@ -9,11 +9,11 @@ use portico_proto::client::{Client, Connection};
 use serde::Deserialize;
 
 use crate::https::Endpoint;
-use crate::process::{Process, until};
-use crate::{Failure, Setting};
+use crate::process::{Process, wait_until};
+use crate::{BenchContext, Failure};
 
 /// Timeout of a call of the gRPC client.
-const DEADLINE: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running process.
 pub(crate) struct Portico {
@@ -32,59 +32,64 @@ struct Addresses {
 
 impl Portico {
     /// Starts all-in-one and waits until it is ready.
-    pub(crate) async fn start(setting: &Setting) -> Result<Self, Failure> {
-        Self::role(setting, &[]).await
+    pub(crate) async fn start(setting: &BenchContext) -> Result<Self, Failure> {
+        Self::start_role(setting, &[]).await
     }
 
     /// Starts all-in-one with these flags and waits until it is ready.
-    pub(crate) async fn with(setting: &Setting, flags: &[&str]) -> Result<Self, Failure> {
-        Self::role(setting, flags).await
+    pub(crate) async fn with(setting: &BenchContext, flags: &[&str]) -> Result<Self, Failure> {
+        Self::start_role(setting, flags).await
     }
 
     /// Starts all-in-one of the baseline build and waits until it is ready; `None` without `--baseline`.
-    pub(crate) async fn baseline(setting: &Setting) -> Result<Option<Self>, Failure> {
+    pub(crate) async fn baseline(setting: &BenchContext) -> Result<Option<Self>, Failure> {
         let Some(binary) = &setting.options.baseline else { return Ok(None) };
-        Self::role_of(binary, setting, &[]).await.map(Some)
+        Self::start_role_of(binary, setting, &[]).await.map(Some)
     }
 
     /// Starts a control service and waits until it is ready.
-    pub(crate) async fn server(setting: &Setting) -> Result<Self, Failure> {
-        Self::role(setting, &["server"]).await
+    pub(crate) async fn server(setting: &BenchContext) -> Result<Self, Failure> {
+        Self::start_role(setting, &["server"]).await
     }
 
     /// Starts a facade of this control service and waits until it is ready.
-    pub(crate) async fn facade(setting: &Setting, server: &Self) -> Result<Self, Failure> {
+    pub(crate) async fn facade(setting: &BenchContext, server: &Self) -> Result<Self, Failure> {
         let kubeconfig = server.data.join("facade.kubeconfig");
-        Self::role(setting, &["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy()]).await
+        Self::start_role(setting, &["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy()]).await
     }
 
     /// Starts a facade on a fixed port and waits until it is ready.
-    pub(crate) async fn facade_on(setting: &Setting, server: &Self, port: u16) -> Result<Self, Failure> {
+    pub(crate) async fn facade_on(setting: &BenchContext, server: &Self, port: u16) -> Result<Self, Failure> {
         let (kubeconfig, port) = (server.data.join("facade.kubeconfig"), port.to_string());
         let role = ["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy(), "--secure-port", &port];
-        Self::run(&binary()?, setting, setting.fresh("portico-")?, &role).await
+        Self::run(&binary()?, setting, setting.new_folder("portico-")?, &role).await
     }
 
     /// Starts all-in-one on the folder of an ended process ([`Self::end`]); also returns the milliseconds until it was ready.
-    pub(crate) async fn again(
-        setting: &Setting,
+    pub(crate) async fn restart(
+        setting: &BenchContext,
         folder: PathBuf,
         flags: &[&str],
     ) -> Result<(Self, f64), Failure> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let portico = Self::run(&binary()?, setting, folder, flags).await?;
-        Ok((portico, begun.elapsed().as_secs_f64() * 1e3))
+        Ok((portico, start.elapsed().as_secs_f64() * 1e3))
     }
 
-    async fn role(setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
-        Self::role_of(&binary()?, setting, role).await
+    async fn start_role(setting: &BenchContext, role: &[&str]) -> Result<Self, Failure> {
+        Self::start_role_of(&binary()?, setting, role).await
     }
 
-    async fn role_of(binary: &Path, setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
-        Self::run(binary, setting, setting.fresh("portico-")?, role).await
+    async fn start_role_of(binary: &Path, setting: &BenchContext, role: &[&str]) -> Result<Self, Failure> {
+        Self::run(binary, setting, setting.new_folder("portico-")?, role).await
     }
 
-    async fn run(binary: &Path, setting: &Setting, folder: PathBuf, role: &[&str]) -> Result<Self, Failure> {
+    async fn run(
+        binary: &Path,
+        setting: &BenchContext,
+        folder: PathBuf,
+        role: &[&str],
+    ) -> Result<Self, Failure> {
         let data = folder.join("data");
         let file = folder.join("addresses.json");
         // A killed process leaves its file.
@@ -99,8 +104,8 @@ impl Portico {
         }
         command.args(setting.certificates.flags());
         let mut process = Process::start(&mut command, &folder.join("log"))?;
-        let addresses = until("portico is ready", async || {
-            process.alive()?;
+        let addresses = wait_until("portico is ready", async || {
+            process.check_alive()?;
             let text = std::fs::read(&file).ok();
             Ok(text.map(|text| serde_json::from_slice(&text)).transpose()?)
         })
@@ -114,7 +119,7 @@ impl Portico {
     }
 
     /// Returns the facade's endpoint with the admin's certificate.
-    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
+    pub(crate) fn endpoint(&self, setting: &BenchContext) -> Result<Endpoint, Failure> {
         let address = self.addresses.https.ok_or("this process has no facade")?;
         Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
@@ -126,7 +131,7 @@ impl Portico {
         }
         let kubeconfig = self.data.join("admin.kubeconfig");
         let connection = Connection::from_kubeconfig(&kubeconfig, Some("control"))?;
-        Ok(Client::connect(&connection.with_deadline(DEADLINE))?)
+        Ok(Client::connect(&connection.with_deadline(CALL_TIMEOUT))?)
     }
 }
 

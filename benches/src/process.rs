@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::Failure;
 
 /// Timeout of starts and other events.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running process; it ends when this is dropped.
 pub(crate) struct Process {
@@ -22,11 +22,11 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a command with output to the file `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, Failure> {
-        Self::logging(command, File::create(log)?)
+        Self::start_with_log(command, File::create(log)?)
     }
 
     /// Starts a command with output to this file.
-    pub(crate) fn logging(command: &mut Command, log: File) -> Result<Self, Failure> {
+    pub(crate) fn start_with_log(command: &mut Command, log: File) -> Result<Self, Failure> {
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
         let child = child.map_err(|error| format!("{name}: {error}"))?;
@@ -39,7 +39,7 @@ impl Process {
     }
 
     /// Fails if the process has ended.
-    pub(crate) fn alive(&mut self) -> Result<(), Failure> {
+    pub(crate) fn check_alive(&mut self) -> Result<(), Failure> {
         match self.child.try_wait()? {
             None => Ok(()),
             Some(status) => Err(format!("{} ended: {status}", self.name).into()),
@@ -62,7 +62,7 @@ impl Process {
     }
 
     /// Ends the process with a stop command, for processes whose children would outlive a kill.
-    pub(crate) fn end_by(&mut self, command: &mut Command) {
+    pub(crate) fn stop_with(&mut self, command: &mut Command) {
         // If the command fails, the drop kills the process.
         if command.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
             let _ = self.child.wait();
@@ -109,18 +109,18 @@ pub(crate) fn free_address() -> Result<SocketAddr, Failure> {
 }
 
 /// Calls `probe` every millisecond until it returns a value, for at most [`EVENT_TIMEOUT`].
-pub(crate) async fn until<T>(
-    what: &str,
+pub(crate) async fn wait_until<T>(
+    description: &str,
     mut probe: impl AsyncFnMut() -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut pace = interval(Duration::from_millis(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while begun.elapsed() < PATIENCE {
+    while start.elapsed() < EVENT_TIMEOUT {
         pace.tick().await;
         if let Some(answer) = probe().await? {
             return Ok(answer);
         }
     }
-    Err(format!("{what}: nothing within {} s", PATIENCE.as_secs()).into())
+    Err(format!("timed out after {} s: {description}", EVENT_TIMEOUT.as_secs()).into())
 }

@@ -15,14 +15,14 @@ use portico_proto::apiregistration::{
 use portico_proto::client::Client;
 use tokio::sync::mpsc;
 
-use crate::certificates::BACKEND;
-use crate::process::PATIENCE;
+use crate::certificates::BACKEND_NAME;
+use crate::process::EVENT_TIMEOUT;
 use crate::{Failure, statistics::Latencies};
 
 /// Annotation with the URLs of an APIService's backends, instead of a Service.
-const URLS: &str = "portico.dev/backend-urls";
+const URLS_ANNOTATION: &str = "portico.dev/backend-urls";
 /// Annotation with the server name that backends are verified against.
-const SERVER_NAME: &str = "portico.dev/backend-server-name";
+const SERVER_NAME_ANNOTATION: &str = "portico.dev/backend-server-name";
 
 /// An APIService to create.
 #[derive(Clone, Debug)]
@@ -39,13 +39,13 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Creates a registration of the backend with this URL.
-    pub(crate) fn at(group: String, url: String, ca_pem: &str) -> Self {
-        Self { group, url: Some(url), server_name: BACKEND.to_owned(), ca_pem: ca_pem.to_owned() }
+    pub(crate) fn for_url(group: String, url: String, ca_pem: &str) -> Self {
+        Self { group, url: Some(url), server_name: BACKEND_NAME.to_owned(), ca_pem: ca_pem.to_owned() }
     }
 
     /// Creates a registration without a backend.
-    pub(crate) fn nowhere(group: String, ca_pem: &str) -> Self {
-        Self { group, url: None, server_name: BACKEND.to_owned(), ca_pem: ca_pem.to_owned() }
+    pub(crate) fn without_backend(group: String, ca_pem: &str) -> Self {
+        Self { group, url: None, server_name: BACKEND_NAME.to_owned(), ca_pem: ca_pem.to_owned() }
     }
 
     /// Returns the name of the APIService.
@@ -58,11 +58,14 @@ impl Registration {
         format!("/apis/{}/v1", self.group)
     }
 
-    fn message(self) -> CreateRequest {
+    fn into_request(self) -> CreateRequest {
         let metadata = ObjectMeta {
             name: self.name(),
             annotations: self.url.map_or_else(HashMap::new, |url| {
-                HashMap::from([(URLS.to_owned(), url), (SERVER_NAME.to_owned(), self.server_name)])
+                HashMap::from([
+                    (URLS_ANNOTATION.to_owned(), url),
+                    (SERVER_NAME_ANNOTATION.to_owned(), self.server_name),
+                ])
             }),
             ..ObjectMeta::default()
         };
@@ -86,7 +89,8 @@ impl Registration {
 
 /// Returns the JSON of an APIService for `default/backend` at a port; `url` becomes the annotation.
 pub(crate) fn json(group: &str, ca_pem: &str, port: u16, url: Option<&str>) -> String {
-    let annotations = url.map_or_else(String::new, |url| format!(r#","annotations":{{"{URLS}":"{url}"}}"#));
+    let annotations =
+        url.map_or_else(String::new, |url| format!(r#","annotations":{{"{URLS_ANNOTATION}":"{url}"}}"#));
     let ca = base64(ca_pem.as_bytes());
     format!(
         r#"{{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{{"name":"v1.{group}"{annotations}}},"spec":{{"group":"{group}","version":"v1","caBundle":"{ca}","groupPriorityMinimum":1000,"versionPriority":10,"service":{{"namespace":"default","name":"backend","port":{port}}}}}}}"#
@@ -117,7 +121,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 }
 
 /// Measurements of a set of creations.
-pub(crate) struct Created {
+pub(crate) struct CreationTimes {
     /// Time from the first request to the last acknowledgement.
     pub(crate) time: Duration,
     /// Latency of each creation.
@@ -129,10 +133,10 @@ pub(crate) async fn create(
     connections: &[Client],
     clients: usize,
     all: Vec<Registration>,
-) -> Result<Created, Failure> {
+) -> Result<CreationTimes, Failure> {
     let (tasks, next, all) = (TaskSet::new(), Arc::new(AtomicUsize::new(0)), Arc::new(all));
     let (send, mut receive) = mpsc::channel(clients);
-    let begun = Instant::now();
+    let start = Instant::now();
     for connection in (0..clients).filter_map(|at| connections.get(at % connections.len())) {
         let (connection, next, all, send) = (connection.clone(), next.clone(), all.clone(), send.clone());
         tasks.spawn_until_cancelled("creator", async move {
@@ -146,14 +150,14 @@ pub(crate) async fn create(
     while let Some(outcome) = receive.recv().await {
         nanos.extend(outcome?);
     }
-    Ok(Created { time: begun.elapsed(), latencies: Latencies::new(nanos) })
+    Ok(CreationTimes { time: start.elapsed(), latencies: Latencies::new(nanos) })
 }
 
 async fn client(connection: &Client, next: &AtomicUsize, all: &[Registration]) -> Result<Vec<u64>, Failure> {
     let mut services = connection.api_services();
     let mut nanos = Vec::new();
     while let Some(registration) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let (request, sent) = (registration.clone().message(), Instant::now());
+        let (request, sent) = (registration.clone().into_request(), Instant::now());
         services.create(request).await?;
         nanos.push(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
@@ -182,7 +186,7 @@ pub(crate) async fn wait_available(connection: &Client, wanted: usize) -> Result
 async fn wait_conditions(
     connection: &Client,
     wanted: usize,
-    like: impl Fn(&ApiServiceCondition) -> bool,
+    is_wanted: impl Fn(&ApiServiceCondition) -> bool,
 ) -> Result<(), Failure> {
     let mut events = connection.api_services().watch(WatchRequest::default()).await?.into_inner();
     let mut seen = HashSet::new();
@@ -190,17 +194,17 @@ async fn wait_conditions(
         while seen.len() < wanted {
             let event = events.try_next().await?.ok_or("the watch ended")?;
             let Some(ApiService { metadata, spec, status }) = event.object else {
-                return Err(format!("the watch broke: {}", event.error).into());
+                return Err(format!("the watch failed: {}", event.error).into());
             };
             let remote = spec.is_some_and(|spec| spec.service.is_some());
             let conditions = status.map(|status| status.conditions).unwrap_or_default();
-            if remote && conditions.iter().any(|c| c.r#type == "Available" && like(c)) {
+            if remote && conditions.iter().any(|c| c.r#type == "Available" && is_wanted(c)) {
                 seen.extend(metadata.map(|metadata| metadata.name));
             }
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, all).await?
+    tokio::time::timeout(EVENT_TIMEOUT, all).await?
 }
 
 #[cfg(test)]
@@ -208,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_pads_what_is_left_over() {
+    fn base64_pads_the_last_bytes() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
             assert_eq!(base64(bytes.as_bytes()), text);

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_says_whether_its_target_was_reached() {
+    fn a_figure_reports_whether_it_meets_its_goal() {
         let mut report = Report::begin();
         report.add("x", "fast enough", 9.0, "ms", Goal::AtMost(10.0));
         report.add("x", "too slow", 10.5, "ms", Goal::AtMost(10.0));

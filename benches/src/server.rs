@@ -28,7 +28,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Listens on a free port; `answer` creates the response to each request.
-    pub(crate) fn start<F, A>(tls: ServerConfig, answer: F) -> Result<Self, Failure>
+    pub(crate) fn start<F, A>(tls: ServerConfig, respond: F) -> Result<Self, Failure>
     where
         F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
         A: Future<Output = Response<Full<Bytes>>> + Send + 'static,
@@ -40,7 +40,7 @@ impl Server {
         let tasks = TaskSet::new();
         let entered = runtime.enter();
         let listener = TcpListener::from_std(listener)?;
-        tasks.clone().spawn("server", accept(listener, TlsAcceptor::from(Arc::new(tls)), tasks, answer));
+        tasks.clone().spawn("server", accept(listener, TlsAcceptor::from(Arc::new(tls)), tasks, respond));
         drop(entered);
         Ok(Self { address, runtime: Some(runtime) })
     }

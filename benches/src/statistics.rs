@@ -45,8 +45,14 @@ pub(crate) fn median_of<T>(rounds: &[T], take: impl Fn(&T) -> f64) -> f64 {
 }
 
 /// Returns the median of the ratios within each round: a disturbance affects both measurements of its round.
-pub(crate) fn median_ratio<T>(of: &[T], to: &[T], take: impl Fn(&T) -> f64) -> f64 {
-    median(&of.iter().zip(to).map(|(of, to)| take(of) / take(to)).collect::<Vec<_>>())
+pub(crate) fn median_ratio<T>(numerator: &[T], denominator: &[T], take: impl Fn(&T) -> f64) -> f64 {
+    median(
+        &numerator
+            .iter()
+            .zip(denominator)
+            .map(|(numerator, denominator)| take(numerator) / take(denominator))
+            .collect::<Vec<_>>(),
+    )
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ mod history;
 mod linear;
 mod node;
 mod object;
-mod past;
+mod observed_changes;
 mod sequence;
-mod shown;
 #[cfg(test)]
-mod simulated;
+mod simulation;
 mod transport;
 mod verdict;
-mod watched;
+mod watch_check;
+mod watch_record;
 mod watcher;
 mod wire;
 
@@ -38,15 +38,15 @@ use tokio_util::sync::CancellationToken;
 
 use client::{Actor, Recorder};
 use cluster::{Cluster, Topology};
-use shown::{Selection, Watched};
 use transport::Transport;
 use verdict::Verdict;
+use watch_record::{Selection, WatcherRecord};
 use watcher::Watcher;
 
 use crate::portico::binary;
-use crate::process::until;
+use crate::process::wait_until;
 use crate::report::note;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 /// Options of a torture run.
 #[derive(Clone, Debug, Args)]
@@ -78,19 +78,19 @@ pub(crate) struct Torture {
 }
 
 /// Runs the topologies; fails if a rule was violated.
-pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Failure> {
+pub(crate) async fn run(setting: &BenchContext, options: &Torture) -> Result<(), Failure> {
     let seed = options.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
-    let shim = match Shim::compile(&setting.fresh("shim-")?)? {
+    let shim = match Shim::compile(&setting.new_folder("shim-")?)? {
         Ok(shim) => Some(shim),
         Err(why) => {
-            portico_tests::skipped(&format!("torture: faults of disk and clock: {why}"));
+            portico_tests::report_skip(&format!("torture: disk and clock faults: {why}"));
             None
         }
     };
     let mut broken = 0;
     for topology in &options.topology {
-        match Scene::start(setting, options, *topology, seed, shim.as_ref()).await? {
-            Some(scene) => broken += scene.play(setting, options).await?,
+        match TortureRun::start(setting, options, *topology, seed, shim.as_ref()).await? {
+            Some(scene) => broken += scene.execute(setting, options).await?,
             // The search for PostgreSQL or etcd has reported why.
             None => note(&format!("{topology:?}: skipped")),
         }
@@ -102,18 +102,18 @@ pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Fail
 }
 
 /// A cluster, its clients and its watchers.
-struct Scene {
+struct TortureRun {
     topology: Topology,
     seed: u64,
     cluster: Cluster,
     recorder: Arc<Recorder>,
-    watchers: Vec<Watching>,
+    watchers: Vec<RunningWatcher>,
     watching: TaskSet,
 }
 
-impl Scene {
+impl TortureRun {
     async fn start(
-        setting: &Setting,
+        setting: &BenchContext,
         options: &Torture,
         topology: Topology,
         seed: u64,
@@ -124,9 +124,13 @@ impl Scene {
         };
         let mut client = cluster.endpoint(setting)?.client().await?;
         let namespace = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, object::NAMESPACE);
-        client.must(http::Method::POST, "/api/v1/namespaces", namespace).await?;
+        client.send_ok(http::Method::POST, "/api/v1/namespaces", namespace).await?;
         if options.lying_disk {
-            cluster.nodes.iter_mut().filter_map(|node| node.shim.as_mut()).try_for_each(Shim::lie)?;
+            cluster
+                .nodes
+                .iter_mut()
+                .filter_map(|node| node.shim.as_mut())
+                .try_for_each(Shim::ignore_syncs)?;
         }
         let recorder = Arc::new(Recorder::new(options.objects));
         let (watchers, watching) = (Vec::new(), TaskSet::new());
@@ -134,7 +138,7 @@ impl Scene {
     }
 
     /// Executes the run; returns the number of violations.
-    async fn play(mut self, setting: &Setting, options: &Torture) -> Result<usize, Failure> {
+    async fn execute(mut self, setting: &BenchContext, options: &Torture) -> Result<usize, Failure> {
         note(&format!("{:?}, seed {}, {} s", self.topology, self.seed, options.seconds));
         let mut random = StdRng::seed_from_u64(self.seed);
         self.watch(setting)?;
@@ -177,7 +181,7 @@ impl Scene {
         Ok(verdict.violations.len())
     }
 
-    fn transports(&self, setting: &Setting, clients: usize) -> Result<Vec<Transport>, Failure> {
+    fn transports(&self, setting: &BenchContext, clients: usize) -> Result<Vec<Transport>, Failure> {
         let (endpoint, controls) = (self.cluster.endpoint(setting)?, self.cluster.controls()?);
         let each = |at: usize| match controls.get(at / 2 % controls.len().max(1)) {
             Some(control) if at % 2 == 1 => Transport::Grpc(control.clone()),
@@ -186,7 +190,7 @@ impl Scene {
         Ok((0..clients).map(each).collect())
     }
 
-    fn watch(&mut self, setting: &Setting) -> Result<(), Failure> {
+    fn watch(&mut self, setting: &BenchContext) -> Result<(), Failure> {
         let group = |name: &str| Selection::Group(name.to_owned());
         let kinds = [
             ("all", Selection::All, 0, 0),
@@ -198,37 +202,39 @@ impl Scene {
         ];
         for (name, selection, slow, cut_every) in kinds {
             let (segments, until) = (Vec::new(), Arc::new(AtomicU64::new(0)));
-            let shown = Watched { name: name.to_owned(), selection: selection.clone(), segments, resumed: 0 };
-            let shown = Arc::new(Mutex::new(shown));
+            let record =
+                WatcherRecord { name: name.to_owned(), selection: selection.clone(), segments, resumed: 0 };
+            let record = Arc::new(Mutex::new(record));
             let watcher = Watcher {
                 selection,
-                slowness: Duration::from_millis(slow),
+                read_delay: Duration::from_millis(slow),
                 cut_every,
                 endpoint: self.cluster.endpoint(setting)?,
                 recorder: self.recorder.clone(),
                 until: until.clone(),
             };
-            self.watching.spawn_until_cancelled("watcher", watcher.run(shown.clone()));
-            self.watchers.push((shown, until));
+            self.watching.spawn_until_cancelled("watcher", watcher.run(record.clone()));
+            self.watchers.push((record, until));
         }
         Ok(())
     }
 
-    fn watched(&self) -> Vec<Watched> {
-        self.watchers.iter().map(|(shown, _)| shown.lock().clone()).collect()
+    fn watched(&self) -> Vec<WatcherRecord> {
+        self.watchers.iter().map(|(record, _)| record.lock().clone()).collect()
     }
 
     /// Heals, waits until watchers have caught up, restarts everything and reads it; returns the watchers that did not catch up.
     async fn finish(
         &mut self,
-        setting: &Setting,
+        setting: &BenchContext,
         acting: &TaskSet,
         random: &mut StdRng,
     ) -> Result<Vec<String>, Failure> {
         self.cluster.heal().await?;
-        let answered =
-            until("every client has its answer", async || Ok(acting.running().is_empty().then_some(())));
-        self.cluster.supervising(answered).await?;
+        let answered = wait_until("every client has finished its last operation", async || {
+            Ok(acting.running().is_empty().then_some(()))
+        });
+        self.cluster.run_supervised(answered).await?;
         let mut last: Vec<Actor> = self
             .transports(setting, 2 * self.cluster.controls()?.len())?
             .into_iter()
@@ -238,26 +244,26 @@ impl Scene {
                 Actor { name, transport, recorder, seed: 0, failure: String::new() }
             })
             .collect();
-        let writer = last.first_mut().ok_or("nobody is there to write")?;
-        self.cluster.supervising(write_last(writer, &self.watchers)).await?;
+        let writer = last.first_mut().ok_or("no control service accepts the last writes")?;
+        self.cluster.run_supervised(write_last_objects(writer, &self.watchers)).await?;
         let watching = &self.watching;
-        let caught_up = until("every watcher has seen everything", async || {
+        let caught_up = wait_until("every watcher has caught up with the last writes", async || {
             Ok(watching.running().is_empty().then_some(()))
         });
-        let caught_up = self.cluster.supervising(caught_up).await;
+        let caught_up = self.cluster.run_supervised(caught_up).await;
         let mut late = Vec::new();
         if caught_up.is_err() {
-            let behind = self.watchers.iter().filter(|(shown, until)| {
-                let reached = shown.lock().segments.last().map_or(0, |segment| segment.reached);
+            let behind = self.watchers.iter().filter(|(record, until)| {
+                let reached = record.lock().segments.last().map_or(0, |segment| segment.reached);
                 reached < until.load(Ordering::Relaxed)
             });
-            late.extend(behind.map(|(shown, _)| shown.lock().name.clone()));
+            late.extend(behind.map(|(record, _)| record.lock().name.clone()));
         }
-        self.cluster.start_again(random.random_bool(0.5)).await?;
+        self.cluster.restart(random.random_bool(0.5)).await?;
         for actor in &mut last {
             let what = format!("{} has read everything", actor.name);
-            let read = until(&what, async || Ok(actor.list().await.then_some(())));
-            self.cluster.supervising(read).await?;
+            let read = wait_until(&what, async || Ok(actor.list().await.then_some(())));
+            self.cluster.run_supervised(read).await?;
         }
         Ok(late)
     }
@@ -287,14 +293,14 @@ impl Scene {
 }
 
 /// Record of a watcher, and the revision that it must reach.
-type Watching = (Arc<Mutex<Watched>>, Arc<AtomicU64>);
+type RunningWatcher = (Arc<Mutex<WatcherRecord>>, Arc<AtomicU64>);
 
 /// Makes the last writes, which each watcher must see.
-async fn write_last(writer: &mut Actor, watchers: &[Watching]) -> Result<(), Failure> {
+async fn write_last_objects(writer: &mut Actor, watchers: &[RunningWatcher]) -> Result<(), Failure> {
     for (object, group) in [("end", "a"), ("end-b", "b"), ("object-0", "a")] {
         let revision = writer.write_last(object, group).await?;
-        for (shown, until) in watchers {
-            let awaited = match &shown.lock().selection {
+        for (record, until) in watchers {
+            let awaited = match &record.lock().selection {
                 Selection::All => object == "object-0",
                 Selection::Group(of) => of == group && object != "object-0",
                 Selection::Name(name) => name == object,

@@ -15,12 +15,12 @@ use crate::certificates::Certificates;
 use crate::server::Server;
 
 /// Path of reviews without a response.
-const SILENT: &str = "/silent";
+const SILENT_PATH: &str = "/silent";
 
 /// A running webhook; it ends when this is dropped.
 pub(crate) struct Webhook {
     server: Server,
-    asked: Arc<AtomicUsize>,
+    reviews: Arc<AtomicUsize>,
 }
 
 #[derive(Deserialize)]
@@ -36,13 +36,13 @@ struct Question {
 impl Webhook {
     /// Listens on a free port.
     pub(crate) fn start(certificates: &Certificates) -> Result<Self, Failure> {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&asked);
+        let reviews = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&reviews);
         let server = Server::start(certificates.webhook_tls()?, move |request| {
             counter.fetch_add(1, Ordering::Relaxed);
             answer(request)
         })?;
-        Ok(Self { server, asked })
+        Ok(Self { server, reviews })
     }
 
     /// Returns the URL that allows everything.
@@ -52,17 +52,17 @@ impl Webhook {
 
     /// Returns the URL that never responds.
     pub(crate) fn silent_url(&self) -> String {
-        format!("{}{SILENT}", self.server.url())
+        format!("{}{SILENT_PATH}", self.server.url())
     }
 
     /// Returns the number of reviews received so far.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    pub(crate) fn review_count(&self) -> usize {
+        self.reviews.load(Ordering::Relaxed)
     }
 }
 
 async fn answer(request: Request<Incoming>) -> Response<Full<Bytes>> {
-    if request.uri().path() == SILENT {
+    if request.uri().path() == SILENT_PATH {
         std::future::pending::<()>().await;
     }
     let question = request.into_body().collect().await.ok().map(|body| body.to_bytes());

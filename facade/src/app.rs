@@ -7,48 +7,48 @@
 use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, HeaderValue};
-use portico_kit::layer::AroundLayer;
+use portico_kit::layer::InterceptLayer;
 use portico_kit::lifecycle::Signal;
 use tower::ServiceBuilder;
 use tower::layer::layer_fn;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
+use crate::active_config::ActiveConfigCell;
 use crate::handler::Handler;
-use crate::in_force::Current;
-use crate::layers::audit::{Audit, Audits};
+use crate::layers::active_config::attach_active_config;
+use crate::layers::audit::{Audit, AuditState};
 use crate::layers::audit_init::audit_init;
 use crate::layers::authentication::{Authentication, Authenticator};
-use crate::layers::authorization::{Authorization, Permissions};
+use crate::layers::authorization::{Authorization, AuthorizationState};
 use crate::layers::cors::{AllowedOrigins, Cors};
 use crate::layers::goaway::goaway;
-use crate::layers::impersonation::{Impersonation, Impersonations};
-use crate::layers::in_force::in_force;
+use crate::layers::impersonation::{Impersonation, ImpersonationState};
 use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::mux_complete::mux_complete;
 use crate::layers::panic_recovery::PanicRecovery;
-use crate::layers::priority_and_fairness::{Flow, PriorityAndFairness};
+use crate::layers::priority_and_fairness::{FlowControl, PriorityAndFairness};
 use crate::layers::received_timestamp::received_timestamp;
 use crate::layers::request_deadline::{RequestDeadline, RequestDeadlines};
 use crate::layers::request_info::ReadRequestInfo;
 use crate::layers::retry_after::RetryAfter;
-use crate::layers::route_try::{RouteTries, RouteTry};
-use crate::layers::test_faults::Faulty;
+use crate::layers::route_trace::{RouteTrace, RouteTraceState};
+use crate::layers::test_faults::FaultInjection;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::warning::record_warnings;
 use crate::layers::watch_termination::WatchTermination;
 use crate::metrics::RequestMetrics;
-use crate::test_faults::FaultsInForce;
+use crate::test_faults::FaultStore;
 
 /// Settings and shared state of the layers.
 pub struct Layers {
     /// Signaled when all paths are known.
     pub mux_complete: Signal,
     /// Active configuration, of which each request uses one version.
-    pub in_force: Current,
+    pub active_config: ActiveConfigCell,
     /// Log and metrics.
     pub metrics: Arc<RequestMetrics>,
     /// `--shutdown-send-retry-after`
@@ -68,37 +68,37 @@ pub struct Layers {
     /// Authenticates callers.
     pub authentication: Authenticator,
     /// True if spans are exported.
-    pub traces: bool,
+    pub exports_spans: bool,
     /// Audits requests; `None` without audit.
-    pub audits: Option<Audits>,
+    pub audits: Option<AuditState>,
     /// Permission check and output of request traces (`portico route try`).
-    pub route_tries: RouteTries,
+    pub route_traces: RouteTraceState,
     /// Handles impersonation headers.
-    pub impersonation: Impersonations,
+    pub impersonation: ImpersonationState,
     /// `--enable-priority-and-fairness`; its number of seats is the sum of the limits in `max_in_flight`.
-    pub flow: Option<Flow>,
+    pub flow: Option<FlowControl>,
     /// Without it: `--max-requests-inflight`, `--max-mutating-requests-inflight`.
     pub max_in_flight: Option<MaxInFlight>,
     /// Authorizes requests.
-    pub authorization: Permissions,
+    pub authorization: AuthorizationState,
     /// `--test-faults`: injects faults into requests that would otherwise be served.
-    pub test_faults: Option<Arc<FaultsInForce>>,
+    pub test_faults: Option<Arc<FaultStore>>,
 }
 
 /// Wraps the layers around `director`. Checks of storage-version preconditions would be the innermost layer.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
-    let (deadlines, impersonation, route_tries) =
-        (layers.request_deadlines, layers.impersonation, layers.route_tries);
+    let (deadlines, impersonation, route_traces) =
+        (layers.request_deadlines, layers.impersonation, layers.route_traces);
     let no_cache = HeaderValue::from_static("no-cache, private");
     ServiceBuilder::new()
-        .layer(AroundLayer::new(audit_init))
+        .layer(InterceptLayer::new(audit_init))
         .layer(layer_fn(PanicRecovery::new))
         .map_request(mux_complete(layers.mux_complete))
         .map_request(received_timestamp)
-        .map_request(in_force(layers.in_force))
+        .map_request(attach_active_config(layers.active_config))
         .layer(Validate::custom(ReadRequestInfo))
-        .layer(AroundLayer::new(lifecycle(layers.metrics)))
+        .layer(InterceptLayer::new(lifecycle(layers.metrics)))
         .option_layer(layers.retry_after.map(Validate::custom))
         .option_layer(layers.hsts)
         .layer(SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, no_cache))
@@ -107,12 +107,12 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(Validate::custom(layers.wait_group))
         .layer(layer_fn(|inner| RequestDeadline::new(inner, deadlines.clone())))
         .layer(layer_fn(Timeout::new))
-        .layer(AroundLayer::new(record_warnings))
+        .layer(InterceptLayer::new(record_warnings))
         .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
-        .option_layer(layers.traces.then(|| layer_fn(Trace::new)))
+        .option_layer(layers.exports_spans.then(|| layer_fn(Trace::new)))
         .option_layer(layers.audits.map(|audits| layer_fn(move |inner| Audit::new(inner, audits.clone()))))
-        .layer(layer_fn(|inner| RouteTry::new(inner, route_tries.clone())))
+        .layer(layer_fn(|inner| RouteTrace::new(inner, route_traces.clone())))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
         .option_layer(
             layers.flow.map(|flow| layer_fn(move |inner| PriorityAndFairness::new(inner, flow.clone()))),
@@ -120,7 +120,9 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .option_layer(layers.max_in_flight.map(Validate::custom))
         .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))
         .option_layer(
-            layers.test_faults.map(|faults| layer_fn(move |inner| Faulty::new(inner, faults.clone()))),
+            layers
+                .test_faults
+                .map(|faults| layer_fn(move |inner| FaultInjection::new(inner, faults.clone()))),
         )
         .service(director)
 }

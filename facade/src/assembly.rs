@@ -18,15 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use portico_auth::authz::Decider;
+use portico_auth::authz::RemoteAuthorizer;
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
-use portico_flow::{Dispatcher, FlowMetrics, Phase};
+use portico_flow::{Dispatcher, FlowMetrics, RequestPhase};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::drain;
-use portico_kit::health::{Check, Endpoint, Health};
+use portico_kit::health::{Check, Health, HealthEndpoint};
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Lifecycle;
-use portico_kit::listener::{ListenerMetrics, ListenerOptions, MakeRoom, TlsListener};
+use portico_kit::listener::{EvictionCallback, ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics::{Desc, Registry, process_started};
 use portico_kit::offload::Offload;
 use portico_kit::spans;
@@ -37,47 +37,49 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::app::{Layers, app};
 use crate::configuration::Configuration;
 use crate::connection::{ConnectionLimits, OpenConnections};
-use crate::control::{self, AccessAsker, Asker, Control, JsonCalls, TokenAsker};
+use crate::control::{
+    self, AccessReviewClient, ConfigStreamClient, JsonCalls, ReviewClient, TokenReviewClient,
+};
 use crate::control_services::ControlServices;
 use crate::debug_socket;
 use crate::director::{Delegates, Director};
 use crate::documents::{self, Documents};
-use crate::endpoints::{self, Chosen, Endpoints};
+use crate::endpoints::{self, EndpointOptions, Endpoints};
 use crate::fail_static::FailStatic;
 use crate::freshness::Freshness;
 use crate::in_flight::InFlight;
 use crate::last_hour::LastHour;
-use crate::layers::audit::Audits;
+use crate::layers::audit::AuditState;
 use crate::layers::authentication::Authenticator;
-use crate::layers::authorization::Permissions;
+use crate::layers::authorization::AuthorizationState;
 use crate::layers::cors::AllowedOrigins;
 use crate::layers::hsts;
-use crate::layers::impersonation::Impersonations;
+use crate::layers::impersonation::ImpersonationState;
 use crate::layers::max_in_flight::MaxInFlight;
-use crate::layers::priority_and_fairness::Flow;
+use crate::layers::priority_and_fairness::FlowControl;
 use crate::layers::request_deadline::RequestDeadlines;
 use crate::layers::retry_after::RetryAfter;
-use crate::layers::route_try::RouteTries;
+use crate::layers::route_trace::RouteTraceState;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::watch_termination::WatchTermination;
-use crate::local::{BufferLimits, Local, LocalLimits, LocalMetrics, WatchBuffers};
+use crate::local::{BufferLimits, LocalHandler, LocalLimits, LocalMetrics, WatchBuffers};
 use crate::metrics::RequestMetrics;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::mux::Listing;
-use crate::peers::{Follow, PeerMetrics, Peers};
+use crate::peers::{PeerFollower, PeerMetrics, Peers};
 use crate::render::Renderer;
 use crate::route_table::RouteTable;
 use crate::serve::Server;
 use crate::settings::FacadeSettings;
 use crate::status_page::StatusPage;
-use crate::test_faults::FaultsInForce;
+use crate::test_faults::FaultStore;
 use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
 use portico_auditor::Auditor;
 
 /// Resources that a process shares with its facade.
 #[derive(Clone, Default)]
-pub struct Process {
+pub struct ProcessResources {
     /// All metrics of the process, served at `/metrics`.
     pub registry: Registry,
     /// The log, if its level can be changed over `/debug/flags/v`.
@@ -103,8 +105,8 @@ struct Parts {
     registry: Registry,
     metrics: Arc<RequestMetrics>,
     local_metrics: LocalMetrics,
-    short: WaitGroup,
-    watching: WaitGroup,
+    short_requests: WaitGroup,
+    watch_requests: WaitGroup,
     in_flight: InFlight,
     /// Set if requests queue; it replaces `in_flight` then.
     flow: Option<Dispatcher>,
@@ -115,7 +117,7 @@ struct Parts {
     configuration: Arc<Configuration>,
     last_hour: Arc<LastHour>,
     /// Set with `--test-faults`.
-    test_faults: Option<Arc<FaultsInForce>>,
+    test_faults: Option<Arc<FaultStore>>,
 }
 
 impl Facade {
@@ -125,23 +127,23 @@ impl Facade {
     /// [`StartError`]; all that was started is stopped again.
     pub fn start(
         settings: FacadeSettings,
-        process: Process,
+        process: ProcessResources,
         control: impl Into<ControlServices>,
     ) -> Result<RunningFacade, StartError> {
         let control = control.into();
         let parts = Parts::new(&settings, &process)?;
-        let serving = serving::Serving::load(&settings)?;
+        let serving = serving::ServingTls::load(&settings)?;
         let auth = AuthFiles::load(&settings, &process.registry)?;
-        let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
+        let proxying = proxying::ProxyAssembly::load(&settings, &process.registry, &parts.tasks)?;
 
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
         let open = OpenConnections::default();
         let (idle, places) = (open.clone(), settings.max_connections);
-        options.make_room = Some(MakeRoom::new(move || idle.close_idle(places)));
+        options.eviction_callback = Some(EvictionCallback::new(move || idle.close_idle(places)));
         options.share_port = settings.permit_port_sharing;
-        options.passed.clone_from(&settings.passed_socket);
+        options.inherited_socket.clone_from(&settings.passed_socket);
         options.runtimes.clone_from(&process.runtimes);
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
@@ -167,7 +169,7 @@ impl Facade {
             Arc::new(Server::new(handler, limits(&settings), &connections, open, stopping, watch.clone()));
         let first = {
             let (synced, health) = (parts.configuration.synced.clone(), parts.health.clone());
-            readiness::may_serve(settings.serve_when_ready, synced, health, watch.clone())
+            readiness::wait_until_servable(settings.serve_when_ready, synced, health, watch.clone())
         };
         let served = listener.serve(connections.clone(), watch, move |accepted| {
             let server = server.clone();
@@ -180,7 +182,7 @@ impl Facade {
             [of_serving.certificates(), of_auth.certificates(), of_proxying.certificates()].concat()
         });
         parts.tasks.spawn_until_cancelled("last-hour", parts.last_hour.clone().sample(certificates));
-        parts.background(&settings, control);
+        parts.start_background_tasks(&settings, control);
         if let Some(path) = &settings.debug_socket {
             let router = endpoints::debug_router(process.telemetry.clone());
             debug_socket::serve(path, router, &parts.tasks);
@@ -195,9 +197,9 @@ impl Facade {
 
 /// Page with the static paths of the index; the start time is that of the process's first thread.
 fn status_page(settings: &FacadeSettings) -> StatusPage {
-    let paths = endpoints::paths(&Chosen::by(settings));
-    let listed = paths.iter().filter(|path| path.listing == Listing::Listed);
-    StatusPage::new(process_started(), listed.map(|path| path.path.as_str()))
+    let paths = endpoints::builtin_paths(&EndpointOptions::from_settings(settings));
+    let listed_paths = paths.iter().filter(|path| path.listing == Listing::Listed);
+    StatusPage::new(process_started(), listed_paths.map(|path| path.path.as_str()))
 }
 
 fn config_age(registry: &Registry) -> Gauge {
@@ -221,27 +223,29 @@ fn limits(settings: &FacadeSettings) -> ConnectionLimits {
 }
 
 impl Parts {
-    fn new(settings: &FacadeSettings, process: &Process) -> Result<Self, StartError> {
+    fn new(settings: &FacadeSettings, process: &ProcessResources) -> Result<Self, StartError> {
         let lifecycle = Lifecycle::new();
         let health = Health::new(settings.livez_grace_period);
         health.on_ready(lifecycle.has_been_ready.clone());
         let hooks = Hooks::new(health.clone());
         let metrics = RequestMetrics::new(&process.registry);
         settings.version.register(&process.registry);
-        let (reads, others) = (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
-        let in_flight = InFlight::new(reads, others, metrics.clone());
+        let (max_reads, max_mutations) =
+            (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
+        let in_flight = InFlight::new(max_reads, max_mutations, metrics.clone());
         let flow = settings.enable_priority_and_fairness.then(|| {
-            let counted = metrics.clone();
-            let observe = move |phase, kind, now| counted.note(phase, kind, now);
-            let flow = Dispatcher::new(reads.saturating_add(others), settings.request_timeout, observe);
-            let shown = FlowMetrics { dispatcher: flow.clone(), prefix: "apiserver_flowcontrol" };
-            process.registry.collector(Box::new(shown));
+            let request_metrics = metrics.clone();
+            let observe = move |phase, kind, count| request_metrics.record_concurrency(phase, kind, count);
+            let flow =
+                Dispatcher::new(max_reads.saturating_add(max_mutations), settings.request_timeout, observe);
+            let flow_metrics = FlowMetrics { dispatcher: flow.clone(), prefix: "apiserver_flowcontrol" };
+            process.registry.register_collector(Box::new(flow_metrics));
             flow
         });
         let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
-        let table = RouteTable::new(&endpoints::paths(&Chosen::by(settings)))?;
+        let table = RouteTable::new(&endpoints::builtin_paths(&EndpointOptions::from_settings(settings)))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let modes = settings.authorization.clone();
         let configuration = Configuration::new(table, modes, health.clone(), synced);
@@ -267,8 +271,8 @@ impl Parts {
             registry: process.registry.clone(),
             metrics,
             local_metrics: LocalMetrics::new(&process.registry),
-            short: WaitGroup::default(),
-            watching: WaitGroup::default(),
+            short_requests: WaitGroup::default(),
+            watch_requests: WaitGroup::default(),
             in_flight,
             flow,
             freshness,
@@ -284,23 +288,23 @@ impl Parts {
 
     /// Adds upstream's own checks; the configuration stream delivers those of the control service.
     fn add_checks(&self) -> Result<(), StartError> {
-        self.health.add(&Endpoint::ALL, Check::ping())?;
-        self.health.add(&Endpoint::ALL, Check::new("log", || Ok(())))?;
+        self.health.add(&HealthEndpoint::ALL, Check::ping())?;
+        self.health.add(&HealthEndpoint::ALL, Check::new("log", || Ok(())))?;
         let (synced, freshness) = (self.configuration.synced.clone(), self.freshness.clone());
         let informer_sync =
-            Check::new("informer-sync", move || match (synced.is_signaled(), freshness.expired()) {
+            Check::new("informer-sync", move || match (synced.is_signaled(), freshness.is_expired()) {
                 (false, _) => Err("no configuration received from the control service yet".to_owned()),
                 (true, true) => Err("the configuration is older than --fail-static-max-age".to_owned()),
                 (true, false) => Ok(()),
             });
-        self.health.add(&[Endpoint::Readyz], informer_sync)?;
+        self.health.add(&[HealthEndpoint::Readyz], informer_sync)?;
         self.add_limiter_hooks()?;
         let stopping = self.lifecycle.shutdown_initiated.clone();
         let shutdown = Check::new("shutdown", move || match stopping.is_signaled() {
             true => Err("process is shutting down".to_owned()),
             false => Ok(()),
         });
-        Ok(self.health.add(&[Endpoint::Readyz], shutdown)?)
+        Ok(self.health.add(&[HealthEndpoint::Readyz], shutdown)?)
     }
 
     /// Adds the start hook of the request limiter, under upstream's name.
@@ -308,17 +312,19 @@ impl Parts {
         let (in_flight, flow, metrics) = (self.in_flight.clone(), self.flow.clone(), self.metrics.clone());
         let (freshness, age) = (self.freshness.clone(), config_age(&self.registry));
         let limiter = if flow.is_some() { "priority-and-fairness-filter" } else { "max-in-flight-filter" };
-        let counted = flow.clone();
+        let dispatcher = flow.clone();
         self.hooks.add_post_start(limiter, move |context| async move {
             context.tasks.spawn_until_cancelled("in-flight-high-water", async move {
                 let mut ticks = tokio::time::interval(Duration::from_secs(1));
                 loop {
                     ticks.tick().await;
-                    let now = match &counted {
-                        Some(flow) => [Phase::Executing, Phase::Waiting].map(|phase| flow.now(phase)),
-                        None => [in_flight.now(), [0, 0]],
+                    let counts = match &dispatcher {
+                        Some(flow) => {
+                            [RequestPhase::Executing, RequestPhase::Waiting].map(|phase| flow.inflight(phase))
+                        }
+                        None => [in_flight.counts(), [0, 0]],
                     };
-                    metrics.take_high_water(now);
+                    metrics.take_high_water(counts);
                     age.set(
                         freshness.age().map_or(-1, |age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX)),
                     );
@@ -329,7 +335,7 @@ impl Parts {
         let Some(flow) = flow else { return Ok(()) };
         self.hooks.add_post_start("priority-and-fairness-config-consumer", move |context| async move {
             context.tasks.spawn_until_cancelled("flow-rebalance", flow.clone().rebalance());
-            context.tasks.spawn_until_cancelled("flow-give-back", flow.give_back());
+            context.tasks.spawn_until_cancelled("flow-give-back", flow.release_due_seats());
             Ok(())
         })?;
         Ok(())
@@ -343,10 +349,10 @@ impl Parts {
     }
 
     /// Starts to follow other servers behind the same address; `None` if no requests are forwarded to peers.
-    fn follow_peers(&self, proxying: &proxying::Proxying) -> Option<Arc<Peers>> {
+    fn follow_peers(&self, proxying: &proxying::ProxyAssembly) -> Option<Arc<Peers>> {
         let authority = proxying.peer_authority()?;
         let peers = Arc::new(Peers::new(PeerMetrics::new(&self.registry)));
-        let follow = Follow {
+        let follow = PeerFollower {
             peers: Arc::clone(&peers),
             catalog: Arc::clone(&self.catalog),
             configuration: Arc::clone(&self.configuration),
@@ -360,18 +366,18 @@ impl Parts {
     fn director(
         &self,
         settings: &FacadeSettings,
-        process: &Process,
+        process: &ProcessResources,
         control: &ControlServices,
         proxy: portico_proxy::Proxy,
         peers: Option<Arc<Peers>>,
         server_address: String,
     ) -> Director {
-        let slis = self.registry.beside();
-        self.health.expose(&slis);
+        let slis = self.registry.new_sibling();
+        self.health.register_metrics(&slis);
         let limits = LocalLimits {
             max_body: settings.max_request_body_bytes,
             stalled_write: settings.stalled_write_timeout,
-            silence: settings.control_request_timeout,
+            max_silence: settings.control_request_timeout,
         };
         let configuration = &self.configuration;
         let endpoints = Endpoints {
@@ -380,28 +386,28 @@ impl Parts {
             slis,
             telemetry: process.telemetry.clone(),
             version: settings.version.clone(),
-            chosen: Chosen::by(settings),
+            options: EndpointOptions::from_settings(settings),
             status_page: status_page(settings),
             catalog: self.catalog.clone(),
             flow: self.flow.clone(),
             renderer: self.renderer.clone(),
             console: settings.console.then(|| self.console(settings, process, control)),
-            test_faults: self.test_faults.clone().map(|in_force| endpoints::TestFaults {
-                in_force,
+            test_faults: self.test_faults.clone().map(|faults| endpoints::TestFaults {
+                faults,
                 control: JsonCalls::new(control.clone(), settings.max_request_body_bytes),
             }),
             server_address,
         };
-        let each = settings.watch_buffer_bytes;
-        let total = settings.max_watch_buffer_bytes.max(each);
-        let local = Local {
+        let per_watch = settings.watch_buffer_bytes;
+        let total = settings.max_watch_buffer_bytes.max(per_watch);
+        let local = LocalHandler {
             services: control.clone(),
             limits,
             configuration: configuration.clone(),
             proxy: proxy.clone(),
             tasks: self.watches.clone(),
             buffers: WatchBuffers::new(
-                BufferLimits { each, total, wait: settings.stalled_write_timeout },
+                BufferLimits { per_watch, total, max_wait: settings.stalled_write_timeout },
                 &process.registry,
             ),
             renderer: self.renderer.clone(),
@@ -422,14 +428,14 @@ impl Parts {
     fn console(
         &self,
         settings: &FacadeSettings,
-        process: &Process,
+        process: &ProcessResources,
         control: &ControlServices,
     ) -> endpoints::Console {
         endpoints::Console {
             last_hour: self.last_hour.samples.clone(),
             audit_tail: process.auditor.as_ref().and_then(|auditor| auditor.tail()),
             control: JsonCalls::new(control.clone(), settings.max_request_body_bytes),
-            in_force: self.configuration.current.clone(),
+            active_config: self.configuration.active.clone(),
             stopping: self.lifecycle.shutdown_initiated.clone(),
         }
     }
@@ -440,15 +446,15 @@ impl Parts {
         control: &ControlServices,
         auditor: Option<&Arc<Auditor>>,
     ) -> Result<Layers, StartError> {
-        let asker = Asker::new(control.clone(), settings.control_request_timeout);
-        let decider: Arc<dyn Decider> = Arc::new(AccessAsker::new(asker.clone()));
+        let asker = ReviewClient::new(control.clone(), settings.control_request_timeout);
+        let decider: Arc<dyn RemoteAuthorizer> = Arc::new(AccessReviewClient::new(asker.clone()));
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let cors = AllowedOrigins::new(&settings.cors_allowed_origins)?;
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
         Ok(Layers {
             mux_complete: life.mux_and_discovery_complete.clone(),
-            in_force: self.configuration.current.clone(),
+            active_config: self.configuration.active.clone(),
             metrics: self.metrics.clone(),
             retry_after: settings
                 .shutdown_send_retry_after
@@ -456,11 +462,12 @@ impl Parts {
             hsts: hsts::hsts(&settings.strict_transport_security_directives)?,
             goaway_chance: (settings.goaway_chance > 0.0).then_some(settings.goaway_chance),
             watch_termination: watches.then(|| WatchTermination {
-                group: self.watching.clone(),
+                group: self.watch_requests.clone(),
                 shutdown: life.not_accepting_new_request.clone(),
             }),
-            wait_group: CountShortRequests { group: self.short.clone() },
-            audits: auditor.map(|auditor| Audits { auditor: Arc::clone(auditor), duration: timed("audit") }),
+            wait_group: CountShortRequests { group: self.short_requests.clone() },
+            audits: auditor
+                .map(|auditor| AuditState { auditor: Arc::clone(auditor), duration: timed("audit") }),
             request_deadlines: RequestDeadlines {
                 auditor: auditor.cloned(),
                 request_timeout: settings.request_timeout,
@@ -471,21 +478,27 @@ impl Parts {
                 cors,
                 console: settings.console,
                 auditor: auditor.cloned(),
-                reviewer: Arc::new(TokenAsker(asker)),
+                reviewer: Arc::new(TokenReviewClient(asker)),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
-            traces: spans::are_exported(),
-            route_tries: RouteTries { decider: Arc::clone(&decider), facade: settings.name.clone() },
-            impersonation: Impersonations { decider: Arc::clone(&decider), duration: timed("impersonation") },
+            exports_spans: spans::are_exported(),
+            route_traces: RouteTraceState {
+                remote_authorizer: Arc::clone(&decider),
+                facade: settings.name.clone(),
+            },
+            impersonation: ImpersonationState {
+                decider: Arc::clone(&decider),
+                duration: timed("impersonation"),
+            },
             flow: self
                 .flow
                 .clone()
-                .map(|dispatcher| Flow { dispatcher, duration: timed("priorityandfairness") }),
+                .map(|dispatcher| FlowControl { dispatcher, duration: timed("priorityandfairness") }),
             max_in_flight: match self.flow {
                 Some(_) => None,
                 None => Some(MaxInFlight { in_flight: self.in_flight.clone() }),
             },
-            authorization: Permissions {
+            authorization: AuthorizationState {
                 decider,
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),
                 console: settings.console,
@@ -495,26 +508,30 @@ impl Parts {
     }
 
     /// Starts the configuration stream, the fetches of the documents that it names, and the saved state on disk.
-    fn background(&self, settings: &FacadeSettings, control: ControlServices) {
+    fn start_background_tasks(&self, settings: &FacadeSettings, control: ControlServices) {
         let fetch = control.clone();
         self.documents.fetch_with(Arc::new(move |hash| {
             let control = fetch.clone();
-            Box::pin(async move { control::document(&control, hash).await })
+            Box::pin(async move { control::fetch_document(&control, hash).await })
         }));
         let (configuration, documents) = (self.configuration.clone(), self.documents.clone());
         self.tasks.spawn_until_cancelled("catalog-documents", documents::follow(configuration, documents));
         if let Some(f) = &settings.fail_static {
             let state = FailStatic::new(&f.data_dir, f.store_id.clone());
-            let keep = state.keep(self.configuration.clone(), self.documents.clone(), self.freshness.clone());
+            let keep = state.save_until_canceled(
+                self.configuration.clone(),
+                self.documents.clone(),
+                self.freshness.clone(),
+            );
             self.tasks.spawn_until_cancelled("fail-static", keep);
         }
         let (requests, local) = (self.metrics.clone(), self.local_metrics.clone());
-        let dropped = series::drop_unserved(self.configuration.current.clone(), requests, local);
+        let dropped = series::drop_unserved(self.configuration.active.clone(), requests, local);
         self.tasks.spawn_until_cancelled("metric-series", dropped);
         let configuration = self.configuration.clone();
         self.tasks
-            .spawn_until_cancelled("control-service-in-use", show_in_use(control.clone(), configuration));
-        let client = Control::new(
+            .spawn_until_cancelled("control-service-in-use", report_in_use(control.clone(), configuration));
+        let client = ConfigStreamClient::new(
             control,
             self.configuration.clone(),
             self.freshness.clone(),
@@ -530,13 +547,13 @@ impl Parts {
 }
 
 /// Shows the control service in use in `/readyz?verbose`.
-async fn show_in_use(services: ControlServices, configuration: Arc<Configuration>) {
-    if services.is_one() {
+async fn report_in_use(services: ControlServices, configuration: Arc<Configuration>) {
+    if services.is_single() {
         return;
     }
     let mut changes = services.subscribe();
     loop {
-        configuration.show_in_use(&services.described());
+        configuration.report_in_use(&services.describe());
         // The sender lives as long as `services`.
         let _never_gone = changes.changed().await;
     }

@@ -10,47 +10,51 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
-use portico_kit::received::Received;
+use portico_kit::received_body::ReceivedBody;
 use portico_proxy::{ProxyBody, RequestBody};
 
 use crate::connection::ActiveRequestGuard;
-use crate::pace::Pace;
 use crate::response_completion::ResponseCompletion;
+use crate::upload_pace::UploadPace;
 
 /// Error that ends a body early. hyper then closes the connection (HTTP/1) or resets the stream.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The lock is never contended, because the body has one owner; it makes the type `Sync`, so that futures that hold
 /// it are `Send`.
-type Streamed = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>>;
+type StreamedBody = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>>;
 
 /// A body, and the work to do when it ends.
 pub struct Body {
-    kind: Kind,
+    kind: BodyKind,
     completion: Option<Box<ResponseCompletion>>,
     /// Limit on slow uploads; set on request bodies only.
-    pace: Option<Box<Pace>>,
+    upload_pace: Option<Box<UploadPace>>,
 }
 
-enum Kind {
-    Whole(Option<Bytes>),
-    Received(Received),
+enum BodyKind {
+    Full(Option<Bytes>),
+    Received(ReceivedBody),
     /// Body of a proxied response, the most frequent kind, streamed without a box.
     Proxied(Mutex<ProxyBody>),
-    Streamed(Streamed),
+    Streamed(StreamedBody),
 }
 
 impl Body {
     /// Returns a body without bytes.
     #[must_use]
     pub fn empty() -> Self {
-        Self { kind: Kind::Whole(None), completion: None, pace: None }
+        Self { kind: BodyKind::Full(None), completion: None, upload_pace: None }
     }
 
     /// Returns a body with all of its bytes.
-    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), completion: None, pace: None }
+        Self {
+            kind: BodyKind::Full((!bytes.is_empty()).then_some(bytes)),
+            completion: None,
+            upload_pace: None,
+        }
     }
 
     /// Returns a body that streams bytes.
@@ -60,7 +64,7 @@ impl Body {
         B::Error: Into<BoxError>,
     {
         let body = http_body_util::BodyExt::map_err(body, Into::into);
-        Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), completion: None, pace: None }
+        Self { kind: BodyKind::Streamed(Mutex::new(Box::pin(body))), completion: None, upload_pace: None }
     }
 
     /// Attaches `completion`, which is dropped when the body ends for any reason.
@@ -71,7 +75,7 @@ impl Body {
     }
 
     /// Keeps the connection busy until the body is sent. A body without a completion is complete and counts as sent.
-    pub fn while_sent(&mut self, busy: ActiveRequestGuard) {
+    pub fn keep_busy_until_sent(&mut self, busy: ActiveRequestGuard) {
         if let Some(completion) = &mut self.completion {
             completion.set_busy(busy);
         }
@@ -79,21 +83,21 @@ impl Body {
 
     /// Drops the bytes and keeps the completion.
     pub fn clear(&mut self) {
-        self.kind = Kind::Whole(None);
+        self.kind = BodyKind::Full(None);
     }
 
     /// Ends the body with an error if the client pauses for longer than `pause`.
-    pub fn pace(&mut self, pause: Duration) {
+    pub fn limit_pause(&mut self, pause: Duration) {
         if !http_body::Body::is_end_stream(self) {
-            self.pace = Some(Box::new(Pace::new(pause)));
+            self.upload_pace = Some(Box::new(UploadPace::new(pause)));
         }
     }
 
     /// Returns the bytes of a complete body.
     #[cfg(test)]
-    pub fn as_whole(&self) -> Option<&[u8]> {
+    pub fn as_full(&self) -> Option<&[u8]> {
         match &self.kind {
-            Kind::Whole(bytes) => Some(bytes.as_deref().unwrap_or_default()),
+            BodyKind::Full(bytes) => Some(bytes.as_deref().unwrap_or_default()),
             _ => None,
         }
     }
@@ -102,51 +106,51 @@ impl Body {
     #[must_use]
     pub fn into_proxy(self) -> RequestBody {
         match self.kind {
-            Kind::Received(body) if self.pace.is_none() => RequestBody::from(body),
+            BodyKind::Received(body) if self.upload_pace.is_none() => RequestBody::from(body),
             kind => RequestBody::new(Self { kind, ..self }),
         }
     }
 
     /// True if all bytes are in memory and the length is known.
-    pub fn is_whole(&self) -> bool {
-        matches!(self.kind, Kind::Whole(_))
+    pub fn is_full(&self) -> bool {
+        matches!(self.kind, BodyKind::Full(_))
     }
 
-    fn rest(&self) -> usize {
-        self.completion.as_ref().map_or(0, |completion| completion.rest())
+    fn remaining(&self) -> usize {
+        self.completion.as_ref().map_or(0, |completion| completion.rest_len())
     }
 
     fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.kind {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Kind::Received(body) => {
+            BodyKind::Full(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            BodyKind::Received(body) => {
                 let polled = http_body::Body::poll_frame(Pin::new(body), cx).map_err(Into::into);
-                match (&mut self.pace, polled) {
+                match (&mut self.upload_pace, polled) {
                     (Some(pace), Poll::Pending) => pace.poll_wait(cx).map(|slow| Some(Err(slow.into()))),
                     (Some(pace), Poll::Ready(Some(Ok(frame)))) => {
-                        pace.took(frame.data_ref().map_or(0, Bytes::len));
+                        pace.record(frame.data_ref().map_or(0, Bytes::len));
                         Poll::Ready(Some(Ok(frame)))
                     }
                     (_, polled) => polled,
                 }
             }
-            Kind::Proxied(body) => {
+            BodyKind::Proxied(body) => {
                 http_body::Body::poll_frame(Pin::new(body.get_mut()), cx).map_err(Into::into)
             }
-            Kind::Streamed(body) => body.get_mut().as_mut().poll_frame(cx),
+            BodyKind::Streamed(body) => body.get_mut().as_mut().poll_frame(cx),
         }
     }
 }
 
-impl From<Received> for Body {
-    fn from(body: Received) -> Self {
-        Self { kind: Kind::Received(body), completion: None, pace: None }
+impl From<ReceivedBody> for Body {
+    fn from(body: ReceivedBody) -> Self {
+        Self { kind: BodyKind::Received(body), completion: None, upload_pace: None }
     }
 }
 
 impl From<ProxyBody> for Body {
     fn from(body: ProxyBody) -> Self {
-        Self { kind: Kind::Proxied(Mutex::new(body)), completion: None, pace: None }
+        Self { kind: BodyKind::Proxied(Mutex::new(body)), completion: None, upload_pace: None }
     }
 }
 
@@ -159,10 +163,12 @@ impl Default for Body {
 impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match &self.kind {
-            Kind::Whole(bytes) => return write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
-            Kind::Received(_) => "received",
-            Kind::Proxied(_) => "proxied",
-            Kind::Streamed(_) => "streamed",
+            BodyKind::Full(bytes) => {
+                return write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len));
+            }
+            BodyKind::Received(_) => "received",
+            BodyKind::Proxied(_) => "proxied",
+            BodyKind::Streamed(_) => "streamed",
         };
         write!(f, "Body({kind})")
     }
@@ -178,17 +184,17 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         if let Some(rest) = this.completion.as_mut().and_then(|completion| completion.take_rest()) {
-            let frame = this.completion.as_mut().map(|completion| completion.send(Frame::data(rest)));
+            let frame = this.completion.as_mut().map(|completion| completion.next_part(Frame::data(rest)));
             return Poll::Ready(frame.map(Ok));
         }
         let polled = this.poll_kind(cx);
         let Some(completion) = &mut this.completion else { return polled };
         match polled {
-            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(completion.send(frame)))),
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(completion.next_part(frame)))),
             Poll::Ready(Some(Err(error))) => {
                 // The body of a backend's response ends at the same deadline.
-                if !completion.expired(cx) {
-                    completion.broke();
+                if !completion.poll_expired(cx) {
+                    completion.record_failure();
                 }
                 Poll::Ready(Some(Err(error)))
             }
@@ -196,9 +202,9 @@ impl http_body::Body for Body {
                 this.completion = None;
                 Poll::Ready(None)
             }
-            Poll::Pending if completion.expired(cx) => {
-                Poll::Ready(Some(Err("the request's deadline passed while answering".into())))
-            }
+            Poll::Pending if completion.poll_expired(cx) => Poll::Ready(Some(Err(
+                "the deadline of the request passed before the response was complete".into(),
+            ))),
             Poll::Pending => {
                 completion.wait_for_source();
                 Poll::Pending
@@ -207,33 +213,33 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        if self.rest() > 0 {
+        if self.remaining() > 0 {
             return false;
         }
         match &self.kind {
-            Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Received(body) => body.is_end_stream(),
-            Kind::Proxied(body) => body.lock().is_end_stream(),
-            Kind::Streamed(body) => body.lock().is_end_stream(),
+            BodyKind::Full(bytes) => bytes.is_none(),
+            BodyKind::Received(body) => body.is_end_stream(),
+            BodyKind::Proxied(body) => body.lock().is_end_stream(),
+            BodyKind::Streamed(body) => body.lock().is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         let hint = match &self.kind {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Kind::Received(body) => body.size_hint(),
-            Kind::Proxied(body) => body.lock().size_hint(),
-            Kind::Streamed(body) => body.lock().size_hint(),
+            BodyKind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            BodyKind::Received(body) => body.size_hint(),
+            BodyKind::Proxied(body) => body.lock().size_hint(),
+            BodyKind::Streamed(body) => body.lock().size_hint(),
         };
-        match self.rest() as u64 {
+        match self.remaining() as u64 {
             0 => hint,
             rest => {
-                let mut more = SizeHint::new();
-                more.set_lower(hint.lower().saturating_add(rest));
+                let mut total = SizeHint::new();
+                total.set_lower(hint.lower().saturating_add(rest));
                 if let Some(upper) = hint.upper() {
-                    more.set_upper(upper.saturating_add(rest));
+                    total.set_upper(upper.saturating_add(rest));
                 }
-                more
+                total
             }
         }
     }

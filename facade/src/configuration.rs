@@ -10,11 +10,11 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use portico_auth::AuthenticatorChain;
-use portico_auth::authn::Anonymous;
-use portico_auth::authz::Mode;
+use portico_auth::authn::AnonymousAccess;
+use portico_auth::authz::AuthorizationMode;
 use portico_facade_catalog::Change;
 use portico_flow::Dispatcher;
-use portico_kit::health::{Endpoint, Health, RemoteCheck};
+use portico_kit::health::{Health, HealthEndpoint, RemoteCheck};
 use portico_kit::lifecycle::Signal;
 use portico_machinery::effective_version::EffectiveVersion;
 use portico_machinery::flow_control;
@@ -25,7 +25,7 @@ use portico_machinery::route::Backend;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version, setting};
 use tokio::sync::watch;
 
-use crate::in_force::{Current, InForce};
+use crate::active_config::{ActiveConfig, ActiveConfigCell};
 use crate::issuer::{self, Issuer};
 use crate::mux::MuxError;
 use crate::route_table::RouteTable;
@@ -42,26 +42,26 @@ pub struct Refusal {
 /// Holder of the active configuration and of the entries that it is built from.
 pub struct Configuration {
     /// Active configuration, which requests are served with.
-    pub current: Current,
+    pub active: ActiveConfigCell,
     /// Receives the checks of the control service.
     pub health: Health,
     /// Signaled when the first configuration is active.
     pub synced: Signal,
-    base: RouteTable,
+    base_routes: RouteTable,
     /// `--authorization-mode`, used until the control service sends its modes.
-    modes: Vec<Mode>,
+    modes: Vec<AuthorizationMode>,
     /// Receives flow schemas and priority levels, if requests queue.
     flow: Option<Dispatcher>,
-    held: Mutex<Held>,
+    state: Mutex<ConfigState>,
     changed: watch::Sender<u64>,
     /// Revision up to which roles and bindings are active.
-    policy: watch::Sender<i64>,
+    policy_revision: watch::Sender<i64>,
 }
 
 type Key = (PayloadKind, String);
 
 #[derive(Default)]
-struct Held {
+struct ConfigState {
     version: Option<Version>,
     entries: BTreeMap<Key, Arc<Entry>>,
     /// Backends, shared between routes that have the same one.
@@ -72,17 +72,18 @@ struct Held {
     in_use: Option<String>,
 }
 
-impl Held {
+impl ConfigState {
     /// True if these entries equal the active ones and their revision is not older, within the same epoch of the store.
     fn is_unchanged(&self, version: &Version, entries: &[Entry]) -> bool {
-        let is_same_life = self.version.as_ref().is_some_and(|held| {
-            (&held.store_id, &held.epoch) == (&version.store_id, &version.epoch)
-                && held.revision <= version.revision
+        let is_same_epoch = self.version.as_ref().is_some_and(|active| {
+            (&active.store_id, &active.epoch) == (&version.store_id, &version.epoch)
+                && active.revision <= version.revision
         });
         let key = |entry: &Entry| (entry.kind, entry.key.clone());
-        let is_held = |entry: &Entry| self.entries.get(&key(entry)).is_some_and(|held| **held == *entry);
-        is_same_life
-            && entries.iter().all(is_held)
+        let is_active =
+            |entry: &Entry| self.entries.get(&key(entry)).is_some_and(|active| **active == *entry);
+        is_same_epoch
+            && entries.iter().all(is_active)
             && entries.iter().map(key).collect::<BTreeSet<_>>().len() == self.entries.len()
     }
 
@@ -94,67 +95,72 @@ impl Held {
         }
     }
 
-    /// Authorization modes that the control service reports, or `own` if it reports none. An unknown mode is treated as
+    /// Authorization modes that the control service reports, or `default_modes` if it reports none. An unknown mode is treated as
     /// `Webhook`, so that the control service decides.
-    fn modes(&self, own: &[Mode]) -> Vec<Mode> {
+    fn modes(&self, default_modes: &[AuthorizationMode]) -> Vec<AuthorizationMode> {
         let modes = self.setting(setting::AUTHORIZATION_MODES);
-        let mode = |name| Mode::of_name(name).unwrap_or(Mode::Webhook);
-        modes.map_or_else(|| own.to_vec(), |modes| modes.lines().map(mode).collect())
+        let mode = |name| AuthorizationMode::from_name(name).unwrap_or(AuthorizationMode::Webhook);
+        modes.map_or_else(|| default_modes.to_vec(), |modes| modes.lines().map(mode).collect())
     }
 }
 
 impl Configuration {
     /// Creates a configuration with the built-in endpoints of `base_routes` and without authenticators.
     #[must_use]
-    pub fn new(base: RouteTable, modes: Vec<Mode>, health: Health, synced: Signal) -> Self {
-        let mut first = InForce { routes: Arc::new(base.clone()), ..InForce::default() };
+    pub fn new(
+        base_routes: RouteTable,
+        modes: Vec<AuthorizationMode>,
+        health: Health,
+        synced: Signal,
+    ) -> Self {
+        let mut first = ActiveConfig { routes: Arc::new(base_routes.clone()), ..ActiveConfig::default() };
         first.set_policy(Policy::default(), &modes);
         Self {
-            current: Arc::new(ArcSwap::from_pointee(first)),
+            active: Arc::new(ArcSwap::from_pointee(first)),
             health,
             synced,
-            base,
+            base_routes,
             modes,
             flow: None,
-            held: Mutex::default(),
+            state: Mutex::default(),
             changed: watch::channel(0).0,
-            policy: watch::channel(0).0,
+            policy_revision: watch::channel(0).0,
         }
     }
 
     /// Passes schemas and levels to `flow`.
     #[must_use]
     pub fn with_flow(self, flow: Dispatcher) -> Self {
-        let mut next = self.next();
-        next.flow = Arc::new(flow.digest(&[], &[]));
-        self.current.store(Arc::new(next));
+        let mut next = self.copy_active();
+        next.flow = Arc::new(flow.apply_config(&[], &[]));
+        self.active.store(Arc::new(next));
         Self { flow: Some(flow), ..self }
     }
 
     /// Replaces the authenticators; the issuer's keys stay in use.
     pub fn set_authenticators(&self, authenticators: AuthenticatorChain) {
-        let _held = self.held.lock();
-        let mut next = self.next();
+        let _state = self.state.lock();
+        let mut next = self.copy_active();
         next.set_authenticators(authenticators);
-        self.current.store(Arc::new(next));
+        self.active.store(Arc::new(next));
     }
 
     /// Returns a copy of the active configuration, to change under the lock.
-    fn next(&self) -> InForce {
-        InForce::clone(&self.current.load())
+    fn copy_active(&self) -> ActiveConfig {
+        ActiveConfig::clone(&self.active.load())
     }
 
     /// Version of the active configuration.
     #[must_use]
     pub fn version(&self) -> Option<Version> {
-        self.held.lock().version.clone()
+        self.state.lock().version.clone()
     }
 
     /// Version and entries of the active configuration, for the disk.
     #[must_use]
     pub fn snapshot(&self) -> Option<(Version, Vec<Arc<Entry>>)> {
-        let held = self.held.lock();
-        Some((held.version.clone()?, held.entries.values().cloned().collect()))
+        let state = self.state.lock();
+        Some((state.version.clone()?, state.entries.values().cloned().collect()))
     }
 
     /// Subscribes to a counter that increases with every change of entries (not of the version alone).
@@ -164,118 +170,118 @@ impl Configuration {
     }
 
     /// Waits until roles and bindings of this revision are active. Cancel safe.
-    pub async fn policy_at(&self, revision: i64) {
+    pub async fn wait_for_policy(&self, revision: i64) {
         // The sender lives as long as `self`.
-        let _ = self.policy.subscribe().wait_for(|known| *known >= revision).await;
+        let _ = self.policy_revision.subscribe().wait_for(|current| *current >= revision).await;
     }
 
     /// Hashes of CA bundles that routes name and that are not loaded.
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
-        self.current.load().routes.missing_bundles()
+        self.active.load().routes.missing_bundles()
     }
 
     /// Replaces the active configuration. An equal one costs only the comparison.
     pub fn replace(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
-        let mut held = self.held.lock();
-        if held.is_unchanged(&version, &entries) {
-            held.version = Some(version);
+        let mut state = self.state.lock();
+        if state.is_unchanged(&version, &entries) {
+            state.version = Some(version);
             return Vec::new();
         }
-        held.entries.clear();
-        let mut table = self.base.clone();
+        state.entries.clear();
+        let mut table = self.base_routes.clone();
         let mut refused = Vec::new();
         let mut checks = Vec::new();
         let mut changes = Vec::new();
         let mut facts = Vec::new();
-        for mut entry in in_order(entries) {
+        for mut entry in bundles_first(entries) {
             if entry.payload.is_none() {
                 // Snapshots do not contain removed or refused entries.
                 continue;
             }
-            share(&mut entry, &mut held.backends);
-            match apply(&mut table, &entry) {
+            share_backend(&mut entry, &mut state.backends);
+            match apply_to_table(&mut table, &entry) {
                 Ok(()) => {}
                 Err(error) => {
                     refused.push(refusal(&entry, &error));
                     continue;
                 }
             }
-            checks.extend(check_of(&entry));
-            changes.extend(change_of(&entry));
-            facts.extend(fact_of(&entry));
-            held.entries.insert((entry.kind, entry.key.clone()), Arc::new(entry));
+            checks.extend(remote_check(&entry));
+            changes.extend(catalog_change(&entry));
+            facts.extend(policy_fact(&entry));
+            state.entries.insert((entry.kind, entry.key.clone()), Arc::new(entry));
         }
         // The snapshot's own revision, which can be lower than that of another epoch.
         let policy_revision = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
-        let mut next = self.next();
-        next.set_policy(changed_policy(Policy::default(), facts), &held.modes(&self.modes));
-        table.follow(&next.routes);
+        let mut next = self.copy_active();
+        next.set_policy(apply_facts(Policy::default(), facts), &state.modes(&self.modes));
+        table.inherit_state(&next.routes);
         next.routes = Arc::new(table);
-        next.apis = next.apis.replaced_by(changes);
-        follow_settings(&mut next, &held);
-        self.follow_flow_control(&mut next, &held);
-        self.follow_stored_objects(&held);
-        self.current.store(Arc::new(next));
-        self.policy.send_replace(policy_revision);
-        checks.extend(held.in_use.clone().map(informational));
+        next.apis = next.apis.replace_with(changes);
+        apply_settings(&mut next, &state);
+        self.update_flow_control(&mut next, &state);
+        self.update_stored_objects(&state);
+        self.active.store(Arc::new(next));
+        self.policy_revision.send_replace(policy_revision);
+        checks.extend(state.in_use.clone().map(informational_check));
         self.health.replace_remote(checks);
-        held.version = Some(version);
-        drop(held);
-        self.announce();
+        state.version = Some(version);
+        drop(state);
+        self.notify_changed();
         refused
     }
 
     /// Applies changes. An invalid entry is refused; the previous entry under its key stays active.
     pub fn change(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
-        let mut held = self.held.lock();
-        let mut next = self.next();
+        let mut state = self.state.lock();
+        let mut next = self.copy_active();
         let mut refused = Vec::new();
         let mut changes = Vec::new();
         let mut facts = Vec::new();
         let mut checks = Vec::new();
-        let of_the_issuer = entries.iter().any(issuer::concerns);
-        let of = |kind| entries.iter().any(|entry| entry.kind == kind);
-        let of_flow_control = of(PayloadKind::FlowControl);
-        let of_stored_objects = of(PayloadKind::StoredObjects);
-        for mut entry in in_order(entries) {
-            share(&mut entry, &mut held.backends);
-            if in_table(entry.kind)
-                && let Err(error) = apply(Arc::make_mut(&mut next.routes), &entry)
+        let affects_issuer = entries.iter().any(issuer::affects_issuer);
+        let has_kind = |kind| entries.iter().any(|entry| entry.kind == kind);
+        let affects_flow_control = has_kind(PayloadKind::FlowControl);
+        let affects_stored_objects = has_kind(PayloadKind::StoredObjects);
+        for mut entry in bundles_first(entries) {
+            share_backend(&mut entry, &mut state.backends);
+            if is_table_kind(entry.kind)
+                && let Err(error) = apply_to_table(Arc::make_mut(&mut next.routes), &entry)
             {
                 refused.push(refusal(&entry, &error));
                 continue;
             }
             if entry.kind == PayloadKind::Check {
-                checks.push((entry.key.clone(), check_of(&entry)));
+                checks.push((entry.key.clone(), remote_check(&entry)));
             }
-            changes.extend(change_of(&entry));
-            facts.extend(fact_of(&entry));
+            changes.extend(catalog_change(&entry));
+            facts.extend(policy_fact(&entry));
             let key = (entry.kind, entry.key.clone());
             if entry.payload.is_some() {
-                held.entries.insert(key, Arc::new(entry));
+                state.entries.insert(key, Arc::new(entry));
             } else {
-                held.entries.remove(&key);
+                state.entries.remove(&key);
             }
         }
         if !changes.is_empty() {
-            next.apis = next.apis.after(changes);
+            next.apis = next.apis.with_changes(changes);
         }
         let policy_revision = facts.iter().map(|f| f.revision).max();
         if policy_revision.is_some() {
-            next.set_policy(changed_policy(Policy::clone(&next.policy), facts), &held.modes(&self.modes));
+            next.set_policy(apply_facts(Policy::clone(&next.policy), facts), &state.modes(&self.modes));
         }
-        if of_the_issuer {
-            follow_settings(&mut next, &held);
-            next.set_modes(&held.modes(&self.modes));
+        if affects_issuer {
+            apply_settings(&mut next, &state);
+            next.set_modes(&state.modes(&self.modes));
         }
-        if of_flow_control {
-            self.follow_flow_control(&mut next, &held);
+        if affects_flow_control {
+            self.update_flow_control(&mut next, &state);
         }
-        if of_stored_objects {
-            self.follow_stored_objects(&held);
+        if affects_stored_objects {
+            self.update_stored_objects(&state);
         }
-        self.current.store(Arc::new(next));
+        self.active.store(Arc::new(next));
         // The routes and policy that the checks report are active now.
         for (name, check) in checks {
             match check {
@@ -283,71 +289,71 @@ impl Configuration {
                 None => self.health.remove_remote(&name),
             }
         }
-        self.policy.send_if_modified(|known| {
-            let newest = policy_revision.unwrap_or(*known).max(*known);
-            std::mem::replace(known, newest) < newest
+        self.policy_revision.send_if_modified(|current| {
+            let newest = policy_revision.unwrap_or(*current).max(*current);
+            std::mem::replace(current, newest) < newest
         });
-        held.version = Some(version);
-        drop(held);
-        self.announce();
+        state.version = Some(version);
+        drop(state);
+        self.notify_changed();
         refused
     }
 
     /// Adds a CA bundle that arrived later than the routes that name it.
-    pub fn bundle_came(&self, hash: &str, pem: Bytes) {
-        let _held = self.held.lock();
-        let mut next = self.next();
+    pub fn insert_bundle(&self, hash: &str, pem: Bytes) {
+        let _state = self.state.lock();
+        let mut next = self.copy_active();
         if let Err(error) = Arc::make_mut(&mut next.routes).set_bundle(hash, pem) {
             tracing::warn!(hash, %error, "cannot load a CA bundle");
         }
-        self.current.store(Arc::new(next));
+        self.active.store(Arc::new(next));
     }
 
     /// Notifies subscribers that documents were fetched, so that the saved state is written again.
-    pub fn documents_came(&self) {
+    pub fn on_documents_fetched(&self) {
         self.changed.send_modify(|n| *n += 1);
     }
 
     /// Advances the version without a change of entries.
-    pub fn progress(&self, version: Version) {
-        self.held.lock().version = Some(version);
+    pub fn advance(&self, version: Version) {
+        self.state.lock().version = Some(version);
     }
 
     /// Reports in `/readyz?verbose` that the active configuration is stale.
     pub fn mark_stale(&self) {
-        let mut held = self.held.lock();
-        let Some(Version { store_id, revision, .. }) = &held.version else { return };
+        let mut state = self.state.lock();
+        let Some(Version { store_id, revision, .. }) = &state.version else { return };
         let name = format!(
             "fail-static: serving revision {revision} of store {store_id}, the control service is unreachable"
         );
-        if let Some(old) = held.stale.replace(name.clone()) {
+        if let Some(old) = state.stale.replace(name.clone()) {
             self.health.remove_remote(&old);
         }
-        self.health.set_remote(informational(name));
+        self.health.set_remote(informational_check(name));
     }
 
     /// Reports the control service in use in `/readyz?verbose`.
-    pub fn show_in_use(&self, described: &str) {
-        let mut held = self.held.lock();
-        let name = format!("control-service: {described}");
-        if let Some(old) = held.in_use.replace(name.clone()) {
+    pub fn report_in_use(&self, description: &str) {
+        let mut state = self.state.lock();
+        let name = format!("control-service: {description}");
+        if let Some(old) = state.in_use.replace(name.clone()) {
             self.health.remove_remote(&old);
         }
-        self.health.set_remote(informational(name));
+        self.health.set_remote(informational_check(name));
     }
 
     /// Removes the report of [`Self::mark_stale`].
     pub fn mark_live(&self) {
-        if let Some(name) = self.held.lock().stale.take() {
+        if let Some(name) = self.state.lock().stale.take() {
             self.health.remove_remote(&name);
         }
     }
 
-    /// Digests all schemas and levels together, because they depend on each other.
-    fn follow_flow_control(&self, next: &mut InForce, held: &Held) {
+    /// Passes all schemas and levels to the dispatcher together, because they depend on each other.
+    fn update_flow_control(&self, next: &mut ActiveConfig, state: &ConfigState) {
         let Some(flow) = &self.flow else { return };
         let (mut schemas, mut levels) = (Vec::new(), Vec::new());
-        for entry in held.entries.values() {
+        for entry in state.entries.values() {
             match &entry.payload {
                 Some(Payload::FlowControl(flow_control::Fact::Schema(schema))) => {
                     schemas.push(schema.clone())
@@ -356,20 +362,20 @@ impl Configuration {
                 _ => {}
             }
         }
-        next.flow = Arc::new(flow.digest(&schemas, &levels));
+        next.flow = Arc::new(flow.apply_config(&schemas, &levels));
     }
 
     /// Passes the numbers of stored objects to the dispatcher, which estimates the cost of lists by them.
-    fn follow_stored_objects(&self, held: &Held) {
+    fn update_stored_objects(&self, state: &ConfigState) {
         let Some(flow) = &self.flow else { return };
-        let stored = held.entries.iter().filter_map(|((_, key), entry)| match &entry.payload {
+        let stored = state.entries.iter().filter_map(|((_, key), entry)| match &entry.payload {
             Some(Payload::StoredObjects(stored)) => Some((key.clone(), *stored)),
             _ => None,
         });
         flow.set_stored(stored.collect());
     }
 
-    fn announce(&self) {
+    fn notify_changed(&self) {
         self.changed.send_modify(|n| *n += 1);
         self.synced.signal();
     }
@@ -377,18 +383,18 @@ impl Configuration {
 
 /// Applies settings that all facades share: the issuer's keys, the CA of certificate requests, the release to report, and the
 /// addresses of peers.
-fn follow_settings(next: &mut InForce, held: &Held) {
-    next.set_issuer(Issuer::of(held.entries.values(), &next.issuer));
-    next.set_signing_ca(held.setting(setting::SIGNING_CA));
-    next.set_anonymous(held.setting(setting::ANONYMOUS).map(Anonymous::of_setting));
-    next.peers = Arc::new(peers_of(held.setting(setting::PEERS)));
-    next.version = held.setting(setting::EFFECTIVE_VERSION).and_then(effective_version);
-    let rule = held.setting(setting::SERVICE_ADDRESS).and_then(|text| text.parse().ok());
+fn apply_settings(next: &mut ActiveConfig, state: &ConfigState) {
+    next.set_issuer(Issuer::from_entries(state.entries.values(), &next.issuer));
+    next.set_signing_ca(state.setting(setting::SIGNING_CA));
+    next.set_anonymous(state.setting(setting::ANONYMOUS).map(AnonymousAccess::from_setting));
+    next.peers = Arc::new(parse_peers(state.setting(setting::PEERS)));
+    next.version = state.setting(setting::EFFECTIVE_VERSION).and_then(parse_effective_version);
+    let rule = state.setting(setting::SERVICE_ADDRESS).and_then(|text| text.parse().ok());
     next.apis = next.apis.with_address_rule(rule);
 }
 
 /// Parses the addresses of peers; invalid ones are ignored.
-fn peers_of(text: Option<&str>) -> PeerAddresses {
+fn parse_peers(text: Option<&str>) -> PeerAddresses {
     let parsed = text.map(str::parse::<PeerAddresses>).transpose();
     parsed
         .inspect_err(|error| {
@@ -399,7 +405,7 @@ fn peers_of(text: Option<&str>) -> PeerAddresses {
         .unwrap_or_default()
 }
 
-fn effective_version(text: &str) -> Option<EffectiveVersion> {
+fn parse_effective_version(text: &str) -> Option<EffectiveVersion> {
     let (emulation, min_compatibility) = text.split_once('\n')?;
     Some(EffectiveVersion {
         emulation: emulation.parse().ok()?,
@@ -407,19 +413,19 @@ fn effective_version(text: &str) -> Option<EffectiveVersion> {
     })
 }
 
-fn changed_policy(mut policy: Policy, facts: Vec<Statement>) -> Policy {
-    facts.into_iter().for_each(|statement| policy.set(statement.key, statement.fact));
+fn apply_facts(mut policy: Policy, facts: Vec<PolicyFact>) -> Policy {
+    facts.into_iter().for_each(|policy_fact| policy.set(policy_fact.key, policy_fact.fact));
     policy
 }
 
 /// Sorts CA bundles first, so that routes find them; other entries keep their order.
-fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn bundles_first(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|e| e.kind != PayloadKind::TrustBundle);
     entries
 }
 
 /// Replaces the backend of a route by an equal one of another route.
-fn share(entry: &mut Entry, backends: &mut Pool<Backend>) {
+fn share_backend(entry: &mut Entry, backends: &mut Pool<Backend>) {
     if let Some(Payload::Route(route)) = &mut entry.payload
         && let Some(route) = Arc::get_mut(route)
     {
@@ -427,7 +433,7 @@ fn share(entry: &mut Entry, backends: &mut Pool<Backend>) {
     }
 }
 
-fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
+fn apply_to_table(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
     match (&entry.payload, entry.kind) {
         (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
         (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
@@ -443,18 +449,18 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
 }
 
 /// True if entries of this kind are part of the route table.
-fn in_table(kind: PayloadKind) -> bool {
+fn is_table_kind(kind: PayloadKind) -> bool {
     matches!(kind, PayloadKind::Route | PayloadKind::Served | PayloadKind::TrustBundle)
 }
 
 /// Content of a role or binding, and its revision.
-struct Statement {
+struct PolicyFact {
     key: rbac::Key,
     revision: i64,
     fact: Option<Fact>,
 }
 
-fn fact_of(entry: &Entry) -> Option<Statement> {
+fn policy_fact(entry: &Entry) -> Option<PolicyFact> {
     if entry.kind != PayloadKind::Rbac {
         return None;
     }
@@ -463,10 +469,10 @@ fn fact_of(entry: &Entry) -> Option<Statement> {
         _ => None,
     };
     // Decoding has validated the keys.
-    Some(Statement { key: entry.key.parse().ok()?, revision: entry.revision, fact })
+    Some(PolicyFact { key: entry.key.parse().ok()?, revision: entry.revision, fact })
 }
 
-fn change_of(entry: &Entry) -> Option<Change> {
+fn catalog_change(entry: &Entry) -> Option<Change> {
     let key = entry.key.clone();
     match (&entry.payload, entry.kind) {
         (Some(Payload::Route(route)), _) => Some(Change::Route { key, route: Some(route.clone()) }),
@@ -478,16 +484,16 @@ fn change_of(entry: &Entry) -> Option<Change> {
 }
 
 /// Creates a check that never fails; its name carries the information.
-fn informational(name: String) -> RemoteCheck {
-    RemoteCheck { name, endpoints: vec![Endpoint::Readyz], failure: None, warning: None }
+fn informational_check(name: String) -> RemoteCheck {
+    RemoteCheck { name, endpoints: vec![HealthEndpoint::Readyz], failure: None, warning: None }
 }
 
-fn check_of(entry: &Entry) -> Option<RemoteCheck> {
+fn remote_check(entry: &Entry) -> Option<RemoteCheck> {
     let Some(Payload::Check(Check { endpoints, ok, message })) = &entry.payload else { return None };
-    let named = |e: &Endpoint| endpoints.iter().any(|name| name == e.name());
+    let applies_to = |e: &HealthEndpoint| endpoints.iter().any(|name| name == e.name());
     Some(RemoteCheck {
         name: entry.key.clone(),
-        endpoints: Endpoint::ALL.into_iter().filter(named).collect(),
+        endpoints: HealthEndpoint::ALL.into_iter().filter(applies_to).collect(),
         failure: (!ok).then(|| message.clone()),
         warning: (*ok && !message.is_empty()).then(|| message.clone()),
     })

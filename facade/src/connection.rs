@@ -6,7 +6,7 @@ mod limits;
 mod open_connections;
 
 pub use activity::{ActiveRequestGuard, Activity, Verdict};
-pub use exchange::{Exchange, in_task};
+pub use exchange::{Exchange, scope};
 pub use limits::ConnectionLimits;
 pub use open_connections::OpenConnections;
 
@@ -30,7 +30,7 @@ const MAX_PAGE_PARTS: usize = 100;
 /// Extension of a response that is not sent: the stream is reset, or the HTTP/1 connection closed, instead.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection closes without a response")]
-pub struct Unanswered;
+pub struct NoResponse;
 
 /// Connection of a request, as seen by layers and handlers.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Connection {
     /// Address of the client in the form that is sent to backends.
     pub client: ClientAddress,
     /// Certificates that the client presented, whose key it holds; they are not verified.
-    pub chain: Option<PeerChain>,
+    pub peer_certificates: Option<PeerChain>,
     /// Requests in progress.
     pub activity: Arc<Activity>,
     /// The HTTP/1 response in progress; in HTTP/2 each stream has its own exchange.
@@ -49,7 +49,7 @@ pub struct Connection {
     identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
     go_away: Notify,
     /// True if a request of the connection was authenticated as a user other than anonymous.
-    is_known: AtomicBool,
+    is_authenticated: AtomicBool,
     /// True if the connection must be closed to make room for a new one.
     is_closing: AtomicBool,
     close: Notify,
@@ -61,8 +61,8 @@ impl Connection {
     /// Creates the state of an accepted connection.
     #[must_use]
     pub fn new(peer: &PeerInfo) -> Self {
-        let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain));
-        Self { chain, ..Self::plain(peer.addr) }
+        let peer_certificates = peer.cert_chain.as_ref().and_then(|chain| PeerChain::new(chain));
+        Self { peer_certificates, ..Self::plain(peer.addr) }
     }
 
     /// Creates the state of a connection without client certificates.
@@ -71,12 +71,12 @@ impl Connection {
         Self {
             peer,
             client: peer.ip().into(),
-            chain: None,
+            peer_certificates: None,
             activity: Arc::default(),
-            own_exchange: Arc::new(Exchange::of_connection()),
+            own_exchange: Arc::new(Exchange::for_connection()),
             identity: OnceLock::new(),
             go_away: Notify::new(),
-            is_known: AtomicBool::new(false),
+            is_authenticated: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             close: Notify::new(),
             page_parts: AtomicUsize::new(0),
@@ -101,11 +101,11 @@ impl Connection {
     /// Returns the exchange of the request in whose task this is called.
     #[must_use]
     pub fn exchange(&self) -> Arc<Exchange> {
-        exchange::of_task().unwrap_or_else(|| self.own_exchange.clone())
+        exchange::current().unwrap_or_else(|| self.own_exchange.clone())
     }
 
     /// Resolves at the next [`Connection::go_away`].
-    pub async fn asked_to_go_away(&self) {
+    pub async fn wait_for_go_away(&self) {
         self.go_away.notified().await;
     }
 
@@ -115,14 +115,14 @@ impl Connection {
     }
 
     /// Records that a request of this connection was authenticated as a user other than anonymous.
-    pub fn set_known(&self) {
-        self.is_known.store(true, Ordering::Relaxed);
+    pub fn set_authenticated(&self) {
+        self.is_authenticated.store(true, Ordering::Relaxed);
     }
 
     /// True if a request of this connection was authenticated as a user other than anonymous.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Relaxed)
+    pub fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Ordering::Relaxed)
     }
 
     /// True if no request is in progress and the connection is not about to be closed.
@@ -152,14 +152,14 @@ impl Connection {
     }
 
     /// Resolves at [`Connection::close`].
-    pub async fn closed(&self) {
+    pub async fn wait_for_close(&self) {
         self.close.notified().await;
     }
 
     /// Counts one more part of the console page for an anonymous caller. Returns true if the part may be sent without ending the
     /// connection: a browser must load all parts.
     #[must_use]
-    pub fn takes_page_part(&self) -> bool {
+    pub fn allows_page_part(&self) -> bool {
         self.page_parts.fetch_add(1, Ordering::Relaxed) < MAX_PAGE_PARTS
     }
 

@@ -22,16 +22,16 @@ pub fn is_watch(query: &str) -> bool {
 }
 
 /// Method of the control service that authorizes its caller itself, because the message names the objects that are read.
-pub const STATES: &str = "/grpc/portico.history.v1.History/States";
+pub const HISTORY_STATES: &str = "/grpc/portico.history.v1.History/States";
 /// Method with its own authorization, like [`HISTORY_STATES`].
-pub const PAST: &str = "/grpc/portico.history.v1.History/List";
+pub const HISTORY_LIST: &str = "/grpc/portico.history.v1.History/List";
 /// Method with its own authorization, like [`HISTORY_STATES`].
-pub const RESTORE: &str = "/grpc/portico.history.v1.History/Restore";
+pub const HISTORY_RESTORE: &str = "/grpc/portico.history.v1.History/Restore";
 
 /// True if the control service itself authorizes requests for this path.
 #[must_use]
-pub fn is_decided_behind(path: &str) -> bool {
-    matches!(path, STATES | PAST | RESTORE)
+pub fn is_authorized_by_control_service(path: &str) -> bool {
+    matches!(path, HISTORY_STATES | HISTORY_LIST | HISTORY_RESTORE)
 }
 
 /// True if responses to long-running requests for this path are streams of the console.

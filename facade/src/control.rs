@@ -5,10 +5,10 @@
 //! and only when it is not older. Does not depend on the meaning of entries; [`crate::configuration`] applies them.
 
 mod acks;
-mod ask;
 mod json_calls;
 mod observe;
 mod report;
+mod reviews;
 pub(crate) mod sign;
 mod snapshot;
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use portico_gostd::time::format_duration;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_machinery::rbac;
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::catalog::GetRequest;
@@ -32,54 +32,55 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::configuration::{Configuration, Refusal};
-use crate::control_services::{CallReason, ControlServices, Member, Repeat, State};
+use crate::control_services::{CallReason, ControlServices, Member, MemberState, RetryCondition};
 use crate::freshness::Freshness;
 use crate::last_hour::LastHour;
 use acks::Acks;
 use observe::Observer;
-use snapshot::Snapshot;
+use snapshot::PendingSnapshot;
 
-pub use ask::{AccessAsker, Asker, TokenAsker};
 pub use json_calls::{CallError, JsonAnswer, JsonCalls, JsonMethod};
+pub use reviews::{AccessReviewClient, ReviewClient, TokenReviewClient};
 
 /// Acknowledgements and reports that wait to be sent to the control service.
 ///
 /// Limit (Facades and control services): an acknowledgement is skipped; reports wait.
-const OUTBOX: usize = 64;
+const OUTBOX_CAPACITY: usize = 64;
 /// Interval between reports of observations of backends.
-const OBSERVE: Duration = Duration::from_secs(1);
+const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 /// Size of a document from the control service.
 ///
 /// Limit (Facades and control services, bytes): the document is rejected.
-const MAX_DOCUMENT: usize = 64 << 20;
+const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 /// Heartbeat intervals without a message after which the configuration stream counts as lost.
 ///
 /// Limit (Facades and control services): the facade reconnects.
 const MISSED_HEARTBEATS: u32 = 10;
 /// Timeout for opening a stream.
-const OPEN: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Backoff between connection attempts. It starts short, because every change waits for the connection.
-const RECONNECT: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(2), 2.0, 0.5);
+const RECONNECT_BACKOFF: BackoffPolicy =
+    BackoffPolicy::new(Duration::from_millis(50), Duration::from_secs(2), 2.0, 0.5);
 
 /// Reason for the end of a stream.
 #[derive(Debug, thiserror::Error)]
-enum Lost {
+enum StreamError {
     #[error("{}", CallReason(.0))]
     Rpc(#[from] tonic::Status),
     #[error("the control service ended the stream")]
     Ended,
     #[error("protocol violation of the control service: {0}")]
-    Rules(&'static str),
+    Protocol(&'static str),
     #[error("no message from the control service for {} on an open stream", format_duration(*.0))]
-    Silent(Duration),
+    Silence(Duration),
     #[error("the facade switched to another control service")]
-    Moved,
+    Switched,
     #[error("the control service serves another store: {0}")]
-    Foreign(String),
+    OtherStore(String),
 }
 
 /// Client of the configuration stream.
-pub struct Control {
+pub struct ConfigStreamClient {
     services: ControlServices,
     configuration: Arc<Configuration>,
     freshness: Arc<Freshness>,
@@ -89,31 +90,31 @@ pub struct Control {
 }
 
 /// State of one stream.
-struct Session {
+struct StreamSession {
     outbox: mpsc::Sender<StreamRequest>,
     acks: Acks,
     /// Control service at the other end of the stream.
     member: Arc<Member>,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<PendingSnapshot>,
     observer: Observer,
     /// Time of the newest load sample that was reported; `None` before the first report.
-    reported: Option<i64>,
+    reported_until: Option<i64>,
     /// Time of the last message.
-    last: Instant,
+    last_message: Instant,
     /// Maximum time between two messages; `None` if the control service announces no heartbeats.
     max_silence: Option<Duration>,
 }
 
-impl Session {
-    fn check_silence(&self) -> Result<(), Lost> {
+impl StreamSession {
+    fn check_silence(&self) -> Result<(), StreamError> {
         match self.max_silence {
-            Some(limit) if self.last.elapsed() > limit => Err(Lost::Silent(limit)),
+            Some(limit) if self.last_message.elapsed() > limit => Err(StreamError::Silence(limit)),
             _ => Ok(()),
         }
     }
 }
 
-impl Control {
+impl ConfigStreamClient {
     /// Creates a client that applies what it receives to `configuration`.
     #[must_use]
     pub fn new(
@@ -128,17 +129,17 @@ impl Control {
 
     /// Runs streams until canceled.
     pub async fn run(self) {
-        let mut backoff = Backoff::new(RECONNECT);
-        if self.freshness.known() {
+        let mut backoff = Backoff::new(RECONNECT_BACKOFF);
+        if self.freshness.has_configuration() {
             self.configuration.mark_stale();
         }
         loop {
             let member = self.services.current();
-            let Err(lost) = self.session(&member, &mut backoff).await;
+            let Err(error) = self.session(&member, &mut backoff).await;
             // Stale until a stream confirms the configuration again: the next control service may be behind.
-            self.freshness.lost();
-            if matches!(lost, Lost::Moved) {
-                tracing::debug!(server = member.name, "leaving the control service for another one");
+            self.freshness.set_stale();
+            if matches!(error, StreamError::Switched) {
+                tracing::debug!(server = member.name, "switching to another control service");
                 continue;
             }
             // Check at once whether the control service is lost.
@@ -146,14 +147,14 @@ impl Control {
             self.configuration.mark_stale();
             let wait = backoff.next_wait();
             if backoff.failures() == 1 {
-                tracing::warn!(error = %lost, "control service lost, serving the last configuration");
+                tracing::warn!(error = %error, "control service lost, serving the last configuration");
             } else {
                 let retry_in = format_duration(wait);
-                tracing::debug!(error = %lost, retry_in, "control service still unreachable");
+                tracing::debug!(error = %error, retry_in, "control service still unreachable");
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.services.moved_from(&member) => {}
+                () = self.services.until_switched(&member) => {}
             }
         }
     }
@@ -162,13 +163,13 @@ impl Control {
         &self,
         member: &Arc<Member>,
         backoff: &mut Backoff,
-    ) -> Result<std::convert::Infallible, Lost> {
-        let (outbox, inbox) = mpsc::channel(OUTBOX);
+    ) -> Result<std::convert::Infallible, StreamError> {
+        let (outbox, inbox) = mpsc::channel(OUTBOX_CAPACITY);
         let hello = Hello {
             name: self.name.clone(),
             holds: self.configuration.version().as_ref().map(Into::into),
             build: env!("CARGO_PKG_VERSION").to_owned(),
-            has_others: !self.services.is_one(),
+            has_others: !self.services.is_single(),
         };
         // The channel is new and empty.
         let _ = outbox.try_send(StreamRequest { message: Some(RequestMessage::Hello(hello)) });
@@ -177,74 +178,78 @@ impl Control {
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let opening = client.stream(member.transport.request(ReceiverStream::new(inbox)));
         let opened = tokio::select! {
-            opened = tokio::time::timeout(OPEN, opening) => opened.map_err(|_| Lost::Silent(OPEN))?,
-            () = self.services.moved_from(member) => return Err(Lost::Moved),
+            opened = tokio::time::timeout(OPEN_TIMEOUT, opening) => opened.map_err(|_| StreamError::Silence(OPEN_TIMEOUT))?,
+            () = self.services.until_switched(member) => return Err(StreamError::Switched),
         };
         let mut stream = opened?.into_inner();
-        let mut session = Session {
+        let mut session = StreamSession {
             outbox,
             acks: Acks::default(),
             member: Arc::clone(member),
             snapshot: None,
             observer: Observer::default(),
-            reported: None,
-            last: Instant::now(),
+            reported_until: None,
+            last_message: Instant::now(),
             max_silence: None,
         };
-        let mut ticks = tokio::time::interval(OBSERVE);
+        let mut ticks = tokio::time::interval(OBSERVE_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 message = stream.message() => {
-                    let message = message?.ok_or(Lost::Ended)?;
+                    let message = message?.ok_or(StreamError::Ended)?;
                     if backoff.failures() > 0 {
                         tracing::info!("control service reachable again");
                         backoff.reset();
                     }
                     member.record_answer();
-                    self.take(&mut session, message)?;
+                    self.handle_message(&mut session, message)?;
                     // Time spent on handling a message does not count as silence.
-                    session.last = Instant::now();
+                    session.last_message = Instant::now();
                 }
                 _ = ticks.tick() => {
                     session.check_silence()?;
                     session.acks.send(&session.outbox);
-                    self.observe(&mut session);
-                    self.report(&mut session);
+                    self.report_observations(&mut session);
+                    self.report_state(&mut session);
                 }
-                () = self.services.moved_from(member) => return Err(Lost::Moved),
+                () = self.services.until_switched(member) => return Err(StreamError::Switched),
             }
         }
     }
 
-    fn take(&self, session: &mut Session, message: StreamResponse) -> Result<(), Lost> {
+    fn handle_message(
+        &self,
+        session: &mut StreamSession,
+        message: StreamResponse,
+    ) -> Result<(), StreamError> {
         match message.message {
             Some(ResponseMessage::Begin(begin)) => {
                 let version = version(begin.version)?;
-                if !self.services.is_of_the_store(&session.member, &version) {
-                    self.services.set_state(&session.member, State::Foreign);
-                    return Err(Lost::Foreign(version.store_id));
+                if !self.services.check_store(&session.member, &version) {
+                    self.services.set_state(&session.member, MemberState::OtherStore);
+                    return Err(StreamError::OtherStore(version.store_id));
                 }
                 let heartbeat = Duration::from_millis(begin.heartbeat_millis.into());
                 session.max_silence =
                     (!heartbeat.is_zero()).then(|| heartbeat.saturating_mul(MISSED_HEARTBEATS));
-                session.snapshot = Some(Snapshot::new(version));
+                session.snapshot = Some(PendingSnapshot::new(version));
             }
             Some(ResponseMessage::Entries(entries)) => {
-                let (good, refused) = converted(entries.entries);
+                let (valid, refused) = convert_entries(entries.entries);
                 if let Some(snapshot) = &mut session.snapshot {
-                    snapshot.add(entries.version.map(Version::from), good, refused);
+                    snapshot.add(entries.version.map(Version::from), valid, refused);
                     self.replace_if_current(session);
                     return Ok(());
                 }
                 let version = version(entries.version)?;
-                let mut all = self.configuration.change(version.clone(), good);
+                let mut all = self.configuration.change(version.clone(), valid);
                 all.extend(refused);
-                self.in_force(session, &version, all);
+                self.acknowledge(session, &version, all);
             }
             Some(ResponseMessage::End(_)) => {
-                let snapshot = session.snapshot.as_mut().ok_or(Lost::Rules("End without Begin"))?;
-                snapshot.complete();
+                let snapshot = session.snapshot.as_mut().ok_or(StreamError::Protocol("End without Begin"))?;
+                snapshot.mark_complete();
                 self.replace_if_current(session);
             }
             Some(ResponseMessage::Progress(progress)) => {
@@ -258,12 +263,12 @@ impl Control {
                     self.freshness.confirm();
                     return Ok(());
                 }
-                self.configuration.progress(version.clone());
-                self.in_force(session, &version, Vec::new());
+                self.configuration.advance(version.clone());
+                self.acknowledge(session, &version, Vec::new());
             }
             Some(ResponseMessage::Draining(_)) => {
                 tracing::info!(server = session.member.name, "control service is shutting down");
-                self.services.set_state(&session.member, State::Draining);
+                self.services.set_state(&session.member, MemberState::Draining);
             }
             None => tracing::debug!("unsupported message of the control service ignored"),
         }
@@ -271,21 +276,22 @@ impl Control {
     }
 
     /// Activates the pending snapshot if it is complete and not older than the active configuration.
-    fn replace_if_current(&self, session: &mut Session) {
-        let held = self.configuration.version();
-        let is_due =
-            |snapshot: &mut Snapshot| snapshot.is_complete() && !snapshot.is_older_than(held.as_ref());
-        if let Some(snapshot) = session.snapshot.take_if(is_due) {
-            let Snapshot { version, refused, .. } = snapshot;
+    fn replace_if_current(&self, session: &mut StreamSession) {
+        let active_version = self.configuration.version();
+        let can_activate = |snapshot: &mut PendingSnapshot| {
+            snapshot.is_complete() && !snapshot.is_older_than(active_version.as_ref())
+        };
+        if let Some(snapshot) = session.snapshot.take_if(can_activate) {
+            let PendingSnapshot { version, refused, .. } = snapshot;
             let mut all = self.configuration.replace(version.clone(), snapshot.entries);
             all.extend(refused);
-            self.in_force(session, &version, all);
+            self.acknowledge(session, &version, all);
         }
     }
 
-    fn in_force(&self, session: &mut Session, version: &Version, refused: Vec<Refusal>) {
+    fn acknowledge(&self, session: &mut StreamSession, version: &Version, refused: Vec<Refusal>) {
         self.freshness.confirm();
-        self.freshness.live();
+        self.freshness.set_live();
         self.configuration.mark_live();
         for Refusal { key, reason } in &refused {
             tracing::warn!(key, error = reason, revision = version.revision, "configuration entry refused");
@@ -295,14 +301,14 @@ impl Control {
         session.acks.send(&session.outbox);
     }
 
-    fn observe(&self, session: &mut Session) {
-        let in_force = self.configuration.current.load();
-        let seen = session.observer.changes(&in_force.routes);
-        let mirrored = session.observer.mirrored(&in_force.routes);
-        if seen.is_empty() && mirrored.is_empty() {
+    fn report_observations(&self, session: &mut StreamSession) {
+        let active = self.configuration.active.load();
+        let changes = session.observer.changes(&active.routes);
+        let mirror_changes = session.observer.mirror_changes(&active.routes);
+        if changes.is_empty() && mirror_changes.is_empty() {
             return;
         }
-        let observations = seen
+        let observations = changes
             .iter()
             .map(|o| pb::Observation {
                 api_service: o.name.clone(),
@@ -311,7 +317,7 @@ impl Control {
                 detail: o.detail.clone(),
             })
             .collect();
-        let mirrors = mirrored.iter().map(|(name, counts)| pb::MirrorObservation {
+        let mirrors = mirror_changes.iter().map(|(name, counts)| pb::MirrorObservation {
             api_service: name.clone(),
             sent: counts.sent,
             dropped: counts.dropped,
@@ -321,19 +327,19 @@ impl Control {
         let message =
             Some(RequestMessage::Observations(Observations { observations, mirrors: mirrors.collect() }));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
-            session.observer.reported(seen, mirrored);
+            session.observer.record_reported(changes, mirror_changes);
         }
     }
 }
 
-impl Control {
+impl ConfigStreamClient {
     /// Sends this facade's state if it has changed.
-    fn report(&self, session: &mut Session) {
-        let Some(report) = self.last_hour.report_since(session.reported) else { return };
-        let until = report.loads.last().map_or(session.reported.unwrap_or_default(), |load| load.time);
+    fn report_state(&self, session: &mut StreamSession) {
+        let Some(report) = self.last_hour.report_since(session.reported_until) else { return };
+        let until = report.loads.last().map_or(session.reported_until.unwrap_or_default(), |load| load.time);
         let message = Some(RequestMessage::Report(report.into()));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
-            session.reported = Some(until);
+            session.reported_until = Some(until);
         }
     }
 }
@@ -342,27 +348,28 @@ impl Control {
 ///
 /// # Errors
 /// The message of the control service, or that the document is larger than 64 MiB.
-pub async fn document(services: &ControlServices, hash: String) -> Result<Bytes, String> {
-    let fetched = services.call(Repeat::Always, None, |member| fetch(member, hash.clone())).await;
+pub async fn fetch_document(services: &ControlServices, hash: String) -> Result<Bytes, String> {
+    let fetched =
+        services.call(RetryCondition::Always, None, |member| fetch_from(member, hash.clone())).await;
     fetched.map(|(_, document)| document).map_err(|status| CallReason(&status).to_string())
 }
 
-async fn fetch(member: Arc<Member>, hash: String) -> Result<Bytes, tonic::Status> {
+async fn fetch_from(member: Arc<Member>, hash: String) -> Result<Bytes, tonic::Status> {
     let client = CatalogClient::new(member.transport.calls.clone());
     let request = member.transport.request(GetRequest { hash });
     let mut parts = client.max_decoding_message_size(MAX_MESSAGE_BYTES).get(request).await?.into_inner();
-    let mut whole = BytesMut::new();
+    let mut document = BytesMut::new();
     while let Some(part) = parts.message().await? {
-        if whole.len() + part.part.len() > MAX_DOCUMENT {
+        if document.len() + part.part.len() > MAX_DOCUMENT_BYTES {
             return Err(tonic::Status::out_of_range("the document is too large"));
         }
-        if whole.is_empty() {
-            whole = part.part.into();
+        if document.is_empty() {
+            document = part.part.into();
         } else {
-            whole.extend_from_slice(&part.part);
+            document.extend_from_slice(&part.part);
         }
     }
-    Ok(whole.freeze())
+    Ok(document.freeze())
 }
 
 /// Encodes entries for the disk.
@@ -377,32 +384,32 @@ pub fn encode(entries: &[Arc<Entry>]) -> Vec<u8> {
 /// # Errors
 /// The bytes are not an encoded list of entries.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Entry>, prost::DecodeError> {
-    Ok(converted(Entries::decode(bytes)?.entries).0)
+    Ok(convert_entries(Entries::decode(bytes)?.entries).0)
 }
 
-fn converted(entries: Vec<pb::Entry>) -> (Vec<Entry>, Vec<Refusal>) {
-    let (mut good, mut refused) = (Vec::with_capacity(entries.len()), Vec::new());
+fn convert_entries(entries: Vec<pb::Entry>) -> (Vec<Entry>, Vec<Refusal>) {
+    let (mut valid, mut refused) = (Vec::with_capacity(entries.len()), Vec::new());
     for entry in entries {
         let (key, revision) = (entry.key.clone(), entry.revision);
         match Entry::try_from(entry) {
-            Ok(entry) => good.push(entry),
+            Ok(entry) => valid.push(entry),
             Err(error) => {
-                good.extend(revoked(&error, &key, revision));
+                valid.extend(revocation(&error, &key, revision));
                 refused.push(Refusal { key, reason: error.to_string() });
             }
         }
     }
-    (good, refused)
+    (valid, refused)
 }
 
 /// Replacement for an entry that is refused: a role or binding is removed, because the update may revoke what the previous
 /// one granted. Other entries stay as they are, and `None` is returned.
-fn revoked(error: &InvalidEntry, key: &str, revision: i64) -> Option<Entry> {
-    let of_policy = matches!(error, InvalidEntry::Rbac(_) | InvalidEntry::UnknownPayload(_))
+fn revocation(error: &InvalidEntry, key: &str, revision: i64) -> Option<Entry> {
+    let is_policy = matches!(error, InvalidEntry::Rbac(_) | InvalidEntry::UnknownPayload(_))
         && key.parse::<rbac::Key>().is_ok();
-    of_policy.then(|| Entry { kind: PayloadKind::Rbac, key: key.to_owned(), revision, payload: None })
+    is_policy.then(|| Entry { kind: PayloadKind::Rbac, key: key.to_owned(), revision, payload: None })
 }
 
-fn version(version: Option<pb::Version>) -> Result<Version, Lost> {
-    version.map(Into::into).ok_or(Lost::Rules("a message without its version"))
+fn version(version: Option<pb::Version>) -> Result<Version, StreamError> {
+    version.map(Into::into).ok_or(StreamError::Protocol("a message has no version"))
 }

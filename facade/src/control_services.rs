@@ -6,16 +6,16 @@
 
 mod call_reason;
 mod calls;
-mod choice;
 mod failures;
-mod in_use;
 mod member;
+mod member_states;
 mod metrics;
+mod selection;
 mod services;
 mod watchdog;
 
 pub(crate) use call_reason::CallReason;
-pub(crate) use calls::Repeat;
-pub(crate) use failures::{is_answer, was_lost};
-pub(crate) use member::{Member, State};
+pub(crate) use calls::RetryCondition;
+pub(crate) use failures::{is_from_control_service, is_service_lost};
+pub(crate) use member::{Member, MemberState};
 pub use services::ControlServices;

@@ -12,7 +12,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::tasks::TaskSet;
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
@@ -27,22 +27,22 @@ const MODE: u32 = 0o600;
 
 /// File of the socket. It is removed with the socket, unless another file has taken its path: that of a server that was started
 /// before this one ended.
-struct File {
+struct SocketFile {
     path: PathBuf,
     /// Device and inode: the file keeps them when it is renamed, and no other file gets them while the socket is open.
     identity: (u64, u64),
 }
 
-impl File {
-    fn of(path: PathBuf) -> io::Result<Self> {
+impl SocketFile {
+    fn new(path: PathBuf) -> io::Result<Self> {
         let identity = identity(&path)?;
         Ok(Self { path, identity })
     }
 }
 
-impl Drop for File {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+        if identity(&self.path).is_ok_and(|current| current == self.identity) {
             // The file may be gone already, and a file that stays does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -72,31 +72,31 @@ pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
 }
 
 /// Binds the socket. Replaces another socket at this path; refuses to replace any other file.
-fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
-    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket"));
     }
-    let mut made = path.as_os_str().to_owned();
-    made.push(format!(".{}", std::process::id()));
-    let made = PathBuf::from(made);
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}", std::process::id()));
+    let temporary_path = PathBuf::from(temporary);
     // A killed process with this ID may have left the file.
-    match std::fs::remove_file(&made) {
+    match std::fs::remove_file(&temporary_path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&made)?;
-    let mut file = File::of(made)?;
+    let listener = UnixListener::bind(&temporary_path)?;
+    let mut file = SocketFile::new(temporary_path)?;
     std::fs::set_permissions(&file.path, std::fs::Permissions::from_mode(MODE))?;
     std::fs::rename(&file.path, path)?;
     path.clone_into(&mut file.path);
     Ok((listener, file))
 }
 
-async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskSet) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut errors = Backoff::new(Policy::ACCEPT);
+async fn accept(listener: UnixListener, file: SocketFile, router: Router, tasks: TaskSet) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut errors = Backoff::new(BackoffPolicy::ACCEPT);
     // The semaphore is never closed.
-    while let Ok(place) = places.clone().acquire_owned().await {
+    while let Ok(permit) = permits.clone().acquire_owned().await {
         let stream = match listener.accept().await {
             Ok((stream, _)) => {
                 errors.reset();
@@ -115,7 +115,7 @@ async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskS
             if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
                 tracing::debug!(%error, "connection to the debug socket failed");
             }
-            drop(place);
+            drop(permit);
         });
     }
     drop(file);

@@ -15,22 +15,22 @@ use http::Uri;
 use http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use portico_facade_catalog::Catalog;
+use portico_kit::request_trace::RequestTrace;
 use portico_kit::spans;
-use portico_kit::walk::Walk;
 use portico_machinery::Status;
 use portico_machinery::api_path::ApiPath;
 use portico_machinery::discovery::Source;
 use portico_machinery::route::Route;
 use portico_machinery::status::{Cause, Reason};
-use portico_proxy::{Proxy, ProxyContext, Upstream};
+use portico_proxy::{Proxy, ProxyContext, RouteEntry};
 use tower::{Service, ServiceExt};
 
 use crate::body::Body;
 use crate::endpoints::{discovery, from_axum};
 use crate::freshness::Freshness;
-use crate::handler::Answer;
-use crate::local::Local;
-use crate::peers::{Peers, mark_proxied};
+use crate::handler::HandlerResult;
+use crate::local::LocalHandler;
+use crate::peers::{Peers, mark_forwarded};
 use crate::proxied_page;
 use crate::render::Renderer;
 use crate::request::{BeforeMuxComplete, Caller, Request, RequestView, Response};
@@ -52,7 +52,7 @@ pub struct Delegates {
     /// Other servers behind the same address, if requests may be forwarded to them.
     pub peers: Option<Arc<Peers>>,
     /// Serves local APIs through the control service.
-    pub local: Local,
+    pub local: LocalHandler,
 }
 
 /// Selects the handler of each request. Clones share everything.
@@ -76,7 +76,7 @@ enum Delegate {
 
 impl Delegate {
     /// Description for a trace; `Err` if the request ends here.
-    fn described(&self) -> Result<&'static str, &'static str> {
+    fn description(&self) -> Result<&'static str, &'static str> {
         match self {
             Self::Discovery => Ok("this facade: discovery"),
             Self::Objects => Ok("the control service: a built-in resource"),
@@ -98,7 +98,7 @@ impl Director {
 impl Service<Request> for Director {
     type Response = Response;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Answer>;
+    type Future = BoxFuture<'static, HandlerResult>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -107,69 +107,69 @@ impl Service<Request> for Director {
     /// The future of a proxied request, of which there can be very many, does not reserve space for the state of other handlers.
     fn call(&mut self, request: Request) -> Self::Future {
         let this = self.delegates.clone();
-        let found = request.in_force().routes.find(&request.info().path).cloned();
-        if this.freshness.expired() && !matches!(found, Some(Target::Builtin { when_stale: true })) {
-            return Box::pin(ready(Ok(respond::status(&request, &too_old()))));
+        let target = request.active_config().routes.find(&request.info().path).cloned();
+        if this.freshness.is_expired() && !matches!(target, Some(Target::Builtin { when_stale: true })) {
+            return Box::pin(ready(Ok(respond::status(&request, &configuration_too_old()))));
         }
         if let Some(peer) = this.peer(&request) {
-            return Box::pin(async move { Ok(this.sent_on(&peer, request).await) });
+            return Box::pin(async move { Ok(this.forward_to_peer(&peer, request).await) });
         }
-        match found {
+        match target {
             Some(Target::Route(upstream)) if !upstream.route().is_local() => {
-                Box::pin(async move { Ok(this.aggregated(&upstream, request).await) })
+                Box::pin(async move { Ok(this.serve_aggregated(&upstream, request).await) })
             }
-            found => Box::pin(async move { Ok(this.answered(found, request).await) }),
+            target => Box::pin(async move { Ok(this.dispatch(target, request).await) }),
         }
     }
 }
 
 impl Delegates {
     /// Returns the peer that serves the request, if this server does not.
-    fn peer(&self, request: &Request) -> Option<Arc<Upstream>> {
-        self.peers.as_ref()?.serving(request.info(), request.headers())
+    fn peer(&self, request: &Request) -> Option<Arc<RouteEntry>> {
+        self.peers.as_ref()?.find(request.info(), request.headers())
     }
 
-    async fn sent_on(&self, peer: &Upstream, mut request: Request) -> Response {
+    async fn forward_to_peer(&self, peer: &RouteEntry, mut request: Request) -> Response {
         let info = request.info().clone();
-        mark_proxied(request.headers_mut());
-        let response = self.proxied(peer, request).await;
+        mark_forwarded(request.headers_mut());
+        let response = self.proxy_request(peer, request).await;
         if let Some(peers) = &self.peers {
-            peers.rerouted(&info, response.status());
+            peers.record_forwarded(&info, response.status());
         }
         response
     }
 
-    async fn aggregated(&self, upstream: &Upstream, request: Request) -> Response {
+    async fn serve_aggregated(&self, upstream: &RouteEntry, request: Request) -> Response {
         request.record().set_aggregated();
-        self.proxied(upstream, request).await
+        self.proxy_request(upstream, request).await
     }
 
-    async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
+    async fn proxy_request(&self, upstream: &RouteEntry, request: Request) -> Response {
         let (record, info) = (request.record(), request.info().clone());
         let is_relayed = proxied_page::is_relayed(request.headers());
         if info.is_resource_request {
             record.set_resource_known_if_seen();
         }
-        if let Some(walk) = record.walk() {
-            walk.took("router", Duration::ZERO, proxied_to(upstream.route()));
+        if let Some(trace) = record.trace() {
+            trace.record_duration("router", Duration::ZERO, describe_backend(upstream.route()));
         }
         let (connection, audit_id) = (request.connection().clone(), request.audit_id().clone());
-        let identity = request.found::<Caller>().map(|Caller(user)| connection.identity(user));
+        let identity = request.extension::<Caller>().map(|Caller(user)| connection.identity(user));
         let context = ProxyContext {
             identity: identity.as_deref(),
             audit_id: &audit_id,
             client: Some(&connection.client),
             request_info: &info,
             deadline: record.deadline().map(Into::into),
-            walk: record.walk(),
+            trace: record.trace(),
         };
         let span = spans::client("HTTP request to a backend");
         if span.is_recorded() {
-            span.set("apiservice", upstream.route().name.clone());
+            span.set_attribute("apiservice", upstream.route().name.clone());
         }
         // Headers are built within the span.
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
-        let mut response = span.within(proxied).await;
+        let mut response = span.instrument(proxied).await;
         if !is_relayed {
             proxied_page::confine(response.headers_mut());
         }
@@ -180,18 +180,20 @@ impl Delegates {
         response.map(Body::from)
     }
 
-    async fn answered(&self, found: Option<Target>, request: Request) -> Response {
-        if let Some(unsent) = request.walk().and_then(|walk| walked(walk, found.as_ref(), &request)) {
+    async fn dispatch(&self, target: Option<Target>, request: Request) -> Response {
+        if let Some(unsent) =
+            request.trace().and_then(|trace| trace_dispatch(trace, target.as_ref(), &request))
+        {
             return unsent;
         }
-        match found {
-            Some(Target::Builtin { .. }) => self.builtin(request).await,
-            Some(Target::Group) => self.group(request).await,
-            Some(Target::Route(_)) | None => self.delegated(request).await,
+        match target {
+            Some(Target::Builtin { .. }) => self.serve_builtin(request).await,
+            Some(Target::Group) => self.serve_group(request).await,
+            Some(Target::Route(_)) | None => self.delegate_request(request).await,
         }
     }
 
-    async fn builtin(&self, mut request: Request) -> Response {
+    async fn serve_builtin(&self, mut request: Request) -> Response {
         // The router matches the encoded path, the mux the decoded one.
         if request.uri().path().contains('%') {
             *request.uri_mut() = with_path(request.uri(), &request.info().path);
@@ -199,49 +201,50 @@ impl Delegates {
         from_axum(self.endpoints.clone().oneshot(request).await)
     }
 
-    async fn group(&self, request: Request) -> Response {
+    async fn serve_group(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         match discovery(&self.catalog, &self.renderer, &parts).await {
             Some(response) => response,
-            None => self.delegated(Request::from_parts(parts, body)).await,
+            None => self.delegate_request(Request::from_parts(parts, body)).await,
         }
     }
 
-    async fn delegated(&self, request: Request) -> Response {
+    async fn delegate_request(&self, request: Request) -> Response {
         let info = request.info();
-        let delegate = delegate(&request.in_force().routes, info.api_path(), info.is_resource_request);
-        let early = request.found::<BeforeMuxComplete>().is_some();
+        let delegate =
+            select_delegate(&request.active_config().routes, info.api_path(), info.is_resource_request);
+        let is_before_mux_complete = request.extension::<BeforeMuxComplete>().is_some();
         match delegate {
-            Delegate::Discovery => self.discovery(&request.into_parts().0).await,
+            Delegate::Discovery => self.serve_discovery(&request.into_parts().0).await,
             // Until all definitions are loaded, no resource is reported as missing.
-            Delegate::Custom if early => respond::not_found(&request),
+            Delegate::Custom if is_before_mux_complete => respond::not_found(&request),
             Delegate::Objects | Delegate::Custom => self.local.handle(request).await,
-            Delegate::NoRoute => respond::status(&request, &Status::no_route()),
+            Delegate::NoRoute => respond::status(&request, &Status::route_not_found()),
             Delegate::NotFound => respond::not_found(&request),
         }
     }
 
-    async fn discovery(&self, request: &Parts) -> Response {
+    async fn serve_discovery(&self, request: &Parts) -> Response {
         match discovery(&self.catalog, &self.renderer, request).await {
             Some(response) => response,
-            None => respond::status(request, &Status::no_route()),
+            None => respond::status(request, &Status::route_not_found()),
         }
     }
 }
 
 /// Selects a handler in upstream's order: the web-service roots of the core server, then the resources of CRDs.
-fn delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delegate {
+fn select_delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delegate {
     let (group, version, is_resource) = match path {
         ApiPath::Core if routes.is_builtin_group("") => return Delegate::Discovery,
         ApiPath::Group(group) if routes.is_builtin_group(group) => return Delegate::Discovery,
-        ApiPath::Version { group, version } if routes.local(group, version).is_some() => {
+        ApiPath::Version { group, version } if routes.local_source(group, version).is_some() => {
             return Delegate::Discovery;
         }
         ApiPath::Version { group, version } => (group, version, false),
         ApiPath::Below { group, version } => (group, version, is_resource && !version.is_empty()),
         _ => return Delegate::NotFound,
     };
-    match routes.local(group, version) {
+    match routes.local_source(group, version) {
         Some(Source::Builtin) if is_resource => Delegate::Objects,
         _ if routes.is_builtin_group(group) => Delegate::NoRoute,
         _ if is_resource => Delegate::Custom,
@@ -251,34 +254,35 @@ fn delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delega
 
 /// Returns the URI with another path, escaped only as far as necessary.
 fn with_path(uri: &Uri, path: &str) -> Uri {
-    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_');
+    const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_');
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let escaped = format!("{}{query}", utf8_percent_encode(path, KEPT));
+    let escaped = format!("{}{query}", utf8_percent_encode(path, ESCAPED));
     escaped.parse().unwrap_or_else(|_| uri.clone())
 }
 
 /// Adds the selected handler to the trace. Returns the response if the request must not be sent to the handler.
-fn walked(walk: &Walk, found: Option<&Target>, request: &Request) -> Option<Response> {
+fn trace_dispatch(trace: &RequestTrace, target: Option<&Target>, request: &Request) -> Option<Response> {
     let info = request.info();
-    let delegate = || delegate(&request.in_force().routes, info.api_path(), info.is_resource_request);
-    let who = match found {
+    let delegate =
+        || select_delegate(&request.active_config().routes, info.api_path(), info.is_resource_request);
+    let handler = match target {
         Some(Target::Builtin { .. }) => Ok("this facade"),
         Some(Target::Group) => Ok("this facade: discovery"),
-        Some(Target::Route(_)) | None => delegate().described(),
+        Some(Target::Route(_)) | None => delegate().description(),
     };
-    match who {
-        Ok(who) => walk.took("router", Duration::ZERO, who),
-        Err(who) => walk.refused("router", who),
+    match handler {
+        Ok(description) => trace.record_duration("router", Duration::ZERO, description),
+        Err(description) => trace.record_refused("router", description),
     }
-    if walk.sends() || who.is_err() {
+    if trace.should_send() || handler.is_err() {
         return None;
     }
-    walk.stop("not sent");
+    trace.stop("not sent");
     Some(Response::new(Body::empty()))
 }
 
 /// Describes the APIService and its backend.
-fn proxied_to(route: &Route) -> String {
+fn describe_backend(route: &Route) -> String {
     let Some(backend) = &route.backend else { return format!("APIService {}", route.name) };
     let service = &backend.service;
     let policy = backend.policy.to_string();
@@ -287,7 +291,7 @@ fn proxied_to(route: &Route) -> String {
     format!("APIService {}: Service {namespace}/{name}:{port}{policy}", route.name)
 }
 
-fn too_old() -> Status {
+fn configuration_too_old() -> Status {
     let message = "the control service has been unreachable for longer than --fail-static-max-age allows";
     Status::failure(Reason::ServiceUnavailable, message).with_cause(Cause {
         reason: "ConfigurationTooOld".to_owned(),
@@ -299,7 +303,7 @@ fn too_old() -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portico_machinery::discovery::Served;
+    use portico_machinery::discovery::ServedVersion;
 
     fn table() -> RouteTable {
         let mut table = RouteTable::default();
@@ -308,13 +312,16 @@ mod tests {
         {
             let (group, version) = (group.to_owned(), version.to_owned());
             let key = format!("{group}/{version}");
-            table.set_served(&key, Arc::new(Served { group, version, source, ..Served::default() }));
+            table.set_served(
+                &key,
+                Arc::new(ServedVersion { group, version, source, ..ServedVersion::default() }),
+            );
         }
         table
     }
 
     #[test]
-    fn the_local_chain_owns_what_it_serves() {
+    fn the_local_chain_owns_the_paths_that_it_serves() {
         let table = table();
         for (path, want) in [
             ("/api", Delegate::Discovery),
@@ -342,7 +349,7 @@ mod tests {
             ("/other", Delegate::NotFound),
         ] {
             let resource = path.matches('/').count() > 2;
-            let got = delegate(&table, ApiPath::parse(path), resource);
+            let got = select_delegate(&table, ApiPath::parse(path), resource);
             assert_eq!(got, want, "{path}");
         }
     }

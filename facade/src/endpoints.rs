@@ -4,7 +4,6 @@
 //! the routing order.
 
 mod catalog;
-mod chosen;
 mod console;
 mod flags;
 mod flow_control;
@@ -14,6 +13,7 @@ mod index;
 mod issuer;
 mod json_body;
 mod metrics;
+mod options;
 mod pprof;
 mod state;
 mod test_faults;
@@ -21,7 +21,7 @@ mod version;
 mod zpages;
 
 pub use catalog::discovery;
-pub use chosen::Chosen;
+pub use options::EndpointOptions;
 pub use state::{Console, Endpoints, TestFaults};
 
 use std::convert::Infallible;
@@ -33,7 +33,7 @@ use axum::routing::{MethodRouter, any};
 use futures::{FutureExt, StreamExt, stream};
 use http_body::Body as _;
 use http_body_util::{BodyExt, BodyStream, StreamBody};
-use portico_kit::health::Endpoint as HealthEndpoint;
+use portico_kit::health::HealthEndpoint;
 use portico_kit::telemetry::Telemetry;
 
 use crate::body::Body;
@@ -47,28 +47,29 @@ type Handler = MethodRouter<Arc<Endpoints>>;
 
 /// A built-in path and its handler.
 struct Endpoint {
-    place: BuiltinPath,
+    builtin_path: BuiltinPath,
     handler: Handler,
 }
 
 impl Endpoint {
     /// Creates an endpoint for an exact path.
-    fn at(path: &str, listing: Listing, handler: Handler) -> Self {
-        let place = BuiltinPath { path: path.to_owned(), prefix: false, listing, answers_when_stale: false };
-        Self { place, handler }
+    fn exact(path: &str, listing: Listing, handler: Handler) -> Self {
+        let builtin_path =
+            BuiltinPath { path: path.to_owned(), prefix: false, listing, answers_when_stale: false };
+        Self { builtin_path, handler }
     }
 
     /// Creates an endpoint for everything below a path that ends in a slash.
-    fn below(path: &str, listing: Listing, handler: Handler) -> Self {
-        let mut endpoint = Self::at(path, listing, handler);
-        endpoint.place.prefix = true;
+    fn prefix(path: &str, listing: Listing, handler: Handler) -> Self {
+        let mut endpoint = Self::exact(path, listing, handler);
+        endpoint.builtin_path.prefix = true;
         endpoint
     }
 
     /// Serves the endpoint even if the configuration is too old: after the maximum fail-static age, only health and endpoints
     /// that explain the state are served.
-    fn when_stale(mut self) -> Self {
-        self.place.answers_when_stale = true;
+    fn serve_when_stale(mut self) -> Self {
+        self.builtin_path.answers_when_stale = true;
         self
     }
 }
@@ -76,74 +77,80 @@ impl Endpoint {
 /// Endpoints of the console, of its data about this facade, and of the methods of the control service that it calls.
 fn console_endpoints() -> Vec<Endpoint> {
     let mut all = vec![
-        Endpoint::at("/console", Unlisted, any(console::redirect)).when_stale(),
-        Endpoint::at(console_paths::PAGE, Unlisted, any(console::page)).when_stale(),
-        Endpoint::below(console_paths::ASSETS, Unlisted, any(console::asset)).when_stale(),
-        Endpoint::at("/console/data/last-hour", Unlisted, any(console::last_hour)).when_stale(),
-        Endpoint::at("/console/data/backends", Unlisted, any(console::backends)).when_stale(),
-        Endpoint::at("/console/data/audit", Unlisted, any(console::audit_tail)).when_stale(),
+        Endpoint::exact("/console", Unlisted, any(console::redirect)).serve_when_stale(),
+        Endpoint::exact(console_paths::PAGE, Unlisted, any(console::page)).serve_when_stale(),
+        Endpoint::prefix(console_paths::ASSETS, Unlisted, any(console::asset)).serve_when_stale(),
+        Endpoint::exact("/console/data/last-hour", Unlisted, any(console::last_hour)).serve_when_stale(),
+        Endpoint::exact("/console/data/backends", Unlisted, any(console::backends)).serve_when_stale(),
+        Endpoint::exact("/console/data/audit", Unlisted, any(console::audit_tail)).serve_when_stale(),
     ];
-    all.extend(grpc::methods().map(|(path, handler)| Endpoint::at(path, Unlisted, handler).when_stale()));
+    all.extend(
+        grpc::methods().map(|(path, handler)| Endpoint::exact(path, Unlisted, handler).serve_when_stale()),
+    );
     all
 }
 
 /// All built-in endpoints.
-fn endpoints(chosen: &Chosen) -> Vec<Endpoint> {
-    let Chosen { profiling, console, zpages, test_faults } = chosen;
+fn endpoints(options: &EndpointOptions) -> Vec<Endpoint> {
+    let EndpointOptions { profiling, console, zpages, test_faults } = options;
     let mut all = vec![
-        Endpoint::at("/", Unlisted, any(index::paths)),
-        Endpoint::at("/index.html", Unlisted, any(index::paths)),
-        Endpoint::at("/version", Listed, any(version::version)).when_stale(),
-        Endpoint::at("/version/", Unlisted, any(version::version)).when_stale(),
-        Endpoint::at("/metrics", Listed, any(metrics::all)).when_stale(),
-        Endpoint::at("/metrics/slis", Listed, any(metrics::slis)).when_stale(),
-        Endpoint::at("/apis", Listed, any(catalog::document)),
-        Endpoint::at("/apis/", Listed, any(catalog::document)),
-        Endpoint::at("/openapi/v2", Listed, any(catalog::document)),
-        Endpoint::at("/openapi/v3", Listed, any(catalog::document)),
-        Endpoint::below("/openapi/v3/", Listed, any(catalog::document)),
-        Endpoint::at("/.well-known/openid-configuration", Listed, any(issuer::configuration)),
-        Endpoint::at("/.well-known/openid-configuration/", Unlisted, any(issuer::configuration)),
-        Endpoint::at("/openid/v1/jwks", Listed, any(issuer::keys)),
-        Endpoint::at("/openid/v1/jwks/", Unlisted, any(issuer::keys)),
-        Endpoint::at(
+        Endpoint::exact("/", Unlisted, any(index::paths)),
+        Endpoint::exact("/index.html", Unlisted, any(index::paths)),
+        Endpoint::exact("/version", Listed, any(version::version)).serve_when_stale(),
+        Endpoint::exact("/version/", Unlisted, any(version::version)).serve_when_stale(),
+        Endpoint::exact("/metrics", Listed, any(metrics::all)).serve_when_stale(),
+        Endpoint::exact("/metrics/slis", Listed, any(metrics::slis)).serve_when_stale(),
+        Endpoint::exact("/apis", Listed, any(catalog::document)),
+        Endpoint::exact("/apis/", Listed, any(catalog::document)),
+        Endpoint::exact("/openapi/v2", Listed, any(catalog::document)),
+        Endpoint::exact("/openapi/v3", Listed, any(catalog::document)),
+        Endpoint::prefix("/openapi/v3/", Listed, any(catalog::document)),
+        Endpoint::exact("/.well-known/openid-configuration", Listed, any(issuer::configuration)),
+        Endpoint::exact("/.well-known/openid-configuration/", Unlisted, any(issuer::configuration)),
+        Endpoint::exact("/openid/v1/jwks", Listed, any(issuer::keys)),
+        Endpoint::exact("/openid/v1/jwks/", Unlisted, any(issuer::keys)),
+        Endpoint::exact(
             "/debug/api_priority_and_fairness/dump_priority_levels",
             Unlisted,
             any(flow_control::priority_levels),
         ),
-        Endpoint::at("/debug/api_priority_and_fairness/dump_queues", Unlisted, any(flow_control::queues)),
-        Endpoint::at("/debug/api_priority_and_fairness/dump_requests", Unlisted, any(flow_control::requests)),
+        Endpoint::exact("/debug/api_priority_and_fairness/dump_queues", Unlisted, any(flow_control::queues)),
+        Endpoint::exact(
+            "/debug/api_priority_and_fairness/dump_requests",
+            Unlisted,
+            any(flow_control::requests),
+        ),
     ];
     for endpoint in HealthEndpoint::ALL {
         let root = format!("/{}", endpoint.name());
-        let every = any(move |state, request| health::all(endpoint, state, request));
-        let one = any(move |state, request| health::one(endpoint, state, request));
+        let all_checks = any(move |state, request| health::all(endpoint, state, request));
+        let single_check = any(move |state, request| health::single(endpoint, state, request));
         // The index reads the names of checks from the health registry, because checks come and go.
-        all.push(Endpoint::at(&root, Listed, every).when_stale());
-        all.push(Endpoint::below(&format!("{root}/"), Unlisted, one).when_stale());
+        all.push(Endpoint::exact(&root, Listed, all_checks).serve_when_stale());
+        all.push(Endpoint::prefix(&format!("{root}/"), Unlisted, single_check).serve_when_stale());
     }
     if zpages.flags.is_some() {
-        all.push(Endpoint::at("/flagz", Listed, any(zpages::flagz)).when_stale());
+        all.push(Endpoint::exact("/flagz", Listed, any(zpages::flagz)).serve_when_stale());
     }
     if zpages.status {
-        all.push(Endpoint::at("/statusz", Listed, any(zpages::statusz)).when_stale());
+        all.push(Endpoint::exact("/statusz", Listed, any(zpages::statusz)).serve_when_stale());
     }
     if *console {
         all.extend(console_endpoints());
     }
     if *test_faults {
         all.extend([
-            Endpoint::at(test_faults::PATH, Unlisted, any(test_faults::collection)),
-            Endpoint::below(test_faults::BELOW, Unlisted, any(test_faults::one)),
+            Endpoint::exact(test_faults::PATH, Unlisted, any(test_faults::collection)),
+            Endpoint::prefix(test_faults::PREFIX, Unlisted, any(test_faults::single)),
         ]);
     }
     if *profiling {
         all.extend([
-            Endpoint::at("/debug/pprof", Unlisted, any(pprof::redirect)),
-            Endpoint::below("/debug/pprof/", Unlisted, any(pprof::pprof)),
-            Endpoint::at("/debug/flags", Unlisted, any(flags::index)),
-            Endpoint::below("/debug/flags/", Unlisted, any(flags::index)),
-            Endpoint::at("/debug/flags/v", Unlisted, any(flags::verbosity)).when_stale(),
+            Endpoint::exact("/debug/pprof", Unlisted, any(pprof::redirect)),
+            Endpoint::prefix("/debug/pprof/", Unlisted, any(pprof::pprof)),
+            Endpoint::exact("/debug/flags", Unlisted, any(flags::index)),
+            Endpoint::prefix("/debug/flags/", Unlisted, any(flags::index)),
+            Endpoint::exact("/debug/flags/v", Unlisted, any(flags::verbosity)).serve_when_stale(),
         ]);
     }
     all
@@ -151,18 +158,18 @@ fn endpoints(chosen: &Chosen) -> Vec<Endpoint> {
 
 /// Paths of the built-in endpoints.
 #[must_use]
-pub fn paths(chosen: &Chosen) -> Vec<BuiltinPath> {
-    endpoints(chosen).into_iter().map(|endpoint| endpoint.place).collect()
+pub fn builtin_paths(options: &EndpointOptions) -> Vec<BuiltinPath> {
+    endpoints(options).into_iter().map(|endpoint| endpoint.builtin_path).collect()
 }
 
 /// Router of the built-in endpoints.
 pub fn router(state: Endpoints) -> Router {
     let mut router = Router::new();
-    for Endpoint { place, handler } in endpoints(&state.chosen) {
-        if place.prefix {
-            router = router.route(&format!("{}{{*below}}", place.path), handler.clone());
+    for Endpoint { builtin_path, handler } in endpoints(&state.options) {
+        if builtin_path.prefix {
+            router = router.route(&format!("{}{{*below}}", builtin_path.path), handler.clone());
         }
-        router = router.route(&place.path, handler);
+        router = router.route(&builtin_path.path, handler);
     }
     router.fallback(not_found).with_state(Arc::new(state))
 }
@@ -196,11 +203,11 @@ pub fn from_axum(answer: Result<axum::response::Response, Infallible>) -> Respon
         match body.frame().now_or_never() {
             Some(None) => Body::empty(),
             Some(Some(Ok(frame))) if body.is_end_stream() => {
-                Body::whole(frame.into_data().unwrap_or_default())
+                Body::full(frame.into_data().unwrap_or_default())
             }
             Some(Some(first)) => {
-                let rest = stream::once(ready(first)).chain(BodyStream::new(body));
-                Body::streamed(StreamBody::new(rest))
+                let frames = stream::once(ready(first)).chain(BodyStream::new(body));
+                Body::streamed(StreamBody::new(frames))
             }
             None => Body::streamed(body),
         }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use portico_kit::atomic_file::{self, PRIVATE};
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::atomic_file::{self, PRIVATE_MODE};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::tasks::blocking;
 
 use crate::configuration::Configuration;
@@ -30,9 +30,9 @@ const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 /// Time within which changes are written together.
 const DEBOUNCE: Duration = Duration::from_secs(1);
 /// Interval between marks of a live configuration that does not change.
-const MARK: Duration = Duration::from_secs(60);
+const MARK_INTERVAL: Duration = Duration::from_secs(60);
 /// Backoff between attempts to write a state after a failure.
-const RETRY: Policy = Policy::new(Duration::from_secs(1), MARK, 2.0, 0.5);
+const RETRY: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), MARK_INTERVAL, 2.0, 0.5);
 
 /// Saves and loads the configuration.
 pub struct FailStatic {
@@ -65,7 +65,7 @@ impl FailStatic {
             read => read?,
         };
         let state = SavedState::decode(&bytes)?;
-        if self.store_id.as_ref().is_some_and(|own| *own != state.version.store_id) {
+        if self.store_id.as_ref().is_some_and(|expected| *expected != state.version.store_id) {
             return Err(StateError::OtherStore);
         }
         let at = UNIX_EPOCH + seconds(self.current_at(&state));
@@ -107,14 +107,14 @@ impl FailStatic {
         }
         let revision = state.version.revision;
         configuration.replace(state.version, entries);
-        freshness.loaded(at);
+        freshness.set_loaded(at);
         let age_seconds = freshness.stale_for().unwrap_or_default().as_secs();
         tracing::info!(revision, age_seconds, "serving the state on disk until the control service responds");
     }
 
     /// Saves each change, and marks the saved state as current while it is active. After a failed write, which is logged and
     /// retried, nothing is marked until a write succeeds, so that the old state on disk does not look current.
-    pub async fn keep(
+    pub async fn save_until_canceled(
         self,
         configuration: Arc<Configuration>,
         documents: Arc<Documents>,
@@ -124,9 +124,9 @@ impl FailStatic {
         let this = Arc::new(self);
         let mut retries = Backoff::new(RETRY);
         // Mark of the content on disk; `None` if other content is active.
-        let mut written: Option<Mark> = None;
+        let mut saved_mark: Option<Mark> = None;
         loop {
-            let wait = if written.is_some() { MARK } else { retries.next_wait() };
+            let wait = if saved_mark.is_some() { MARK_INTERVAL } else { retries.next_wait() };
             tokio::select! {
                 change = changed.changed() => {
                     if change.is_err() {
@@ -135,15 +135,15 @@ impl FailStatic {
                     tokio::time::sleep(DEBOUNCE).await;
                 }
                 () = tokio::time::sleep(wait) => {
-                    if let Some(mark) = &written && !changed.has_changed().unwrap_or(true) {
-                        this.mark(&freshness, mark).await;
+                    if let Some(mark) = &saved_mark && !changed.has_changed().unwrap_or(true) {
+                        this.write_mark(&freshness, mark).await;
                         continue;
                     }
                 }
             }
             changed.borrow_and_update();
-            written = this.save(&configuration, &documents, &freshness).await;
-            if written.is_some() {
+            saved_mark = this.save(&configuration, &documents, &freshness).await;
+            if saved_mark.is_some() {
                 retries.reset();
             }
         }
@@ -161,7 +161,7 @@ impl FailStatic {
             return None;
         }
         let (version, entries) = configuration.snapshot()?;
-        let current_at = current(freshness);
+        let current_at = confirmed_at(freshness);
         let mark = Mark {
             store_id: version.store_id.clone(),
             epoch: version.epoch.clone(),
@@ -169,15 +169,15 @@ impl FailStatic {
             current_at,
         };
         let (this, documents) = (self.clone(), documents.all());
-        let written = blocking(move || {
+        let write = blocking(move || {
             let entries = control::encode(&entries).into();
             let state = SavedState { version, current_at, entries, documents };
             if let Some(folder) = this.path.parent() {
-                atomic_file::private_dir(folder)?;
+                atomic_file::create_private_dir(folder)?;
             }
-            atomic_file::write(&this.path, &state.encode(), PRIVATE)
+            atomic_file::write(&this.path, &state.encode(), PRIVATE_MODE)
         });
-        match written.await {
+        match write.await {
             Some(Ok(())) => return Some(mark),
             Some(Err(error)) => {
                 let path = self.path.display();
@@ -188,24 +188,24 @@ impl FailStatic {
         None
     }
 
-    async fn mark(self: &Arc<Self>, freshness: &Freshness, written: &Mark) {
-        if freshness.stale_for().is_some() || !freshness.known() {
+    async fn write_mark(self: &Arc<Self>, freshness: &Freshness, saved: &Mark) {
+        if freshness.stale_for().is_some() || !freshness.has_configuration() {
             return;
         }
-        let mark = Mark { current_at: current(freshness), ..written.clone() };
+        let mark = Mark { current_at: confirmed_at(freshness), ..saved.clone() };
         let this = self.clone();
-        let marked = blocking(move || {
+        let write = blocking(move || {
             let bytes = serde_json::to_vec(&mark)?;
-            atomic_file::write(&this.mark_path(), &bytes, PRIVATE)
+            atomic_file::write(&this.mark_path(), &bytes, PRIVATE_MODE)
         });
-        if let Some(Err(error)) = marked.await {
+        if let Some(Err(error)) = write.await {
             tracing::warn!(%error, "cannot mark the state on disk as current");
         }
     }
 }
 
 /// Time of the last confirmation of the active configuration, in Unix seconds.
-fn current(freshness: &Freshness) -> i64 {
+fn confirmed_at(freshness: &Freshness) -> i64 {
     let age = freshness.age().unwrap_or_default();
     let at = SystemTime::now().checked_sub(age).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     at.map_or(0, |at| i64::try_from(at.as_secs()).unwrap_or(i64::MAX))

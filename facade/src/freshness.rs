@@ -11,7 +11,7 @@ pub struct Freshness {
     /// Unix seconds at which the configuration was last known to be current; [`LIVE`] while it is, [`NEVER`] if there is none.
     current_at: AtomicI64,
     max_age: Duration,
-    begin: Instant,
+    start: Instant,
     /// Milliseconds plus one after `start` at which a control service last confirmed the configuration; 0 for never.
     confirmed_at: AtomicU64,
 }
@@ -26,13 +26,13 @@ impl Freshness {
         Self {
             current_at: AtomicI64::new(NEVER),
             max_age,
-            begin: Instant::now(),
+            start: Instant::now(),
             confirmed_at: AtomicU64::new(0),
         }
     }
 
     /// Records that the stream is up to date.
-    pub fn live(&self) {
+    pub fn set_live(&self) {
         self.current_at.store(LIVE, Ordering::Release);
     }
 
@@ -48,7 +48,7 @@ impl Freshness {
     }
 
     /// Records that the stream is lost. A live configuration counts as stale since its last confirmation.
-    pub fn lost(&self) {
+    pub fn set_stale(&self) {
         let silence = self.silence().map_or(0, |s| i64::try_from(s.as_secs()).unwrap_or(i64::MAX));
         let since = unix_now().saturating_sub(silence);
         // A configuration that is already stale keeps its age.
@@ -66,13 +66,13 @@ impl Freshness {
     }
 
     /// Records that a saved state was loaded, which was current at this time.
-    pub fn loaded(&self, at: SystemTime) {
+    pub fn set_loaded(&self, at: SystemTime) {
         self.current_at.store(unix(at), Ordering::Release);
     }
 
     /// True if there is a configuration.
     #[must_use]
-    pub fn known(&self) -> bool {
+    pub fn has_configuration(&self) -> bool {
         self.current_at.load(Ordering::Acquire) != NEVER
     }
 
@@ -87,7 +87,7 @@ impl Freshness {
 
     /// True if the configuration is stale for longer than the maximum age.
     #[must_use]
-    pub fn expired(&self) -> bool {
+    pub fn is_expired(&self) -> bool {
         // A single load per request while the configuration is live.
         self.current_at.load(Ordering::Acquire) < LIVE
             && self.stale_for().is_some_and(|age| age > self.max_age)
@@ -96,7 +96,7 @@ impl Freshness {
 
 impl Freshness {
     fn millis(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -115,21 +115,21 @@ mod tests {
     #[test]
     fn a_configuration_is_unknown_then_live_then_stale_then_too_old() {
         let freshness = Freshness::new(Duration::from_secs(60));
-        assert!(!freshness.known() && !freshness.expired());
-        freshness.lost();
-        assert!(!freshness.known());
+        assert!(!freshness.has_configuration() && !freshness.is_expired());
+        freshness.set_stale();
+        assert!(!freshness.has_configuration());
         assert_eq!((freshness.silence(), freshness.age()), (None, None));
         freshness.confirm();
-        freshness.live();
+        freshness.set_live();
         assert_eq!(freshness.stale_for(), None);
         assert!(freshness.age().is_some() && freshness.silence().is_some());
-        freshness.lost();
-        assert!(freshness.stale_for().is_some() && !freshness.expired());
-        freshness.loaded(SystemTime::now() - Duration::from_secs(61));
-        assert!(freshness.expired());
-        freshness.lost();
-        assert!(freshness.expired());
-        freshness.live();
-        assert!(!freshness.expired());
+        freshness.set_stale();
+        assert!(freshness.stale_for().is_some() && !freshness.is_expired());
+        freshness.set_loaded(SystemTime::now() - Duration::from_secs(61));
+        assert!(freshness.is_expired());
+        freshness.set_stale();
+        assert!(freshness.is_expired());
+        freshness.set_live();
+        assert!(!freshness.is_expired());
     }
 }

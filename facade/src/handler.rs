@@ -23,4 +23,4 @@ impl<S> Handler for S where
 }
 
 /// Output of a handler.
-pub type Answer = Result<Response, Infallible>;
+pub type HandlerResult = Result<Response, Infallible>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use portico_flow::{Kind, Phase};
+use portico_flow::{RequestKind, RequestPhase};
 
 use crate::metrics::RequestMetrics;
 
@@ -16,14 +16,14 @@ pub struct InFlight {
 struct Inner {
     /// Limits of reads and of other requests; 0 means unlimited.
     limits: [usize; 2],
-    now: [AtomicUsize; 2],
+    counts: [AtomicUsize; 2],
     metrics: Arc<RequestMetrics>,
 }
 
 /// Right of one request to run; dropping it decrements the count.
 pub struct Permit {
     inner: Arc<Inner>,
-    kind: Kind,
+    kind: RequestKind,
 }
 
 impl std::fmt::Debug for Permit {
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.inner.now[self.kind as usize].fetch_sub(1, Ordering::AcqRel);
+        self.inner.counts[self.kind as usize].fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -42,27 +42,27 @@ impl InFlight {
     /// Takes `--max-requests-inflight` and `--max-mutating-requests-inflight`; 0 means unlimited.
     #[must_use]
     pub fn new(reads: usize, mutations: usize, metrics: Arc<RequestMetrics>) -> Self {
-        let now = [AtomicUsize::new(0), AtomicUsize::new(0)];
-        Self { inner: Arc::new(Inner { limits: [reads, mutations], now, metrics }) }
+        let counts = [AtomicUsize::new(0), AtomicUsize::new(0)];
+        Self { inner: Arc::new(Inner { limits: [reads, mutations], counts, metrics }) }
     }
 
     /// Numbers of reads and of other requests in flight.
     #[must_use]
-    pub fn now(&self) -> [usize; 2] {
-        [0, 1].map(|at: usize| self.inner.now[at].load(Ordering::Relaxed))
+    pub fn counts(&self) -> [usize; 2] {
+        [0, 1].map(|at: usize| self.inner.counts[at].load(Ordering::Relaxed))
     }
 
     /// Admits a request of this kind if `always` or the limit is not reached.
     #[must_use]
-    pub fn admit(&self, kind: Kind, always: bool) -> Option<Permit> {
+    pub fn admit(&self, kind: RequestKind, always: bool) -> Option<Permit> {
         let limit = self.inner.limits[kind as usize];
-        let now = self.inner.now[kind as usize].fetch_add(1, Ordering::AcqRel) + 1;
+        let count = self.inner.counts[kind as usize].fetch_add(1, Ordering::AcqRel) + 1;
         // Dropping the permit decrements the count again.
         let permit = Permit { inner: self.inner.clone(), kind };
-        if limit != 0 && now > limit && !always {
+        if limit != 0 && count > limit && !always {
             return None;
         }
-        self.inner.metrics.note(Phase::Executing, kind, now);
+        self.inner.metrics.record_concurrency(RequestPhase::Executing, kind, count);
         Some(permit)
     }
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use portico_flow::{Dispatcher, Phase};
-use portico_kit::health::{Endpoint, Health, HealthQuery};
+use portico_flow::{Dispatcher, RequestPhase};
+use portico_kit::health::{Health, HealthEndpoint, HealthQuery};
 use portico_kit::metrics::resident_bytes;
 use portico_kit::pki::CertInfo;
-use portico_kit::recent::Recent;
+use portico_kit::recent_lines::RecentLines;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -24,11 +24,11 @@ use crate::metrics::{RequestMetrics, Totals};
 /// Interval between two samples of the last hour.
 ///
 /// Limit (Console): a sample is taken.
-const PERIOD: Duration = Duration::from_secs(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
 /// Samples of the last hour.
 ///
 /// Limit (Console): the oldest one is removed.
-const SAMPLES: usize = 360;
+const MAX_SAMPLES: usize = 360;
 /// Size of the samples of the last hour.
 ///
 /// Limit (Console, bytes): the oldest ones are removed.
@@ -60,7 +60,7 @@ struct Sample {
 
 /// Summary of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load {
+pub struct LoadSample {
     /// Unix seconds.
     pub time: i64,
     /// Seconds since the previous sample.
@@ -75,7 +75,7 @@ pub struct Load {
     pub memory: Option<u64>,
 }
 
-impl From<&Sample> for Load {
+impl From<&Sample> for LoadSample {
     fn from(sample: &Sample) -> Self {
         Self {
             time: sample.time,
@@ -90,9 +90,9 @@ impl From<&Sample> for Load {
 
 /// State of this facade for the control service.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct FacadeReport {
     /// Oldest first.
-    pub loads: Vec<Load>,
+    pub loads: Vec<LoadSample>,
     /// Checks that fail.
     pub failing: Vec<String>,
     /// Certificates, with their use.
@@ -100,13 +100,13 @@ pub struct Report {
 }
 
 /// Function that returns the current certificates.
-pub type Certificates = Box<dyn Fn() -> Vec<(&'static str, CertInfo)> + Send + Sync>;
+pub type CertificateSource = Box<dyn Fn() -> Vec<(&'static str, CertInfo)> + Send + Sync>;
 
 /// Takes and stores the samples.
 pub struct LastHour {
     /// Stored samples.
-    pub samples: Arc<Recent>,
-    kept: Mutex<Kept>,
+    pub samples: Arc<RecentLines>,
+    state: Mutex<ReportState>,
     metrics: Arc<RequestMetrics>,
     in_flight: InFlight,
     /// Set if requests queue; it replaces `in_flight` then.
@@ -115,10 +115,10 @@ pub struct LastHour {
 }
 
 #[derive(Default)]
-struct Kept {
-    loads: VecDeque<Load>,
+struct ReportState {
+    loads: VecDeque<LoadSample>,
     /// `None` before the first check.
-    now: Option<Report>,
+    latest: Option<FacadeReport>,
 }
 
 impl LastHour {
@@ -130,73 +130,73 @@ impl LastHour {
         flow: Option<Dispatcher>,
         health: Health,
     ) -> Self {
-        let samples = Arc::new(Recent::new(SAMPLES, MAX_BYTES));
-        Self { samples, kept: Mutex::default(), metrics, in_flight, flow, health }
+        let samples = Arc::new(RecentLines::new(MAX_SAMPLES, MAX_BYTES));
+        Self { samples, state: Mutex::default(), metrics, in_flight, flow, health }
     }
 
     /// Returns the state with the loads after `time`; `None` if there are no newer loads, or no state yet.
     #[must_use]
-    pub fn report_since(&self, time: Option<i64>) -> Option<Report> {
-        let kept = self.kept.lock();
-        let now = kept.now.as_ref()?;
-        let news = kept.loads.iter().filter(|load| time.is_none_or(|time| load.time > time));
-        let loads: Vec<_> = news.copied().collect();
-        (time.is_none() || !loads.is_empty()).then(|| Report { loads, ..now.clone() })
+    pub fn report_since(&self, time: Option<i64>) -> Option<FacadeReport> {
+        let state = self.state.lock();
+        let latest = state.latest.as_ref()?;
+        let newer_loads = state.loads.iter().filter(|load| time.is_none_or(|time| load.time > time));
+        let loads: Vec<_> = newer_loads.copied().collect();
+        (time.is_none() || !loads.is_empty()).then(|| FacadeReport { loads, ..latest.clone() })
     }
 
     /// Takes samples until canceled.
-    pub async fn sample(self: Arc<Self>, certificates: Certificates) {
-        let (mut ticks, mut before) = (interval(PERIOD), Totals::default());
+    pub async fn sample(self: Arc<Self>, certificates: CertificateSource) {
+        let (mut ticks, mut previous_totals) = (interval(SAMPLE_INTERVAL), Totals::default());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = ticks.tick().await;
-        self.look(&certificates).await;
+        self.update_report(&certificates).await;
         loop {
-            let now = ticks.tick().await;
+            let tick = ticks.tick().await;
             let totals = self.metrics.totals();
-            let sample = self.since(&before, &totals, (now - last).as_secs_f64());
-            (before, last) = (totals, now);
+            let sample = self.sample_since(&previous_totals, &totals, (tick - last).as_secs_f64());
+            (previous_totals, last) = (totals, tick);
             match serde_json::to_vec(&sample) {
                 Ok(line) => self.samples.push(Bytes::from(line)),
                 Err(error) => tracing::error!(%error, "cannot encode a sample of metrics"),
             }
-            self.look(&certificates).await;
-            self.keep(Load::from(&sample));
+            self.update_report(&certificates).await;
+            self.add_load(LoadSample::from(&sample));
         }
     }
 
     /// Updates the failing checks and the certificates of the report.
-    async fn look(&self, certificates: &Certificates) {
-        let checked = self.health.run(Endpoint::Readyz, &HealthQuery::default()).await;
+    async fn update_report(&self, certificates: &CertificateSource) {
+        let checked = self.health.run(HealthEndpoint::Readyz, &HealthQuery::default()).await;
         let failing = checked.results.into_iter().filter(|check| check.failure.is_some());
         let failing = failing.map(|check| check.name).collect();
-        let now = Report { loads: Vec::new(), failing, certificates: certificates() };
-        self.kept.lock().now = Some(now);
+        let report = FacadeReport { loads: Vec::new(), failing, certificates: certificates() };
+        self.state.lock().latest = Some(report);
     }
 
-    fn keep(&self, load: Load) {
-        let mut kept = self.kept.lock();
-        if kept.loads.len() == SAMPLES {
-            kept.loads.pop_front();
+    fn add_load(&self, load: LoadSample) {
+        let mut state = self.state.lock();
+        if state.loads.len() == MAX_SAMPLES {
+            state.loads.pop_front();
         }
-        kept.loads.push_back(load);
+        state.loads.push_back(load);
     }
 
-    fn since(&self, before: &Totals, now: &Totals, seconds: f64) -> Sample {
-        let latency = now.latency_since(before);
+    fn sample_since(&self, previous: &Totals, current: &Totals, seconds: f64) -> Sample {
+        let latency = current.latency_since(previous);
         let (in_flight, waiting) = match &self.flow {
-            Some(flow) => (flow.now(Phase::Executing), flow.now(Phase::Waiting)),
-            None => (self.in_flight.now(), [0, 0]),
+            Some(flow) => (flow.inflight(RequestPhase::Executing), flow.inflight(RequestPhase::Waiting)),
+            None => (self.in_flight.counts(), [0, 0]),
         };
         Sample {
             time: Timestamp::now().as_second(),
             seconds,
-            codes: now.codes_since(before),
+            codes: current.codes_since(previous),
             p50: latency.quantile(0.5),
             p90: latency.quantile(0.9),
             p99: latency.quantile(0.99),
             in_flight,
             waiting: waiting.iter().sum(),
-            long_running: now.long_running,
+            long_running: current.long_running,
             memory: resident_bytes(),
         }
     }

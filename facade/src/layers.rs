@@ -3,6 +3,7 @@
 //! A layer that inspects the request, and passes or refuses it, is a `ValidateRequest`; one that also changes the response is a
 //! function for `AroundLayer`; any other has its own service and future. No layer boxes a request that does not wait.
 
+pub mod active_config;
 pub mod audit;
 pub mod audit_init;
 pub mod authentication;
@@ -13,7 +14,6 @@ pub mod goaway;
 pub mod header_values;
 pub mod hsts;
 pub mod impersonation;
-pub mod in_force;
 pub mod lifecycle;
 pub mod max_in_flight;
 pub mod mux_complete;
@@ -23,7 +23,7 @@ pub mod received_timestamp;
 pub mod request_deadline;
 pub mod request_info;
 pub mod retry_after;
-pub mod route_try;
+pub mod route_trace;
 pub mod test_faults;
 pub mod timeout;
 pub mod trace;

@@ -4,6 +4,7 @@
 //! aggregated APIs from backends through the proxy. The routes come from the configuration stream and stay active, also on
 //! disk, while the control service is unreachable. Does not depend on kinds, schemas or a store.
 
+mod active_config;
 mod app;
 mod assembly;
 mod body;
@@ -25,14 +26,12 @@ mod fail_static;
 mod freshness;
 mod handler;
 mod in_flight;
-mod in_force;
 mod issuer;
 mod last_hour;
 mod layers;
 mod local;
 mod metrics;
 mod mux;
-mod pace;
 mod peers;
 mod proxied_page;
 mod record;
@@ -43,22 +42,23 @@ mod response_completion;
 mod route_table;
 mod serve;
 mod settings;
-mod sharded;
+mod sharded_map;
 mod status_page;
 mod test_faults;
 mod transport;
 mod unavailable;
+mod upload_pace;
 mod version_info;
 mod wait_group;
 
-pub use assembly::{Facade, Process, RunningFacade, StartError};
+pub use assembly::{Facade, ProcessResources, RunningFacade, StartError};
 pub use certificate::{
-    CertificateError, front_proxy_certificate, keep_client_certificate, signed_certificate,
+    CertificateError, front_proxy_certificate, maintain_client_certificate, serving_certificate,
 };
 pub use control_services::ControlServices;
-pub use layers::cors::BadOrigin;
-pub use layers::hsts::BadDirective;
-pub use portico_auth::authz::Mode as AuthorizationMode;
+pub use layers::cors::InvalidOrigin;
+pub use layers::hsts::InvalidDirective;
+pub use portico_auth::authz::AuthorizationMode;
 pub use render::{pretty, yaml};
 pub use settings::{
     AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyClientCertificate,

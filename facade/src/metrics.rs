@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use portico_flow::{Kind, Phase};
+use portico_flow::{RequestKind, RequestPhase};
 use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use portico_machinery::RequestInfo;
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
@@ -46,10 +46,10 @@ const SIZES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
 /// Labels of all request metrics, shared by the families that use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct RequestLabels(Arc<Place>);
+struct RequestLabels(Arc<LabelValues>);
 
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
-struct Place {
+struct LabelValues {
     verb: &'static str,
     group: Box<str>,
     version: Box<str>,
@@ -79,15 +79,15 @@ impl RequestLabels {
     }
 
     /// All labels except the verb, in upstream's order.
-    fn place(&self) -> [(&'static str, &str); 6] {
-        let place = &*self.0;
+    fn other_labels(&self) -> [(&'static str, &str); 6] {
+        let labels = &*self.0;
         [
-            ("group", &place.group),
-            ("version", &place.version),
-            ("resource", &place.resource),
-            ("subresource", &place.subresource),
-            ("scope", place.scope),
-            ("component", place.component),
+            ("group", &labels.group),
+            ("version", &labels.version),
+            ("resource", &labels.resource),
+            ("subresource", &labels.subresource),
+            ("scope", labels.scope),
+            ("component", labels.component),
         ]
     }
 }
@@ -95,7 +95,7 @@ impl RequestLabels {
 impl EncodeLabelSet for RequestLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
         [self.verb()].encode(encoder)?;
-        self.place().encode(encoder)
+        self.other_labels().encode(encoder)
     }
 }
 
@@ -103,7 +103,7 @@ impl EncodeLabelSet for RequestLabels {
 impl EncodeLabelSet for DryRunLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
         [self.request.verb(), ("dry_run", self.dry_run)].encode(encoder)?;
-        self.request.place().encode(encoder)
+        self.request.other_labels().encode(encoder)
     }
 }
 
@@ -132,7 +132,7 @@ struct Series {
 
 /// Series of a request.
 #[derive(Clone, Debug)]
-pub struct Labels {
+pub struct RequestSeries {
     series: Arc<Series>,
     long_running: bool,
     dry_run: &'static str,
@@ -153,7 +153,7 @@ pub enum KnownResource {
 
 /// Properties of a request that determine its labels.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct MeasuredRequest<'a> {
     /// Verb, group, resource and so on.
     pub info: &'a RequestInfo,
     /// Server of the chain that responds: `apiserver` or `aggregator`.
@@ -165,18 +165,18 @@ pub struct Asked<'a> {
     /// `All`, `invalid`, or empty.
     pub dry_run: &'static str,
     /// True if a patch is a server-side apply.
-    pub applies: bool,
+    pub is_apply: bool,
 }
 
 /// Result of a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ended<'a> {
+pub struct RequestOutcome<'a> {
     /// Status code.
     pub code: u16,
     /// Time from the first byte of the request to the last byte of the response.
     pub took: Duration,
     /// Time that latency objectives exclude: webhooks, and waiting for a seat. Long-running requests have no objective.
-    pub left_out: Duration,
+    pub excluded: Duration,
     /// Size of the response body.
     pub bytes: u64,
     /// Release that removes the API, if it is deprecated; empty if unknown.
@@ -198,7 +198,7 @@ pub struct RequestMetrics {
     longrunning: Family<RequestLabels, Gauge>,
     deprecated: Family<[(&'static str, String); 5], Gauge>,
     /// Gauges by phase and kind.
-    at_a_time: [[Gauge; 2]; 2],
+    max_concurrent: [[Gauge; 2]; 2],
     high_water: [[AtomicI64; 2]; 2],
     filter: HistogramVec<[(&'static str, String); 1]>,
     series: RwLock<HashMap<u64, Vec<Arc<Series>>>>,
@@ -275,7 +275,7 @@ impl RequestMetrics {
                 "[STABLE] Gauge of deprecated APIs that have been requested, broken out by API \
                  group, version, resource, subresource, and removed_release.",
             )),
-            at_a_time: [
+            max_concurrent: [
                 at_a_time(Desc::gauge(
                     "apiserver_current_inflight_requests",
                     &["request_kind"],
@@ -306,70 +306,73 @@ impl RequestMetrics {
 
     /// Returns the series of a request.
     #[must_use]
-    pub fn labels(&self, asked: &Asked<'_>) -> Labels {
-        let series = match asked.known_resource {
-            KnownResource::No => self.series(asked, false),
-            KnownResource::IfSeen => self.find(asked, true).unwrap_or_else(|| self.series(asked, false)),
-            KnownResource::Yes => self.series(asked, true),
+    pub fn labels(&self, request: &MeasuredRequest<'_>) -> RequestSeries {
+        let series = match request.known_resource {
+            KnownResource::No => self.series(request, false),
+            KnownResource::IfSeen => self.find(request, true).unwrap_or_else(|| self.series(request, false)),
+            KnownResource::Yes => self.series(request, true),
         };
-        Labels { series, long_running: asked.long_running, dry_run: asked.dry_run }
+        RequestSeries { series, long_running: request.long_running, dry_run: request.dry_run }
     }
 
-    fn series(&self, asked: &Asked<'_>, known: bool) -> Arc<Series> {
-        self.find(asked, known).unwrap_or_else(|| {
-            let info = asked.info;
-            let label = |text: &str| if known { text.into() } else { Box::default() };
-            let place = Place {
-                verb: verb_label(asked),
+    fn series(&self, request: &MeasuredRequest<'_>, is_known: bool) -> Arc<Series> {
+        self.find(request, is_known).unwrap_or_else(|| {
+            let info = request.info;
+            let label = |text: &str| if is_known { text.into() } else { Box::default() };
+            let labels = LabelValues {
+                verb: verb_label(request),
                 group: label(&info.api_group),
                 version: label(&info.api_version),
                 resource: label(&info.resource),
                 subresource: label(&info.subresource),
                 scope: info.scope(),
-                component: asked.component,
+                component: request.component,
             };
-            self.add(self.hash(asked, known), RequestLabels(Arc::new(place)))
+            self.add(self.hash(request, is_known), RequestLabels(Arc::new(labels)))
         })
     }
 
-    fn find(&self, asked: &Asked<'_>, known: bool) -> Option<Arc<Series>> {
-        let (info, verb) = (asked.info, verb_label(asked));
-        let fits = |s: &&Arc<Series>| {
+    fn find(&self, request: &MeasuredRequest<'_>, is_known: bool) -> Option<Arc<Series>> {
+        let (info, verb) = (request.info, verb_label(request));
+        let matches_request = |s: &&Arc<Series>| {
             let l = &*s.labels.0;
             l.verb == verb
                 && l.scope == info.scope()
-                && l.component == asked.component
-                && (!known && l.resource.is_empty() && l.version.is_empty()
+                && l.component == request.component
+                && (!is_known && l.resource.is_empty() && l.version.is_empty()
                     || *l.resource == *info.resource
                         && *l.group == *info.api_group
                         && *l.version == *info.api_version
                         && *l.subresource == *info.subresource)
         };
-        self.series.read().get(&self.hash(asked, known)).and_then(|all| all.iter().find(fits).cloned())
+        self.series
+            .read()
+            .get(&self.hash(request, is_known))
+            .and_then(|all| all.iter().find(matches_request).cloned())
     }
 
-    fn hash(&self, asked: &Asked<'_>, known: bool) -> u64 {
-        let (info, verb) = (asked.info, verb_label(asked));
+    fn hash(&self, request: &MeasuredRequest<'_>, is_known: bool) -> u64 {
+        let (info, verb) = (request.info, verb_label(request));
         let key = (verb, &info.api_group, &info.api_version, &info.resource, &info.subresource);
-        self.hasher.hash_one((known, info.scope(), asked.component, known.then_some(key), verb))
+        self.hasher.hash_one((is_known, info.scope(), request.component, is_known.then_some(key), verb))
     }
 
     fn add(&self, hash: u64, labels: RequestLabels) -> Arc<Series> {
         if self.series.read().len() >= MAX_SERIES {
-            return self.overflow.get_or_init(|| self.make(RequestLabels::default())).clone();
+            return self.overflow.get_or_init(|| self.create_series(RequestLabels::default())).clone();
         }
         let mut all = self.series.write();
-        let same = all.entry(hash).or_default();
+        let bucket = all.entry(hash).or_default();
         // Another request can have added it in the meantime.
-        if let Some(series) = same.iter().find(|series| series.labels == labels) {
+        if let Some(series) = bucket.iter().find(|series| series.labels == labels) {
             return series.clone();
         }
-        let series = self.make(labels);
-        same.push(series.clone());
+        let series = self.create_series(labels);
+        bucket.push(series.clone());
         series
     }
 
-    fn make(&self, labels: RequestLabels) -> Arc<Series> {
+    fn create_series(&self, labels: RequestLabels) -> Arc<Series> {
         let verb = labels.0.verb;
         let (has_objective, has_size) =
             (!matches!(verb, "WATCH" | "CONNECT"), matches!(verb, "GET" | "LIST"));
@@ -386,16 +389,17 @@ impl RequestMetrics {
 
     /// Drops the series of resources whose group version is no longer served, unless a request for them is in progress.
     pub fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
-        self.series.write().retain(|_, same| {
-            same.retain(|series| {
-                let Place { group, version, resource, .. } = &*series.labels.0;
-                let stays = resource.is_empty() || is_served(group, version) || Arc::strong_count(series) > 1;
-                if !stays {
+        self.series.write().retain(|_, bucket| {
+            bucket.retain(|series| {
+                let LabelValues { group, version, resource, .. } = &*series.labels.0;
+                let is_retained =
+                    resource.is_empty() || is_served(group, version) || Arc::strong_count(series) > 1;
+                if !is_retained {
                     self.remove(series);
                 }
-                stays
+                is_retained
             });
-            !same.is_empty()
+            !bucket.is_empty()
         });
     }
 
@@ -417,16 +421,16 @@ impl RequestMetrics {
     }
 
     /// Records that a request was answered and lasts until its body ends.
-    pub fn begin(&self, labels: &Labels) {
+    pub fn record_start(&self, labels: &RequestSeries) {
         if labels.long_running {
             self.longrunning(labels).inc();
         }
     }
 
     /// Records the end of a request (upstream's `MonitorRequest`): objectives exclude dry runs, sizes are those of reads.
-    pub fn end(&self, labels: &Labels, ended: &Ended<'_>) {
+    pub fn record_end(&self, labels: &RequestSeries, outcome: &RequestOutcome<'_>) {
         let series = &labels.series;
-        let took = ended.took.as_secs_f64();
+        let took = outcome.took.as_secs_f64();
         if labels.dry_run.is_empty() {
             series.duration.observe(took);
         } else {
@@ -435,23 +439,23 @@ impl RequestMetrics {
         if let Some(objective) =
             series.objective.as_ref().filter(|_| labels.dry_run.is_empty() && !labels.long_running)
         {
-            objective.observe(ended.took.saturating_sub(ended.left_out).as_secs_f64());
+            objective.observe(outcome.took.saturating_sub(outcome.excluded).as_secs_f64());
         }
         if let Some(sizes) = &series.sizes {
             #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
-            sizes.observe(ended.bytes as f64);
+            sizes.observe(outcome.bytes as f64);
         }
-        if let Some(removed) = ended.deprecated {
+        if let Some(removed) = outcome.deprecated {
             self.deprecated.get_or_create(&deprecated_labels(&series.labels, removed)).set(1);
         }
-        self.code(labels, ended.code).inc();
+        self.code(labels, outcome.code).inc();
         if labels.long_running {
             self.longrunning(labels).dec();
         }
     }
 
     /// Records that the server terminated a request before it was answered.
-    pub fn terminated(&self, labels: &Labels, code: u16) {
+    pub fn record_termination(&self, labels: &RequestSeries, code: u16) {
         let request = labels.series.labels.clone();
         self.terminations.get_or_create(&WithCode { request, code }).inc();
         let mut codes = labels.series.terminated.lock();
@@ -461,24 +465,24 @@ impl RequestMetrics {
     }
 
     /// Records that a response ended with an error.
-    pub fn aborted(&self, labels: &Labels) {
+    pub fn record_abort(&self, labels: &RequestSeries) {
         self.aborts.get_or_create(&labels.series.labels).inc();
     }
 
     /// Records the number of requests of a kind that run or wait. The gauge shows the maximum since its last update.
-    pub fn note(&self, phase: Phase, kind: Kind, now: usize) {
+    pub fn record_concurrency(&self, phase: RequestPhase, kind: RequestKind, count: usize) {
         let mark = &self.high_water[phase as usize][kind as usize];
-        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
         // Most values are lower, and a load does not invalidate the cache line of other threads.
-        if now > mark.load(Ordering::Relaxed) {
-            mark.fetch_max(now, Ordering::Relaxed);
+        if count > mark.load(Ordering::Relaxed) {
+            mark.fetch_max(count, Ordering::Relaxed);
         }
     }
 
     /// Moves the high-water marks into the gauges; called once a second, as upstream does.
-    pub fn take_high_water(&self, now: [[usize; 2]; 2]) {
-        let marks = self.high_water.as_flattened().iter().zip(self.at_a_time.as_flattened());
-        for (current, (mark, gauge)) in now.as_flattened().iter().zip(marks) {
+    pub fn take_high_water(&self, counts: [[usize; 2]; 2]) {
+        let high_water_gauges = self.high_water.as_flattened().iter().zip(self.max_concurrent.as_flattened());
+        for (current, (mark, gauge)) in counts.as_flattened().iter().zip(high_water_gauges) {
             let current = i64::try_from(*current).unwrap_or(i64::MAX);
             gauge.set(mark.swap(current, Ordering::Relaxed).max(current));
         }
@@ -507,12 +511,12 @@ impl RequestMetrics {
         self.filter.get_or_create_owned(&[("filter", name.to_owned())])
     }
 
-    fn longrunning<'l>(&self, labels: &'l Labels) -> &'l Gauge {
+    fn longrunning<'l>(&self, labels: &'l RequestSeries) -> &'l Gauge {
         let series = &labels.series;
         series.longrunning.get_or_init(|| self.longrunning.get_or_create_owned(&series.labels))
     }
 
-    fn code(&self, labels: &Labels, code: u16) -> Counter {
+    fn code(&self, labels: &RequestSeries, code: u16) -> Counter {
         let mut codes = labels.series.codes.lock();
         if let Some((.., counter)) = codes.iter().find(|(c, dry, _)| (*c, *dry) == (code, labels.dry_run)) {
             return counter.clone();
@@ -536,7 +540,7 @@ fn objectives(registry: &Registry) -> HistogramVec<RequestLabels> {
         ),
         OBJECTIVES,
     );
-    registry.hidden(
+    registry.register_hidden(
         Desc::histogram(
             "apiserver_request_slo_duration_seconds",
             &["component", "group", "resource", "scope", "subresource", "verb", "version"],
@@ -555,30 +559,30 @@ fn dry_run_labels(request: &RequestLabels, dry_run: &'static str) -> DryRunLabel
 }
 
 fn deprecated_labels(request: &RequestLabels, removed: &str) -> [(&'static str, String); 5] {
-    let place = &request.0;
-    let of = |text: &str| text.to_owned();
+    let labels = &request.0;
+    let to_owned_text = |text: &str| text.to_owned();
     [
-        ("group", of(&place.group)),
-        ("version", of(&place.version)),
-        ("resource", of(&place.resource)),
-        ("subresource", of(&place.subresource)),
-        ("removed_release", of(removed)),
+        ("group", to_owned_text(&labels.group)),
+        ("version", to_owned_text(&labels.version)),
+        ("resource", to_owned_text(&labels.resource)),
+        ("subresource", to_owned_text(&labels.subresource)),
+        ("removed_release", to_owned_text(removed)),
     ]
 }
 
 /// Upstream's verb label: HTTP methods, with special values for reads of collections, streams, applies and connections; all
 /// unknown verbs are `other`.
-fn verb_label(asked: &Asked<'_>) -> &'static str {
-    let Asked { info, applies, long_running, .. } = *asked;
+fn verb_label(request: &MeasuredRequest<'_>) -> &'static str {
+    let MeasuredRequest { info, is_apply, long_running, .. } = *request;
     match info.verb.as_str() {
-        _ if info.connects() => "CONNECT",
+        _ if info.is_connect() => "CONNECT",
         _ if long_running && console_paths::is_stream(&info.path) => "WATCH",
         "get" => "GET",
         "list" => "LIST",
         "watch" => "WATCH",
         "create" | "post" => "POST",
         "update" | "put" => "PUT",
-        "patch" if applies => "APPLY",
+        "patch" if is_apply => "APPLY",
         "patch" => "PATCH",
         "delete" | "deletecollection" => "DELETE",
         "proxy" | "connect" => "CONNECT",
@@ -590,10 +594,17 @@ fn verb_label(asked: &Asked<'_>) -> &'static str {
 mod tests {
     use super::*;
 
-    fn labels(metrics: &RequestMetrics, path: &str, known_resource: KnownResource) -> Labels {
+    fn labels(metrics: &RequestMetrics, path: &str, known_resource: KnownResource) -> RequestSeries {
         let info = &RequestInfo::parse("GET", path, "").unwrap();
         let (component, long_running) = ("apiserver", false);
-        metrics.labels(&Asked { info, component, known_resource, long_running, dry_run: "", applies: false })
+        metrics.labels(&MeasuredRequest {
+            info,
+            component,
+            known_resource,
+            long_running,
+            dry_run: "",
+            is_apply: false,
+        })
     }
 
     #[test]
@@ -601,8 +612,8 @@ mod tests {
         let registry = Registry::new();
         let metrics = RequestMetrics::new(&registry);
         let labels = labels(&metrics, "/apis/apps/v1/deployments", KnownResource::Yes);
-        metrics.begin(&labels);
-        metrics.end(&labels, &Ended { code: 200, ..Ended::default() });
+        metrics.record_start(&labels);
+        metrics.record_end(&labels, &RequestOutcome { code: 200, ..RequestOutcome::default() });
         let text = registry.encode(portico_kit::metrics::Format::Text);
         let want = "apiserver_request_total{verb=\"LIST\",dry_run=\"\",group=\"apps\",version=\"v1\",\
             resource=\"deployments\",subresource=\"\",scope=\"cluster\",component=\"apiserver\",code=\"200\"} 1";
@@ -615,23 +626,26 @@ mod tests {
         let took = Duration::from_millis(30);
         for (path, code) in [("/api/v1/pods", 200), ("/apis/apps/v1/deployments", 404), ("/healthz", 500)] {
             let labels = labels(&metrics, path, KnownResource::Yes);
-            metrics.end(&labels, &Ended { code, took, ..Ended::default() });
+            metrics.record_end(&labels, &RequestOutcome { code, took, ..RequestOutcome::default() });
         }
         let watch = RequestInfo::parse("GET", "/api/v1/pods", "watch=true").unwrap();
         let (component, long_running) = ("apiserver", true);
-        let asked = Asked {
+        let request = MeasuredRequest {
             info: &watch,
             component,
             known_resource: KnownResource::Yes,
             long_running,
             dry_run: "",
-            applies: false,
+            is_apply: false,
         };
-        metrics.begin(&metrics.labels(&asked));
+        metrics.record_start(&metrics.labels(&request));
         let before = Totals::default();
         let totals = metrics.totals();
         assert_eq!((totals.codes_since(&before), totals.long_running), ([0, 1, 0, 1, 1], 1));
-        metrics.end(&metrics.labels(&asked), &Ended { code: 200, took, ..Ended::default() });
+        metrics.record_end(
+            &metrics.labels(&request),
+            &RequestOutcome { code: 200, took, ..RequestOutcome::default() },
+        );
         let after = metrics.totals();
         assert_eq!((after.codes_since(&totals), after.long_running), ([0, 1, 0, 0, 0], 0));
         assert_eq!(after.latency_since(&totals).quantile(0.5), None);
@@ -648,26 +662,27 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_a_backend_is_counted_by_resource_once_the_resource_has_been_served() {
+    fn a_failure_of_a_backend_is_counted_by_resource_once_the_resource_was_served() {
         let metrics = RequestMetrics::new(&Registry::new());
-        let resource =
-            |known| labels(&metrics, "/apis/a.io/v1/things", known).series.labels.0.resource.clone();
+        let resource = |known_resource| {
+            labels(&metrics, "/apis/a.io/v1/things", known_resource).series.labels.0.resource.clone()
+        };
         assert_eq!(&*resource(KnownResource::IfSeen), "");
         assert_eq!(&*resource(KnownResource::Yes), "things");
         assert_eq!(&*resource(KnownResource::IfSeen), "things");
     }
 
     #[test]
-    fn series_of_what_is_not_served_any_more_are_dropped_once_no_request_is_under_way() {
+    fn series_of_removed_resources_are_dropped_once_no_request_is_in_progress() {
         let registry = Registry::new();
         let metrics = RequestMetrics::new(&registry);
         let under_way = labels(&metrics, "/apis/b.io/v1/slow", KnownResource::Yes);
         for path in ["/apis/a.io/v1/gone", "/apis/b.io/v1/gone", "/version"] {
             let labels = labels(&metrics, path, KnownResource::Yes);
-            metrics.begin(&labels);
-            metrics.terminated(&labels, 504);
-            metrics.aborted(&labels);
-            metrics.end(&labels, &Ended { code: 200, ..Ended::default() });
+            metrics.record_start(&labels);
+            metrics.record_termination(&labels, 504);
+            metrics.record_abort(&labels);
+            metrics.record_end(&labels, &RequestOutcome { code: 200, ..RequestOutcome::default() });
         }
         let resources = || {
             let text = registry.encode(portico_kit::metrics::Format::Text);

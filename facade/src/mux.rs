@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::sharded::ShardedMap;
+use crate::sharded_map::ShardedMap;
 
 /// Reason why a path cannot be registered.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -23,16 +23,16 @@ pub enum MuxError {
 /// Targets of requests by path.
 #[derive(Clone, Debug)]
 pub struct PathRecorderMux<T> {
-    exact: ShardedMap<Registered<T>>,
-    prefix: ShardedMap<Registered<T>>,
+    exact: ShardedMap<RegisteredPath<T>>,
+    prefix: ShardedMap<RegisteredPath<T>>,
     /// Maximum number of slashes in any registered prefix, which limits the lookups for a path with many slashes.
     max_slashes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Registered<T> {
+struct RegisteredPath<T> {
     target: T,
-    listed: bool,
+    is_listed: bool,
 }
 
 /// Visibility of a registered path in the index.
@@ -53,7 +53,7 @@ impl<T: Clone> PathRecorderMux<T> {
 
     /// Registers a complete path; a later registration of the same path replaces it.
     pub fn handle(&mut self, path: &str, listing: Listing, target: T) {
-        let registered = Registered { target, listed: listing == Listing::Listed };
+        let registered = RegisteredPath { target, is_listed: listing == Listing::Listed };
         self.exact.insert(Arc::from(path), registered);
     }
 
@@ -66,7 +66,7 @@ impl<T: Clone> PathRecorderMux<T> {
             return Err(MuxError::Prefix(path.to_owned()));
         }
         self.max_slashes = self.max_slashes.max(slashes(path));
-        let registered = Registered { target, listed: listing == Listing::Listed };
+        let registered = RegisteredPath { target, is_listed: listing == Listing::Listed };
         self.prefix.insert(Arc::from(path), registered);
         Ok(())
     }
@@ -94,9 +94,9 @@ impl<T: Clone> PathRecorderMux<T> {
 
     /// Listed paths, sorted, each once; prefixes keep their slash.
     #[must_use]
-    pub fn listed(&self) -> BTreeSet<Arc<str>> {
+    pub fn listed_paths(&self) -> BTreeSet<Arc<str>> {
         let all = self.exact.iter().chain(self.prefix.iter());
-        all.filter(|(_, r)| r.listed).map(|(path, _)| path.clone()).collect()
+        all.filter(|(_, r)| r.is_listed).map(|(path, _)| path.clone()).collect()
     }
 }
 
@@ -110,9 +110,9 @@ fn slashes(path: &str) -> usize {
     path.bytes().filter(|b| *b == b'/').count()
 }
 
-/// Length of the path up to and including the last of its first `most` slashes.
-fn end_of_slash(path: &str, most: usize) -> Option<usize> {
-    path.bytes().enumerate().filter(|(_, b)| *b == b'/').take(most).last().map(|(at, _)| at + 1)
+/// Length of the path up to and including the last of its first `max_slashes` slashes.
+fn end_of_slash(path: &str, max_slashes: usize) -> Option<usize> {
+    path.bytes().enumerate().filter(|(_, b)| *b == b'/').take(max_slashes).last().map(|(at, _)| at + 1)
 }
 
 #[cfg(test)]
@@ -121,13 +121,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn whole_paths_and_prefixes_do_not_stand_in_for_each_other() {
+    fn complete_paths_do_not_match_as_prefixes_nor_the_other_way_round() {
         let mut mux = PathRecorderMux::new();
         mux.handle("/x", Listing::Listed, 1);
         mux.handle_prefix("/y/", Listing::Unlisted, 2).unwrap();
         assert_eq!((mux.find("/x"), mux.find("/x/")), (Some(&1), None));
         assert_eq!((mux.find("/y"), mux.find("/y/"), mux.find("/y/z")), (None, Some(&2), Some(&2)));
-        assert_eq!(mux.listed().into_iter().collect::<Vec<_>>(), [Arc::from("/x")]);
+        assert_eq!(mux.listed_paths().into_iter().collect::<Vec<_>>(), [Arc::from("/x")]);
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_the_sorted_list_finds(
+        fn lookups_agree_with_the_sorted_list(
             exact in prop::collection::vec(("(/[ab]{0,2}){0,3}/?", 0u8..9), 0..8),
             prefix in prop::collection::vec(("(/[ab]{0,2}){0,3}/", 0u8..9), 0..8),
             paths in prop::collection::vec("(/[ab]{0,2}){0,5}/?", 1..20),

@@ -3,7 +3,7 @@
 //! Mirrors upstream's `peerproxy`: a request is forwarded at most once, to any server that serves its resource. APIs of
 //! definitions and APIServices are local to every server and never forwarded.
 
-mod excluded;
+mod excluded_versions;
 mod fetch;
 mod follow;
 mod metrics;
@@ -14,20 +14,20 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use portico_machinery::RequestInfo;
-use portico_proxy::Upstream;
+use portico_proxy::RouteEntry;
 
-pub use follow::Follow;
+pub use follow::PeerFollower;
 pub use metrics::PeerMetrics;
 
 /// Header that marks a request as forwarded by another server: it is never forwarded again.
 const PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
 
 /// Peers by the resources that only they serve, as `group/version/resource`.
-type Serving = HashMap<String, Vec<Arc<Upstream>>>;
+type PeerRoutes = HashMap<String, Vec<Arc<RouteEntry>>>;
 
 /// Peers and the resources that only they serve.
 pub struct Peers {
-    serving: ArcSwap<Serving>,
+    routes: ArcSwap<PeerRoutes>,
     metrics: PeerMetrics,
 }
 
@@ -35,14 +35,14 @@ impl Peers {
     /// Starts without peers; [`PeerFollower`] adds them.
     #[must_use]
     pub fn new(metrics: PeerMetrics) -> Self {
-        Self { serving: ArcSwap::default(), metrics }
+        Self { routes: ArcSwap::default(), metrics }
     }
 
     /// Returns a peer that serves the requested resource, if this server does not.
     #[must_use]
-    pub fn serving(&self, request: &RequestInfo, headers: &HeaderMap) -> Option<Arc<Upstream>> {
-        let serving = self.serving.load();
-        if serving.is_empty() || !request.is_resource_request || was_proxied(headers) {
+    pub fn find(&self, request: &RequestInfo, headers: &HeaderMap) -> Option<Arc<RouteEntry>> {
+        let serving = self.routes.load();
+        if serving.is_empty() || !request.is_resource_request || was_forwarded(headers) {
             return None;
         }
         let servers = serving.get(&key(&request.api_group, &request.api_version, &request.resource))?;
@@ -50,23 +50,23 @@ impl Peers {
     }
 
     /// Records a forwarded request and its status code.
-    pub fn rerouted(&self, request: &RequestInfo, code: StatusCode) {
-        self.metrics.rerouted(request, code);
+    pub fn record_forwarded(&self, request: &RequestInfo, code: StatusCode) {
+        self.metrics.record_forwarded(request, code);
     }
 
-    fn set(&self, serving: Serving) {
+    fn set_routes(&self, serving: PeerRoutes) {
         self.metrics.retain(|group, version, resource| serving.contains_key(&key(group, version, resource)));
-        self.serving.store(Arc::new(serving));
+        self.routes.store(Arc::new(serving));
     }
 }
 
 /// Marks a request as forwarded.
-pub fn mark_proxied(headers: &mut HeaderMap) {
+pub fn mark_forwarded(headers: &mut HeaderMap) {
     headers.insert(PROXIED, HeaderValue::from_static("true"));
 }
 
 /// True if another server has forwarded the request.
-pub fn was_proxied(headers: &HeaderMap) -> bool {
+pub fn was_forwarded(headers: &HeaderMap) -> bool {
     headers.get(PROXIED).is_some_and(|value| value == "true")
 }
 

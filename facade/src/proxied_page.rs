@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use portico_kit::header_text::tokens;
 
-use crate::peers::was_proxied;
+use crate::peers::was_forwarded;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Gives a page an opaque origin. Policies of the page's server apply as well.
@@ -16,10 +16,10 @@ const SANDBOX: HeaderValue =
 /// True if pages have the origin of the server that relays the request: `kubectl proxy` or another proxy on the client's machine,
 /// whose pages must load their own resources, or another facade, which adds the policy itself. Pages cannot set these headers.
 pub(crate) fn is_relayed(request: &HeaderMap) -> bool {
-    was_proxied(request) || is_by_local_proxy(request)
+    was_forwarded(request) || is_from_local_proxy(request)
 }
 
-fn is_by_local_proxy(request: &HeaderMap) -> bool {
+fn is_from_local_proxy(request: &HeaderMap) -> bool {
     let mut clients = tokens(request, FORWARDED_FOR).map(|client| {
         let ip = std::str::from_utf8(client).ok().and_then(|text| text.parse::<IpAddr>().ok());
         ip.is_some_and(|ip| ip.is_loopback())
@@ -33,7 +33,7 @@ const DATA: [&[u8]; 4] =
 
 /// Headers that a browser applies to all requests to an origin: the server to connect to, stored data, and the server
 /// that receives reports.
-const OF_THE_ORIGIN: [HeaderName; 5] = [
+const ORIGIN_WIDE_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("alt-svc"),
     HeaderName::from_static("clear-site-data"),
     HeaderName::from_static("nel"),
@@ -44,7 +44,7 @@ const OF_THE_ORIGIN: [HeaderName; 5] = [
 /// Confines a response: removes headers that apply to the whole origin, and adds a sandbox policy to responses that a browser can
 /// display as a page.
 pub(crate) fn confine(response: &mut HeaderMap) {
-    for name in &OF_THE_ORIGIN {
+    for name in &ORIGIN_WIDE_HEADERS {
         response.remove(name);
     }
     if !is_data(response) {
@@ -110,7 +110,7 @@ mod tests {
             for client in clients {
                 headers.append(FORWARDED_FOR, HeaderValue::from_static(client));
             }
-            assert_eq!(is_by_local_proxy(&headers), is_local, "{clients:?}");
+            assert_eq!(is_from_local_proxy(&headers), is_local, "{clients:?}");
         }
     }
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use portico_flow::{Seat, WatchGuard};
-use portico_kit::walk::Walk;
+use portico_kit::request_trace::RequestTrace;
 
 use crate::in_flight::Permit;
 use crate::metrics::KnownResource;
 use crate::wait_group::Token;
-use portico_auditor::{Audited, Latency};
+use portico_auditor::{AuditedRequest, Latency};
 
 /// Record of one request.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub struct RequestRecord {
     /// Permit of the in-flight limiter.
     pub permit: OnceLock<Permit>,
     /// Audit event; unset if the request is not audited.
-    pub audited: OnceLock<Arc<Audited>>,
+    pub audited: OnceLock<Arc<AuditedRequest>>,
     /// Duration of authentication, which ends before the audit layer.
     pub authentication_took: OnceLock<Duration>,
     /// Release that removes the API, if it is deprecated; empty if unknown.
@@ -35,14 +35,14 @@ pub struct RequestRecord {
     /// Registration of a watch, which the cost estimate of writes includes.
     pub watch: OnceLock<WatchGuard>,
     /// Trace of the request, if requested.
-    pub walk: OnceLock<Arc<Walk>>,
+    pub trace: OnceLock<Arc<RequestTrace>>,
     seat: Mutex<Option<Seat>>,
     warnings: Mutex<Vec<String>>,
     aggregated: AtomicBool,
     /// State of knowledge about the resource, as a [`KnownResource`].
     known_resource: AtomicU8,
     /// Time that latency objectives exclude, in microseconds.
-    left_out: AtomicU64,
+    excluded_micros: AtomicU64,
 }
 
 impl RequestRecord {
@@ -52,43 +52,43 @@ impl RequestRecord {
     }
 
     /// Returns [`RequestRecord::audited`].
-    pub fn audited(&self) -> Option<&Arc<Audited>> {
+    pub fn audited(&self) -> Option<&Arc<AuditedRequest>> {
         self.audited.get()
     }
 
     /// Returns [`RequestRecord::trace`].
-    pub fn walk(&self) -> Option<&Arc<Walk>> {
-        self.walk.get()
+    pub fn trace(&self) -> Option<&Arc<RequestTrace>> {
+        self.trace.get()
     }
 
     /// Records the duration of a part of the request.
-    pub fn took(&self, part: Latency, took: Duration) {
+    pub fn record_latency(&self, part: Latency, took: Duration) {
         if part == Latency::QueueWait {
-            self.leave_out(took);
+            self.exclude_time(took);
         }
         if let Some(audited) = self.audited() {
-            audited.took(part, took);
+            audited.record_latency(part, took);
         }
     }
 
     /// Excludes time from latency objectives that was spent outside of this server.
-    pub fn leave_out(&self, took: Duration) {
+    pub fn exclude_time(&self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.left_out.fetch_add(took, Ordering::Relaxed);
+        self.excluded_micros.fetch_add(took, Ordering::Relaxed);
     }
 
     /// Total time that latency objectives exclude.
-    pub fn left_out(&self) -> Duration {
-        Duration::from_micros(self.left_out.load(Ordering::Relaxed))
+    pub fn excluded_time(&self) -> Duration {
+        Duration::from_micros(self.excluded_micros.load(Ordering::Relaxed))
     }
 
     /// Stores the seat of priority and fairness on which the request runs.
-    pub fn take_seat(&self, seat: Seat) {
+    pub fn set_seat(&self, seat: Seat) {
         *self.seat.lock() = Some(seat);
     }
 
     /// Takes the seat, to release it before the request ends.
-    pub fn leave_seat(&self) -> Option<Seat> {
+    pub fn release_seat(&self) -> Option<Seat> {
         self.seat.lock().take()
     }
 
@@ -108,9 +108,9 @@ impl RequestRecord {
     }
 
     /// Records whether the resource is served: only then its name becomes a metric label.
-    pub fn set_known_resource(&self, known: bool) {
-        let known = if known { KnownResource::Yes } else { KnownResource::No };
-        self.known_resource.store(known as u8, Ordering::Relaxed);
+    pub fn set_known_resource(&self, is_known: bool) {
+        let known_resource = if is_known { KnownResource::Yes } else { KnownResource::No };
+        self.known_resource.store(known_resource as u8, Ordering::Relaxed);
     }
 
     /// Records that the backend has not confirmed the resource.
@@ -125,10 +125,10 @@ impl RequestRecord {
 
     /// Returns the value of [`RequestRecord::set_known_resource`].
     pub fn known_resource(&self) -> KnownResource {
-        let known = self.known_resource.load(Ordering::Relaxed);
+        let value = self.known_resource.load(Ordering::Relaxed);
         [KnownResource::IfSeen, KnownResource::Yes]
             .into_iter()
-            .find(|k| *k as u8 == known)
+            .find(|k| *k as u8 == value)
             .unwrap_or_default()
     }
 }

@@ -10,7 +10,7 @@ mod yaml;
 
 pub use indent::pretty;
 pub use renderer::Renderer;
-pub use rendering::{GZIP_ABOVE, Layout, Rendered, Rendering};
+pub use rendering::{GZIP_ABOVE, Layout, RenderedBody, Rendering};
 pub use yaml::yaml;
 
 use portico_gostd::url::first_value;
@@ -24,20 +24,20 @@ const MAX_LEVELS: usize = 100;
 
 /// Style of JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum JsonStyle {
     /// One line and a newline.
     Compact,
     /// Indented by two spaces, without a final newline.
     Pretty,
 }
 
-impl Style {
+impl JsonStyle {
     /// Parses `?pretty=` as a Go bool; without a value, interactive programs get indented JSON (8.5).
     #[must_use]
-    pub fn of(query: &str, user_agent: &str) -> Self {
-        let asked = (!query.is_empty()).then(|| first_value(query, "pretty")).flatten();
-        let asked = asked.filter(|value| !value.is_empty());
-        let pretty = match asked.as_deref() {
+    pub fn negotiate(query: &str, user_agent: &str) -> Self {
+        let requested = (!query.is_empty()).then(|| first_value(query, "pretty")).flatten();
+        let parameter = requested.filter(|value| !value.is_empty());
+        let pretty = match parameter.as_deref() {
             None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|agent| user_agent.starts_with(agent)),
             Some("1" | "t" | "T" | "true" | "TRUE" | "True") => true,
             Some(_) => false,
@@ -66,18 +66,18 @@ mod tests {
     #[test]
     fn pretty_is_decided_by_the_query_and_then_by_the_program() {
         for (query, agent, want) in [
-            ("", "curl/8.0", Style::Pretty),
-            ("", "Wget/1", Style::Pretty),
-            ("", "Mozilla/5.0 (X11)", Style::Pretty),
-            ("", "kubectl/v1", Style::Compact),
-            ("pretty=0", "curl/8.0", Style::Compact),
-            ("pretty=nope", "curl/8.0", Style::Compact),
-            ("pretty", "curl/8.0", Style::Pretty),
-            ("pretty=", "curl/8.0", Style::Pretty),
-            ("pretty=", "kubectl/v1", Style::Compact),
-            ("a=b&pretty=True", "kubectl/v1", Style::Pretty),
+            ("", "curl/8.0", JsonStyle::Pretty),
+            ("", "Wget/1", JsonStyle::Pretty),
+            ("", "Mozilla/5.0 (X11)", JsonStyle::Pretty),
+            ("", "kubectl/v1", JsonStyle::Compact),
+            ("pretty=0", "curl/8.0", JsonStyle::Compact),
+            ("pretty=nope", "curl/8.0", JsonStyle::Compact),
+            ("pretty", "curl/8.0", JsonStyle::Pretty),
+            ("pretty=", "curl/8.0", JsonStyle::Pretty),
+            ("pretty=", "kubectl/v1", JsonStyle::Compact),
+            ("a=b&pretty=True", "kubectl/v1", JsonStyle::Pretty),
         ] {
-            assert_eq!(Style::of(query, agent), want, "{query} {agent}");
+            assert_eq!(JsonStyle::negotiate(query, agent), want, "{query} {agent}");
         }
     }
 

@@ -9,12 +9,12 @@ use http::header::{AsHeaderName, HeaderMap, HeaderValue};
 use http::{Extensions, Uri, Version};
 use portico_kit::header_text;
 use portico_kit::lifecycle::Signal;
-use portico_kit::walk::Walk;
+use portico_kit::request_trace::RequestTrace;
 use portico_machinery::{RequestInfo, UserInfo};
 
+use crate::active_config::ActiveConfig;
 use crate::body::Body;
 use crate::connection::Connection;
-use crate::in_force::InForce;
 use crate::record::RequestRecord;
 
 /// A request with the facade's body type.
@@ -51,7 +51,7 @@ pub struct WatchShutdown(pub Signal);
 #[derive(Clone, Debug)]
 pub struct Caller(pub Arc<UserInfo>);
 
-static NOTHING_IN_FORCE: LazyLock<Arc<InForce>> = LazyLock::new(Arc::default);
+static EMPTY_CONFIG: LazyLock<Arc<ActiveConfig>> = LazyLock::new(Arc::default);
 static NO_TARGET: LazyLock<Target> = LazyLock::new(Target::default);
 static NO_CONNECTION: LazyLock<Arc<Connection>> =
     LazyLock::new(|| Arc::new(Connection::plain(([0, 0, 0, 0], 0).into())));
@@ -78,23 +78,23 @@ pub trait RequestView {
     }
 
     /// Value that a layer has attached.
-    fn found<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
+    fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<&T> {
         self.head().3.get()
     }
 
     /// Connection of the request.
     fn connection(&self) -> &Arc<Connection> {
-        self.found().unwrap_or(&NO_CONNECTION)
+        self.extension().unwrap_or(&NO_CONNECTION)
     }
 
     /// Active configuration at the arrival of the request.
-    fn in_force(&self) -> &Arc<InForce> {
-        self.found().unwrap_or(&NOTHING_IN_FORCE)
+    fn active_config(&self) -> &Arc<ActiveConfig> {
+        self.extension().unwrap_or(&EMPTY_CONFIG)
     }
 
     /// Parsed request line.
     fn target(&self) -> &Target {
-        self.found().unwrap_or(&NO_TARGET)
+        self.extension().unwrap_or(&NO_TARGET)
     }
 
     /// Parsed request info.
@@ -104,27 +104,27 @@ pub trait RequestView {
 
     /// Authenticated user; before authentication, a user without name and permissions.
     fn user(&self) -> Arc<UserInfo> {
-        self.found::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default()
+        self.extension::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default()
     }
 
     /// Record of the request.
     fn record(&self) -> Arc<RequestRecord> {
-        self.found().cloned().unwrap_or_default()
+        self.extension().cloned().unwrap_or_default()
     }
 
     /// Trace of the request, if requested.
-    fn walk(&self) -> Option<&Arc<Walk>> {
-        self.found::<Arc<RequestRecord>>()?.walk()
+    fn trace(&self) -> Option<&Arc<RequestTrace>> {
+        self.extension::<Arc<RequestRecord>>()?.trace()
     }
 
     /// Value of [`AuditId`].
     fn audit_id(&self) -> &HeaderValue {
-        &self.found().unwrap_or(&NO_AUDIT_ID).0
+        &self.extension().unwrap_or(&NO_AUDIT_ID).0
     }
 
     /// Value of [`ReceivedAt`]; the current time if it is not attached yet.
     fn received(&self) -> Instant {
-        self.found().map_or_else(Instant::now, |ReceivedAt(at)| *at)
+        self.extension().map_or_else(Instant::now, |ReceivedAt(at)| *at)
     }
 }
 

@@ -11,7 +11,7 @@ use portico_machinery::accept::{Choice, Encoding, Form, Offer, negotiate};
 use portico_machinery::status::Details;
 
 use crate::body::Body;
-use crate::render::{Style, pretty, yaml};
+use crate::render::{JsonStyle, pretty, yaml};
 use crate::request::{BeforeMuxComplete, RequestView, Response};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -19,7 +19,7 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Extension of a response whose body is this Status, encoded as negotiated.
 #[derive(Clone, Debug)]
-pub struct Answered(pub Arc<Status>);
+pub struct ResponseStatus(pub Arc<Status>);
 
 /// Text as Go's `http.Error` writes it: the message and a newline.
 #[must_use]
@@ -30,7 +30,7 @@ pub fn text(code: StatusCode, message: &str) -> Response {
 /// Unchanged text.
 #[must_use]
 pub fn plain(code: StatusCode, body: impl Into<bytes::Bytes>) -> Response {
-    let mut response = Response::new(Body::whole(body));
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, TEXT);
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
@@ -47,7 +47,7 @@ pub fn page_not_found() -> Response {
 /// (3.4).
 #[must_use]
 pub fn not_found(request: &impl RequestView) -> Response {
-    if request.found::<BeforeMuxComplete>().is_none() {
+    if request.extension::<BeforeMuxComplete>().is_none() {
         return page_not_found();
     }
     let message =
@@ -68,8 +68,8 @@ pub fn internal(request: &impl RequestView, error: &str) -> Response {
 
 /// Response with a body of this media type.
 #[must_use]
-pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::Bytes>) -> Response {
-    let mut response = Response::new(Body::whole(body));
+pub fn with_body(code: StatusCode, media_type: &'static str, body: impl Into<bytes::Bytes>) -> Response {
+    let mut response = Response::new(Body::full(body));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
@@ -86,22 +86,22 @@ pub fn forbidden(request: &impl RequestView, refusal: &Status) -> Response {
 /// A Status, encoded as negotiated (8.2); indented JSON, with the code of the Status, if no encoding is acceptable.
 #[must_use]
 pub fn status(request: &impl RequestView, status: &Status) -> Response {
-    let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[], object_as_protobuf: true };
     let fallback = Choice { encoding: Encoding::Json, form: Form::Object, pretty: true };
     let negotiated = negotiate(request.header(ACCEPT), offer);
     let is_negotiated = negotiated.is_some();
     let choice = negotiated.unwrap_or(fallback);
-    let style = Style::of(request.query(), request.header(USER_AGENT));
+    let style = JsonStyle::negotiate(request.query(), request.header(USER_AGENT));
     let body = match choice.encoding {
         Encoding::Protobuf => status.to_protobuf(),
-        Encoding::Yaml => in_yaml(status.to_json()),
-        Encoding::Json if choice.pretty || style == Style::Pretty => pretty(&status.to_json()),
+        Encoding::Yaml => to_yaml(status.to_json()),
+        Encoding::Json if choice.pretty || style == JsonStyle::Pretty => pretty(&status.to_json()),
         Encoding::Json => status.to_json(),
     };
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = whole(code, choice.encoding.media_type(), body);
+    let mut response = with_body(code, choice.encoding.media_type(), body);
     if is_negotiated {
-        response.extensions_mut().insert(Answered(status.clone().into()));
+        response.extensions_mut().insert(ResponseStatus(status.clone().into()));
     }
     if status.retry_after_seconds() > 0 {
         response.headers_mut().insert(RETRY_AFTER, status.retry_after_seconds().into());
@@ -109,7 +109,7 @@ pub fn status(request: &impl RequestView, status: &Status) -> Response {
     response
 }
 
-fn in_yaml(json: Vec<u8>) -> Vec<u8> {
+fn to_yaml(json: Vec<u8>) -> Vec<u8> {
     yaml(&json).unwrap_or(json)
 }
 
@@ -117,24 +117,24 @@ fn in_yaml(json: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn answer(accept: &'static str, agent: &'static str, query: &str) -> (String, String) {
+    fn negotiated_status(accept: &'static str, agent: &'static str, query: &str) -> (String, String) {
         let request = http::Request::get(format!("/?{query}"));
         let request = request.header(ACCEPT, accept).header(USER_AGENT, agent).body(()).unwrap();
         let response = status(&request, &Status::unauthorized());
         let media = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
-        (media, String::from_utf8(response.body().as_whole().unwrap().to_vec()).unwrap())
+        (media, String::from_utf8(response.body().as_full().unwrap().to_vec()).unwrap())
     }
 
     #[test]
-    fn a_status_is_written_in_what_is_accepted_and_never_becomes_a_406() {
-        let (media, body) = answer("", "kubectl", "");
+    fn a_status_is_encoded_as_negotiated_and_never_becomes_a_406() {
+        let (media, body) = negotiated_status("", "kubectl", "");
         assert_eq!(media, "application/json");
         assert!(body.starts_with(r#"{"kind":"Status""#) && body.ends_with("}\n"), "{body}");
-        let (media, body) = answer("application/yaml", "kubectl", "");
+        let (media, body) = negotiated_status("application/yaml", "kubectl", "");
         assert_eq!(media, "application/yaml");
         assert!(body.contains("reason: Unauthorized\n"), "{body}");
         for accept in ["text/html", "application/json;as=Table;g=meta.k8s.io;v=v1"] {
-            let (media, body) = answer(accept, "kubectl", "");
+            let (media, body) = negotiated_status(accept, "kubectl", "");
             assert_eq!(media, "application/json");
             assert!(body.starts_with("{\n  \"kind\": \"Status\","), "{body}");
         }
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn curl_gets_indented_json_unless_it_declines() {
-        assert!(answer("*/*", "curl/8", "").1.starts_with("{\n"));
-        assert!(answer("*/*", "curl/8", "pretty=false").1.starts_with("{\""));
-        assert!(answer("*/*", "kubectl", "pretty=1").1.starts_with("{\n"));
+        assert!(negotiated_status("*/*", "curl/8", "").1.starts_with("{\n"));
+        assert!(negotiated_status("*/*", "curl/8", "pretty=false").1.starts_with("{\""));
+        assert!(negotiated_status("*/*", "kubectl", "pretty=1").1.starts_with("{\n"));
     }
 }

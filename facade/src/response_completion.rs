@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body::Frame;
 
 use crate::connection::{ActiveRequestGuard, Exchange};
-use crate::metrics::{Ended, Labels, RequestMetrics};
+use crate::metrics::{RequestMetrics, RequestOutcome, RequestSeries};
 use crate::record::RequestRecord;
 
 /// Owned by the response body; released when it ends.
@@ -27,7 +27,7 @@ pub struct ResponseCompletion {
     deadline: Option<Instant>,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
     bytes: u64,
-    labels: Option<Labels>,
+    labels: Option<RequestSeries>,
     received: Instant,
     code: u16,
     metrics: Arc<RequestMetrics>,
@@ -48,14 +48,14 @@ impl ResponseCompletion {
     pub fn new(
         record: Arc<RequestRecord>,
         exchange: Arc<Exchange>,
-        labels: Labels,
+        labels: RequestSeries,
         received: Instant,
         code: u16,
         metrics: Arc<RequestMetrics>,
     ) -> Self {
-        metrics.begin(&labels);
+        metrics.record_start(&labels);
         let deadline = record.deadline();
-        exchange.respond(deadline);
+        exchange.start_response(deadline);
         Self {
             record: Some(record),
             busy: None,
@@ -88,13 +88,13 @@ impl ResponseCompletion {
 
     /// Number of bytes of the rest of the last frame.
     #[must_use]
-    pub fn rest(&self) -> usize {
+    pub fn rest_len(&self) -> usize {
         self.rest.as_ref().map_or(0, Bytes::len)
     }
 
     /// Returns the part of a frame that may be sent now, and counts its bytes.
-    pub fn send(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
-        self.exchange.offer();
+    pub fn next_part(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        self.exchange.mark_offered();
         let frame = match frame.into_data() {
             Ok(mut data) => {
                 if self.exchange.is_stream() && data.len() > MAX_STREAM_FRAME {
@@ -114,21 +114,21 @@ impl ResponseCompletion {
     }
 
     /// Records that the body ended with an error after the head was sent.
-    pub fn broke(&mut self) {
+    pub fn record_failure(&mut self) {
         if let Some(labels) = &self.labels {
-            self.metrics.aborted(labels);
+            self.metrics.record_abort(labels);
         }
     }
 
     /// True if the deadline has passed; if not, the task is woken when it does.
-    pub fn expired(&mut self, cx: &mut Context<'_>) -> bool {
+    pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = self.deadline else { return false };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
         let expired = sleep.as_mut().poll(cx).is_ready();
         if expired {
             self.deadline = None;
             if let Some(labels) = &self.labels {
-                self.metrics.terminated(labels, 504);
+                self.metrics.record_termination(labels, 504);
             }
         }
         expired
@@ -139,16 +139,16 @@ impl Drop for ResponseCompletion {
     fn drop(&mut self) {
         if let Some(labels) = self.labels.take() {
             if self.exchange.is_aborted() {
-                self.metrics.terminated(&labels, 504);
-                self.metrics.aborted(&labels);
+                self.metrics.record_termination(&labels, 504);
+                self.metrics.record_abort(&labels);
             }
             let record = self.record.as_deref();
-            self.metrics.end(
+            self.metrics.record_end(
                 &labels,
-                &Ended {
+                &RequestOutcome {
                     code: self.code,
                     took: self.received.elapsed(),
-                    left_out: record.map_or(Duration::ZERO, RequestRecord::left_out),
+                    excluded: record.map_or(Duration::ZERO, RequestRecord::excluded_time),
                     bytes: self.bytes,
                     deprecated: record.and_then(|record| record.deprecated.get()),
                 },

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use portico_machinery::discovery::{Served, Source};
+use portico_machinery::discovery::{ServedVersion, Source};
 use portico_machinery::route::{Route, Trust};
-use portico_proxy::Upstream;
+use portico_proxy::RouteEntry;
 
 use crate::mux::{Listing, MuxError, PathRecorderMux};
-use crate::sharded::ShardedMap;
+use crate::sharded_map::ShardedMap;
 
 /// Destination of a path.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub enum Target {
     /// Discovery of one group.
     Group,
     /// Backend of an APIService.
-    Route(Arc<Upstream>),
+    Route(Arc<RouteEntry>),
 }
 
 /// Destinations of all paths.
@@ -33,13 +33,13 @@ pub enum Target {
 pub struct RouteTable {
     mux: PathRecorderMux<Target>,
     /// Routes by name.
-    routes: ShardedMap<Arc<Upstream>>,
+    routes: ShardedMap<Arc<RouteEntry>>,
     /// Versions with a route, by group; usually one.
     groups: ShardedMap<Arc<[Box<str>]>>,
     /// Served group versions by the key of their entry.
-    served: ShardedMap<Arc<Served>>,
+    served: ShardedMap<Arc<ServedVersion>>,
     /// Number of entries of local servers, by `source/group/version` and by `source/group`.
-    owners: ShardedMap<usize>,
+    local_counts: ShardedMap<usize>,
     /// CA bundles (PEM) by hash.
     bundles: ShardedMap<Bytes>,
     /// Hashes that routes named before the bundle arrived.
@@ -72,39 +72,43 @@ impl RouteTable {
 
     /// Listed paths, sorted.
     #[must_use]
-    pub fn listed(&self) -> BTreeSet<Arc<str>> {
-        self.mux.listed()
+    pub fn listed_paths(&self) -> BTreeSet<Arc<str>> {
+        self.mux.listed_paths()
     }
 
     /// All routes, unordered.
-    pub fn routes(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+    pub fn routes(&self) -> impl Iterator<Item = &Arc<RouteEntry>> {
         self.routes.iter().map(|(_, upstream)| upstream)
     }
 
     /// All served group versions, unordered.
-    pub fn served(&self) -> impl Iterator<Item = &Arc<Served>> {
+    pub fn served(&self) -> impl Iterator<Item = &Arc<ServedVersion>> {
         self.served.iter().map(|(_, served)| served)
     }
 
     /// Local server of this group version: built-in before CRD.
     #[must_use]
-    pub fn local(&self, group: &str, version: &str) -> Option<Source> {
-        let has = |source: &Source| self.owners.contains(&owner_key(*source, group, Some(version)));
-        [Source::Builtin, Source::Crd].into_iter().find(has)
+    pub fn local_source(&self, group: &str, version: &str) -> Option<Source> {
+        let is_served_by =
+            |source: &Source| self.local_counts.contains(&owner_key(*source, group, Some(version)));
+        [Source::Builtin, Source::Crd].into_iter().find(is_served_by)
     }
 
     /// True if a route or a local server serves this group version.
     #[must_use]
     pub fn serves(&self, group: &str, version: &str) -> bool {
-        let routed =
-            || self.groups.get(group).is_some_and(|routed| routed.iter().any(|known| **known == *version));
-        self.local(group, version).is_some() || routed()
+        let has_route = || {
+            self.groups
+                .get(group)
+                .is_some_and(|versions| versions.iter().any(|existing| **existing == *version))
+        };
+        self.local_source(group, version).is_some() || has_route()
     }
 
     /// True if the core server owns the whole group: an unknown version of it is then a Status, not a text 404.
     #[must_use]
     pub fn is_builtin_group(&self, group: &str) -> bool {
-        self.owners.contains(&owner_key(Source::Builtin, group, None))
+        self.local_counts.contains(&owner_key(Source::Builtin, group, None))
     }
 
     /// Adds or replaces a route (upstream's `AddAPIService`).
@@ -113,20 +117,21 @@ impl RouteTable {
     /// [`MuxError`], which does not occur for the paths built here.
     pub fn set_route(&mut self, route: Arc<Route>) -> Result<(), MuxError> {
         let name: Arc<str> = route.name.as_str().into();
-        let known = self.routes.get(&name).map(|old| old.route().group_version == route.group_version);
-        if known == Some(false) {
+        let has_same_version =
+            self.routes.get(&name).map(|old| old.route().group_version == route.group_version);
+        if has_same_version == Some(false) {
             self.remove_route(&name);
         }
         if let Some(hash) = bundle_of(&route).filter(|hash| !self.has_bundle(hash)) {
             self.awaited.insert(hash.into());
         }
         let bundles = &self.bundles;
-        let upstream = Arc::new(Upstream::new(route, &|hash| bundles.get(hash).cloned()));
+        let upstream = Arc::new(RouteEntry::new(route, &|hash| bundles.get(hash).cloned()));
         if let Some(before) = self.routes.get(&name) {
-            upstream.follow(before);
+            upstream.take_counts(before);
         }
         let gv = upstream.route().group_version.clone();
-        let root = root_of(&gv.group, &gv.version);
+        let root = root_path(&gv.group, &gv.version);
         self.mux.handle(&root, Listing::Listed, Target::Route(upstream.clone()));
         self.mux.handle_prefix(&format!("{root}/"), Listing::Unlisted, Target::Route(upstream.clone()))?;
         self.routes.insert(name, upstream);
@@ -137,10 +142,10 @@ impl RouteTable {
     }
 
     /// Copies the state of the routes with the same names, such as counts, from the previous table.
-    pub fn follow(&self, before: &Self) {
+    pub fn inherit_state(&self, previous: &Self) {
         for (name, upstream) in self.routes.iter() {
-            if let Some(before) = before.routes.get(name) {
-                upstream.follow(before);
+            if let Some(before) = previous.routes.get(name) {
+                upstream.take_counts(before);
             }
         }
     }
@@ -149,27 +154,27 @@ impl RouteTable {
     pub fn remove_route(&mut self, name: &str) {
         let Some(old) = self.routes.remove(name) else { return };
         let gv = &old.route().group_version;
-        let root = root_of(&gv.group, &gv.version);
+        let root = root_path(&gv.group, &gv.version);
         self.mux.unregister(&root);
         self.mux.unregister(&format!("{root}/"));
         let Some(versions) = self.groups.get(&gv.group) else { return };
-        let left: Arc<[_]> = versions.iter().filter(|v| ***v != *gv.version).cloned().collect();
-        if left.is_empty() {
+        let remaining: Arc<[_]> = versions.iter().filter(|v| ***v != *gv.version).cloned().collect();
+        if remaining.is_empty() {
             self.groups.remove(&gv.group);
             self.mux.unregister(&format!("/apis/{}", gv.group));
             self.mux.unregister(&format!("/apis/{}/", gv.group));
         } else {
-            self.groups.insert(gv.group.as_str().into(), left);
+            self.groups.insert(gv.group.as_str().into(), remaining);
         }
     }
 
     fn add_to_group(&mut self, group: &str, version: &str) {
-        let known = self.groups.get(group).map_or(&[][..], |versions| versions);
-        if known.iter().any(|known| **known == *version) {
+        let existing = self.groups.get(group).map_or(&[][..], |versions| versions);
+        if existing.iter().any(|version_of_group| **version_of_group == *version) {
             return;
         }
-        let versions = known.iter().cloned().chain([version.into()]).collect();
-        if known.is_empty() {
+        let versions = existing.iter().cloned().chain([version.into()]).collect();
+        if existing.is_empty() {
             self.mux.handle(&format!("/apis/{group}"), Listing::Listed, Target::Group);
             self.mux.handle(&format!("/apis/{group}/"), Listing::Unlisted, Target::Group);
         }
@@ -177,31 +182,31 @@ impl RouteTable {
     }
 
     /// Adds or replaces the APIs of a group version, by the key of the entry.
-    pub fn set_served(&mut self, key: &str, served: Arc<Served>) {
+    pub fn set_served(&mut self, key: &str, served: Arc<ServedVersion>) {
         self.remove_served(key);
-        self.count(&served, 1);
+        self.add_local_count(&served, 1);
         self.served.insert(key.into(), served);
     }
 
     /// Removes the APIs of a group version, by the key of the entry.
     pub fn remove_served(&mut self, key: &str) {
         if let Some(old) = self.served.remove(key) {
-            self.count(&old, -1);
+            self.add_local_count(&old, -1);
         }
     }
 
-    fn count(&mut self, served: &Served, by: isize) {
-        let Served { source, group, version, .. } = served;
+    fn add_local_count(&mut self, served: &ServedVersion, delta: isize) {
+        let ServedVersion { source, group, version, .. } = served;
         if *source == Source::Aggregator {
             // Not needed: group versions of backends have routes.
             return;
         }
         for key in [owner_key(*source, group, Some(version)), owner_key(*source, group, None)] {
-            let count = self.owners.get(&key).copied().unwrap_or(0).saturating_add_signed(by);
+            let count = self.local_counts.get(&key).copied().unwrap_or(0).saturating_add_signed(delta);
             if count == 0 {
-                self.owners.remove(&key);
+                self.local_counts.remove(&key);
             } else {
-                self.owners.insert(key.into(), count);
+                self.local_counts.insert(key.into(), count);
             }
         }
     }
@@ -230,8 +235,8 @@ impl RouteTable {
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
         // The waiting routes may have been removed.
-        let named = |hash: &str| self.routes().any(|u| bundle_of(u.route()) == Some(hash));
-        let missing = |hash: &&Arc<str>| !self.has_bundle(hash) && named(hash);
+        let is_referenced = |hash: &str| self.routes().any(|u| bundle_of(u.route()) == Some(hash));
+        let missing = |hash: &&Arc<str>| !self.has_bundle(hash) && is_referenced(hash);
         self.awaited.iter().filter(missing).map(ToString::to_string).collect()
     }
 
@@ -265,7 +270,7 @@ pub fn bundle_of(route: &Route) -> Option<&str> {
 }
 
 /// `/apis/G/V`, or `/api` for the core group (upstream's legacy rule).
-fn root_of(group: &str, version: &str) -> String {
+fn root_path(group: &str, version: &str) -> String {
     if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}/{version}") }
 }
 
@@ -318,7 +323,7 @@ mod tests {
         table.remove_route("v2.a.example");
         table.remove_route("v2.a.example");
         assert_eq!(name_at(&table, "/apis/a.example"), None);
-        assert!(table.listed().is_empty());
+        assert!(table.listed_paths().is_empty());
     }
 
     #[test]
@@ -334,25 +339,25 @@ mod tests {
     #[test]
     fn a_group_is_builtin_while_a_version_of_it_is_served() {
         let mut table = RouteTable::default();
-        let served = Arc::new(Served {
+        let served = Arc::new(ServedVersion {
             group: "apps".into(),
             version: "v1".into(),
             source: Source::Builtin,
-            ..Served::default()
+            ..ServedVersion::default()
         });
         table.set_served("builtin/apps/v1", served.clone());
         table.set_served("builtin/apps/v1", served);
         assert_eq!(
-            (table.local("apps", "v1"), table.is_builtin_group("apps")),
+            (table.local_source("apps", "v1"), table.is_builtin_group("apps")),
             (Some(Source::Builtin), true)
         );
         table.remove_served("builtin/apps/v1");
-        assert_eq!((table.local("apps", "v1"), table.is_builtin_group("apps")), (None, false));
+        assert_eq!((table.local_source("apps", "v1"), table.is_builtin_group("apps")), (None, false));
     }
 
     proptest! {
         #[test]
-        fn any_order_of_changes_ends_in_the_table_of_the_survivors(
+        fn any_order_of_changes_results_in_the_table_of_the_remaining_routes(
             ops in prop::collection::vec(("v[12]\\.[ab]\\.c", any::<bool>()), 0..40),
         ) {
             let (mut table, mut names) = (RouteTable::default(), BTreeSet::new());
@@ -369,7 +374,7 @@ mod tests {
             for name in &names {
                 fresh.set_route(route(name)).unwrap();
             }
-            prop_assert_eq!(table.listed(), fresh.listed());
+            prop_assert_eq!(table.listed_paths(), fresh.listed_paths());
             for path in ["/apis/a.c", "/apis/b.c/", "/apis/a.c/v1", "/apis/a.c/v2/x", "/apis/b.c/v1/", "/apis/b.c/v2"] {
                 prop_assert_eq!(name_at(&table, path), name_at(&fresh, path));
             }

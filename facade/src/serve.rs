@@ -24,12 +24,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_kit::dial::client_http_reason;
 use portico_kit::drain::Watch;
 use portico_kit::lifecycle::Signal;
-use portico_kit::listener::Accepted;
-use portico_kit::received::Received;
+use portico_kit::listener::AcceptedConnection;
+use portico_kit::received_body::ReceivedBody;
 use portico_kit::tasks::TaskSet;
 
 use crate::body::Body;
-use crate::connection::{Connection, ConnectionLimits, OpenConnections, Unanswered, Verdict};
+use crate::connection::{Connection, ConnectionLimits, NoResponse, OpenConnections, Verdict};
 use crate::handler::Handler;
 use crate::request::Response;
 use io::ConnectionIo;
@@ -40,11 +40,11 @@ use stream::StreamExecutor;
 /// Limit (Serving, bytes): the client waits for a window update.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Maximum bytes of an unread request body that are read before the response: the client may have sent them ahead.
-const UNREAD_BYTES: usize = STREAM_WINDOW as usize;
+const MAX_UNREAD_BYTES: usize = STREAM_WINDOW as usize;
 /// Time to receive the rest of an unread request body before the response is sent.
 ///
 /// Limit (Serving): the response is sent without the rest.
-const UNREAD_PATIENCE: Duration = Duration::from_millis(500);
+const UNREAD_TIMEOUT: Duration = Duration::from_millis(500);
 /// Silence on an HTTP/2 connection after which the facade sends a PING.
 ///
 /// Limit (Serving): a PING is sent.
@@ -56,7 +56,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time in which a client must respond to GOAWAY if it keeps sending new HTTP/2 requests.
 ///
 /// Limit (Serving): the connection is closed.
-const GOAWAY_PATIENCE: Duration = Duration::from_secs(5);
+const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves connections, each with a clone of one handler.
 pub struct Server<H> {
@@ -104,7 +104,7 @@ impl<H: Handler> Server<H> {
     }
 
     /// Serves one connection until it ends.
-    pub async fn connection(&self, accepted: Accepted) {
+    pub async fn connection(&self, accepted: AcceptedConnection) {
         let connection = Arc::new(Connection::new(&accepted.peer));
         let _open = self.open.add(&connection);
         let is_http2 = accepted.peer.is_http2();
@@ -124,17 +124,17 @@ impl<H: Handler> Server<H> {
     fn service(
         &self,
         connection: Arc<Connection>,
-    ) -> impl HttpService<Incoming, ResBody = Body, Error = Unanswered, Future: Send + Unpin + 'static> + use<H>
+    ) -> impl HttpService<Incoming, ResBody = Body, Error = NoResponse, Future: Send + Unpin + 'static> + use<H>
     {
         let (handler, stopping) = (RefCell::new(self.handler.clone()), self.stopping.clone());
         service_fn(move |request: http::Request<Incoming>| {
             let (connection, stopping) = (connection.clone(), stopping.clone());
-            let busy = connection.activity.busy();
-            connection.own_exchange().request();
+            let busy = connection.activity.start_request();
+            connection.own_exchange().start_request();
             let refusal = wellformed::refusal(&request);
             let is_http2 = request.version() == Version::HTTP_2;
             let is_head = request.method() == Method::HEAD && is_http2;
-            let (request, unread) = Received::request(request);
+            let (request, unread) = ReceivedBody::wrap_request(request);
             // A client that waits for permission to send a body sends none after a response.
             let unread = unread.filter(|_| !request.headers().contains_key(EXPECT));
             let answer = if let Some(refusal) = refusal {
@@ -148,19 +148,19 @@ impl<H: Handler> Server<H> {
             // a body that streams (a watch).
             Box::pin(async move {
                 let Ok(mut response) = answer.await;
-                if let Some(unanswered) = response.extensions().get::<Unanswered>() {
-                    return Err(*unanswered);
+                if let Some(no_response) = response.extensions().get::<NoResponse>() {
+                    return Err(*no_response);
                 }
                 if let Some(unread) = unread {
-                    unread.drain(UNREAD_BYTES, UNREAD_PATIENCE).await;
+                    unread.drain(MAX_UNREAD_BYTES, UNREAD_TIMEOUT).await;
                 }
-                connection.exchange().hand_over();
+                connection.exchange().record_handover();
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     connection.activity.upgrade();
                 } else if !is_http2 && stopping.is_signaled() {
                     connection.close_after(is_http2, &mut response);
                 }
-                response.body_mut().while_sent(busy);
+                response.body_mut().keep_busy_until_sent(busy);
                 if is_head {
                     withhold_body(&mut response);
                 }
@@ -174,12 +174,12 @@ impl<H: Handler> Server<H> {
         &self,
         connection: &Connection,
         mut conn: std::pin::Pin<&mut C>,
-        graceful: fn(std::pin::Pin<&mut C>),
+        start_shutdown: fn(std::pin::Pin<&mut C>),
     ) where
         C: Future<Output = hyper::Result<()>>,
     {
         // A set with one element polls the wait only when the wait is woken, not whenever the connection is.
-        let mut ending = FuturesUnordered::from_iter([Either::Left(self.ending(connection))]);
+        let mut end_waits = FuturesUnordered::from_iter([Either::Left(self.wait_for_end(connection))]);
         loop {
             tokio::select! {
                 biased;
@@ -190,32 +190,32 @@ impl<H: Handler> Server<H> {
                     }
                     return;
                 }
-                ending = ending.next() => if ending != Some(Ending::Finish) {
+                ending = end_waits.next() => if ending != Some(ConnectionEnd::Finish) {
                     tracing::debug!(peer = %connection.peer, "closing a slow or idle connection");
                     return;
                 },
             }
-            graceful(conn.as_mut());
-            ending.push(Either::Right(self.gone(connection)));
+            start_shutdown(conn.as_mut());
+            end_waits.push(Either::Right(self.wait_until_overdue(connection)));
         }
     }
 
     /// Waits until the connection should finish, or must be closed.
-    async fn ending(&self, connection: &Connection) -> Ending {
+    async fn wait_for_end(&self, connection: &Connection) -> ConnectionEnd {
         let mut drain = self.drain.clone();
         loop {
-            let look = tokio::time::sleep(connection.activity.next_look(&self.limits));
+            let next_check = tokio::time::sleep(connection.activity.next_check(&self.limits));
             tokio::select! {
                 biased;
-                () = drain.signaled() => return Ending::Finish,
-                () = connection.asked_to_go_away() => return Ending::Finish,
-                () = connection.closed() => if connection.confirm_close() {
-                    return Ending::Close;
+                () = drain.signaled() => return ConnectionEnd::Finish,
+                () = connection.wait_for_go_away() => return ConnectionEnd::Finish,
+                () = connection.wait_for_close() => if connection.confirm_close() {
+                    return ConnectionEnd::Close;
                 },
-                () = look => match connection.activity.verdict(&self.limits) {
-                    Verdict::Fine => {}
-                    Verdict::Idle => return Ending::Finish,
-                    Verdict::SlowHead => return Ending::Close,
+                () = next_check => match connection.activity.verdict(&self.limits) {
+                    Verdict::Healthy => {}
+                    Verdict::Idle => return ConnectionEnd::Finish,
+                    Verdict::SlowHead => return ConnectionEnd::Close,
                 },
             }
         }
@@ -223,25 +223,25 @@ impl<H: Handler> Server<H> {
 
     /// Waits until a connection that is finishing must be closed: its client is inactive, or continues to send requests (h2
     /// accepts them until the client has answered the PING after GOAWAY, which it can omit).
-    async fn gone(&self, connection: &Connection) -> Ending {
-        let patience = Instant::now() + GOAWAY_PATIENCE;
-        let mut begun = None;
-        while connection.activity.verdict(&self.limits) == Verdict::Fine {
+    async fn wait_until_overdue(&self, connection: &Connection) -> ConnectionEnd {
+        let deadline = Instant::now() + GOAWAY_TIMEOUT;
+        let mut request_count = None;
+        while connection.activity.verdict(&self.limits) == Verdict::Healthy {
             tokio::select! {
-                () = connection.closed() => if connection.confirm_close() {
+                () = connection.wait_for_close() => if connection.confirm_close() {
                     break;
                 },
-                () = tokio::time::sleep(self.limits.look()) => {}
+                () = tokio::time::sleep(self.limits.check_interval()) => {}
             }
-            if Instant::now() < patience {
+            if Instant::now() < deadline {
                 continue;
             }
-            let now = connection.activity.begun();
-            if *begun.get_or_insert(now) != now {
+            let count = connection.activity.request_count();
+            if *request_count.get_or_insert(count) != count {
                 break;
             }
         }
-        Ending::Close
+        ConnectionEnd::Close
     }
 }
 
@@ -256,7 +256,7 @@ fn withhold_body(response: &mut Response) {
 
 /// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum ConnectionEnd {
     /// Graceful: after the requests in progress.
     Finish,
     /// Closed at once.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use portico_auth::authz::Mode;
+use portico_auth::authz::AuthorizationMode;
 use portico_kit::tls::{CertPair, MinVersion};
 use portico_machinery::FrontProxy;
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ pub struct FacadeSettings {
     /// Settings of authentication.
     pub authentication: AuthenticationSettings,
     /// `--authorization-mode`
-    pub authorization: Vec<Mode>,
+    pub authorization: Vec<AuthorizationMode>,
     /// Settings of the proxy to backends.
     pub proxying: ProxyingSettings,
     /// Settings of connections to kubelets.
@@ -129,7 +129,7 @@ pub enum ServingCertificate {
         key: PathBuf,
     },
     /// Certificate that another component creates and renews.
-    Given(watch::Receiver<CertPair>),
+    Channel(watch::Receiver<CertPair>),
 }
 
 /// Client certificate that is presented to backends.
@@ -144,7 +144,7 @@ pub enum ProxyClientCertificate {
         key: PathBuf,
     },
     /// Certificate that another component creates and renews; `None` until there is one.
-    Given(watch::Receiver<Option<Arc<CertPair>>>),
+    Channel(watch::Receiver<Option<Arc<CertPair>>>),
 }
 
 /// Settings of authentication.
@@ -267,7 +267,7 @@ impl FacadeSettings {
             external_hostname: String::new(),
             advertise_address: None,
             authentication: AuthenticationSettings::default(),
-            authorization: vec![Mode::Rbac],
+            authorization: vec![AuthorizationMode::Rbac],
             proxying: ProxyingSettings::default(),
             kubelets: KubeletSettings::default(),
             peer_ca_file: None,

@@ -7,17 +7,17 @@
 mod body_name;
 mod events;
 mod fault;
-mod in_force;
+mod fault_store;
 mod reasons;
 mod refusal;
 mod requests;
 mod stale;
 mod watch_body;
 
-pub use body_name::name_in;
+pub use body_name::object_name;
 pub use fault::{Fault, Rule};
-pub use in_force::{Claim, FaultsInForce};
+pub use fault_store::{Claim, FaultStore};
 pub use refusal::refusal;
-pub use requests::Asked;
-pub use stale::{Earlier, item};
+pub use requests::MatchedRequest;
+pub use stale::{EarlierList, only_item};
 pub use watch_body::WatchBody;

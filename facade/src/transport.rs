@@ -27,7 +27,7 @@ use crate::body::BoxError;
 /// another call.
 ///
 /// Limit (Facades and control services): the next one gets another connection.
-const CALLS_OF_A_CONNECTION: usize = 500;
+const MAX_CALLS_PER_CONNECTION: usize = 500;
 
 /// Bytes of an unread response that wait in a connection for one call.
 ///
@@ -68,13 +68,13 @@ struct Channels {
 
 impl Channels {
     fn new(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
-        Ok(Self::to(connection.endpoint()?, runtimes))
+        Ok(Self::from_endpoint(connection.endpoint()?, runtimes))
     }
 
-    fn to(endpoint: Endpoint, runtimes: usize) -> Self {
+    fn from_endpoint(endpoint: Endpoint, runtimes: usize) -> Self {
         let with_window = |window: u32| {
             let endpoint = endpoint.clone().initial_stream_window_size(window);
-            endpoint.initial_connection_window_size(window * CALLS_OF_A_CONNECTION as u32)
+            endpoint.initial_connection_window_size(window * MAX_CALLS_PER_CONNECTION as u32)
         };
         Self {
             config: endpoint.connect_lazy(),
@@ -85,8 +85,8 @@ impl Channels {
     }
 
     /// Returns the same channels, not connected yet.
-    fn renewed(&self) -> Self {
-        Self::to(self.endpoint.clone(), self.calls.runtimes.len())
+    fn with_new_connections(&self) -> Self {
+        Self::from_endpoint(self.endpoint.clone(), self.calls.runtimes.len())
     }
 }
 
@@ -95,7 +95,7 @@ struct RuntimeChannels<T> {
     endpoint: Endpoint,
     make: fn(&Endpoint) -> T,
     runtimes: Box<[OnceLock<T>]>,
-    others: T,
+    shared: T,
 }
 
 impl<T> RuntimeChannels<T> {
@@ -104,14 +104,14 @@ impl<T> RuntimeChannels<T> {
             endpoint: endpoint.clone(),
             make,
             runtimes: (0..runtimes).map(|_| OnceLock::new()).collect(),
-            others: make(endpoint),
+            shared: make(endpoint),
         }
     }
 
     /// Value of this runtime, created at its first call: the task that drives a channel runs in the runtime that created it.
-    fn here(&self) -> &T {
-        let mine = connection_runtimes::current().and_then(|runtime| self.runtimes.get(runtime));
-        mine.map_or(&self.others, |made| made.get_or_init(|| (self.make)(&self.endpoint)))
+    fn current(&self) -> &T {
+        let own_value = connection_runtimes::current_index().and_then(|runtime| self.runtimes.get(runtime));
+        own_value.map_or(&self.shared, |cell| cell.get_or_init(|| (self.make)(&self.endpoint)))
     }
 }
 
@@ -124,16 +124,16 @@ struct CountedChannels {
 struct CountedChannel {
     channel: Channel,
     /// Counts calls: each one holds a clone.
-    place: Arc<()>,
+    slot: Arc<()>,
 }
 
 impl CountedChannel {
     fn has_room(&self) -> bool {
-        Arc::strong_count(&self.place) <= CALLS_OF_A_CONNECTION
+        Arc::strong_count(&self.slot) <= MAX_CALLS_PER_CONNECTION
     }
 
     fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.place) == 1
+        Arc::strong_count(&self.slot) == 1
     }
 }
 
@@ -149,30 +149,30 @@ impl CountedChannels {
         while open.len() > first + 2 && open.last().is_some_and(CountedChannel::is_idle) {
             open.pop();
         }
-        if let Some(CountedChannel { channel, place }) = open.get(first) {
-            return (channel.clone(), Arc::clone(place));
+        if let Some(CountedChannel { channel, slot }) = open.get(first) {
+            return (channel.clone(), Arc::clone(slot));
         }
-        let made = CountedChannel { channel: self.endpoint.connect_lazy(), place: Arc::default() };
-        let taken = (made.channel.clone(), Arc::clone(&made.place));
-        open.push(made);
-        taken
+        let opened = CountedChannel { channel: self.endpoint.connect_lazy(), slot: Arc::default() };
+        let channel_and_slot = (opened.channel.clone(), Arc::clone(&opened.slot));
+        open.push(opened);
+        channel_and_slot
     }
 }
 
 /// Returns a channel of this runtime with room, and a slot on it.
-fn counted(channels: &RuntimeChannels<CountedChannels>) -> (Channel, Option<Arc<()>>) {
-    let (channel, place) = channels.here().with_room();
-    (channel, Some(place))
+fn channel_with_slot(channels: &RuntimeChannels<CountedChannels>) -> (Channel, Option<Arc<()>>) {
+    let (channel, slot) = channels.current().with_room();
+    (channel, Some(slot))
 }
 
 /// Service that selects the connection at the time of each call.
 #[derive(Clone)]
-struct Current {
+struct CurrentChannel {
     channels: Arc<ArcSwap<Channels>>,
-    of: fn(&Channels) -> (Channel, Option<Arc<()>>),
+    select: fn(&Channels) -> (Channel, Option<Arc<()>>),
 }
 
-impl Service<Request<tonic::body::Body>> for Current {
+impl Service<Request<tonic::body::Body>> for CurrentChannel {
     type Response = Response<tonic::body::Body>;
     type Error = ControlError;
     type Future = BoxFuture<'static, Result<Self::Response, ControlError>>;
@@ -183,14 +183,14 @@ impl Service<Request<tonic::body::Body>> for Current {
     }
 
     fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
-        let (channel, place) = (self.of)(&self.channels.load());
+        let (channel, slot) = (self.select)(&self.channels.load());
         Box::pin(async move {
             let response = channel.oneshot(request).await.map_err(|e| ControlError(e.into()))?;
-            let Some(place) = place else { return Ok(response) };
+            let Some(slot) = slot else { return Ok(response) };
             Ok(response.map(|body| {
                 // The call holds its slot until its body is read.
                 tonic::body::Body::new(body.map_frame(move |frame| {
-                    let _held = &place;
+                    let _slot = &slot;
                     frame
                 }))
             }))
@@ -222,13 +222,13 @@ impl ControlTransport {
     /// [`ConnectError`] if the address or the certificates cannot be used.
     pub fn remote(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
         let channels = Arc::new(ArcSwap::from_pointee(Channels::new(connection, runtimes)?));
-        let through = |of: fn(&Channels) -> (Channel, Option<Arc<()>>)| {
-            BoxCloneSyncService::new(Current { channels: Arc::clone(&channels), of })
+        let service = |select: fn(&Channels) -> (Channel, Option<Arc<()>>)| {
+            BoxCloneSyncService::new(CurrentChannel { channels: Arc::clone(&channels), select })
         };
         Ok(Self {
-            config: through(|channels| (channels.config.clone(), None)),
-            calls: through(|channels| counted(&channels.calls)),
-            streams: through(|channels| counted(&channels.streams)),
+            config: service(|channels| (channels.config.clone(), None)),
+            calls: service(|channels| channel_with_slot(&channels.calls)),
+            streams: service(|channels| channel_with_slot(&channels.streams)),
             trust: None,
             local: false,
             channels: Some(channels),
@@ -250,8 +250,8 @@ impl ControlTransport {
     /// Uses new connections for further calls, because existing ones may be dead.
     pub(crate) fn forget_connections(&self) {
         if let Some(current) = &self.channels {
-            let renewed = current.load().renewed();
-            current.store(Arc::new(renewed));
+            let replacement = current.load().with_new_connections();
+            current.store(Arc::new(replacement));
         }
     }
 
@@ -276,16 +276,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_beyond_what_a_connection_carries_gets_another_connection_until_one_ends() {
+    async fn a_call_beyond_the_maximum_gets_another_connection_until_one_ends() {
         let channels = CountedChannels::new(&Endpoint::from_static("http://127.0.0.1:1"));
-        let mut held: Vec<_> = (0..CALLS_OF_A_CONNECTION).map(|_| channels.with_room().1).collect();
+        let mut slots: Vec<_> = (0..MAX_CALLS_PER_CONNECTION).map(|_| channels.with_room().1).collect();
         assert_eq!(channels.open.lock().len(), 1);
         let next = channels.with_room().1;
         assert_eq!(channels.open.lock().len(), 2);
-        assert!(!Arc::ptr_eq(&held[0], &next));
-        let first = Arc::clone(&channels.open.lock()[0].place);
-        drop(held.pop());
-        drop(held.pop());
+        assert!(!Arc::ptr_eq(&slots[0], &next));
+        let first = Arc::clone(&channels.open.lock()[0].slot);
+        drop(slots.pop());
+        drop(slots.pop());
         assert!(Arc::ptr_eq(&channels.with_room().1, &first));
         assert_eq!(channels.open.lock().len(), 2);
     }
@@ -293,9 +293,9 @@ mod tests {
     #[tokio::test]
     async fn connections_that_a_burst_has_opened_are_closed_when_they_are_idle() {
         let channels = CountedChannels::new(&Endpoint::from_static("http://127.0.0.1:1"));
-        let held: Vec<_> = (0..4 * CALLS_OF_A_CONNECTION).map(|_| channels.with_room().1).collect();
+        let slots: Vec<_> = (0..4 * MAX_CALLS_PER_CONNECTION).map(|_| channels.with_room().1).collect();
         assert_eq!(channels.open.lock().len(), 4);
-        drop(held);
+        drop(slots);
         let _held = channels.with_room();
         assert_eq!(channels.open.lock().len(), 2, "one in use, one in reserve");
     }
@@ -304,8 +304,9 @@ mod tests {
     async fn calls_are_counted_as_watches_are() {
         let connection = Connection::new("http://127.0.0.1:1".to_owned());
         let channels = Channels::new(&connection, 0).unwrap();
-        let held: Vec<_> = (0..=CALLS_OF_A_CONNECTION).map(|_| counted(&channels.calls)).collect();
-        assert!(held.iter().all(|(_, place)| place.is_some()));
-        assert_eq!(channels.calls.here().open.lock().len(), 2);
+        let calls: Vec<_> =
+            (0..=MAX_CALLS_PER_CONNECTION).map(|_| channel_with_slot(&channels.calls)).collect();
+        assert!(calls.iter().all(|(_, slot)| slot.is_some()));
+        assert_eq!(channels.calls.current().open.lock().len(), 2);
     }
 }

@@ -64,7 +64,7 @@ impl Default for VersionInfo {
 impl VersionInfo {
     /// Replaces the versions of the API.
     #[must_use]
-    pub fn showing(self, version: EffectiveVersion) -> Self {
+    pub fn with_effective_version(self, version: EffectiveVersion) -> Self {
         let EffectiveVersion { emulation, min_compatibility } = version;
         Self {
             emulation_major: emulation.major.to_string(),

@@ -28,10 +28,10 @@ impl WaitGroup {
     /// Joins the group; `None` if it is closed.
     #[must_use]
     pub fn enter(&self) -> Option<Token> {
-        let before = self.inner.state.fetch_add(1, Ordering::AcqRel);
+        let previous = self.inner.state.fetch_add(1, Ordering::AcqRel);
         let token = Token(self.inner.clone());
         // Dropping the token decrements the count again.
-        (before & CLOSED == 0).then_some(token)
+        (previous & CLOSED == 0).then_some(token)
     }
 
     /// Closes the group to new members.
@@ -80,7 +80,7 @@ mod tests {
     use futures::FutureExt;
 
     #[tokio::test]
-    async fn a_closed_group_lets_nobody_in_and_is_drained_when_the_last_leaves() {
+    async fn a_closed_group_accepts_no_member_and_is_drained_by_the_last_one() {
         let group = WaitGroup::default();
         let inside = group.enter().unwrap();
         group.close();

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use portico_machinery::object::NotAnObject;
-use portico_machinery::rbac::{Fact, Key, Policy, Resource, Ruling};
+use portico_machinery::rbac::{Fact, Key, Policy, PolicyDecision, Resource};
 use portico_machinery::{Object, RequestInfo, UserInfo};
 
 const ROLE: &[u8] = br#"{
@@ -35,8 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (method, path) in [("GET", pod), ("DELETE", pod), ("GET", "/api/v1/namespaces/bank/pods")] {
         let request = RequestInfo::parse(method, path, "")?;
         match policy.decide(&alice, &request) {
-            Ruling::Allowed(reason) => println!("{} {path}: allowed: {reason}", request.verb),
-            Ruling::Silent(_) => println!("{} {path}: no rule allows it", request.verb),
+            PolicyDecision::Allowed(reason) => println!("{} {path}: allowed: {reason}", request.verb),
+            PolicyDecision::NoOpinion(_) => println!("{} {path}: no rule allows it", request.verb),
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Turns the data files from YAML, which people edit, into one JSON text, which loads in a fraction of the time: the
-//! server reads it at every start. It is kept compressed, at a tenth of its size. A `copies` entry is written out here: a version
-//! whose types are those of another.
+//! Converts the data files from YAML, which is easy to edit, to one JSON text, which the server loads much faster at each start.
+//! The JSON is compressed to a tenth of its size. Entries of `copies` are expanded: each is a version with the types of
+//! another version.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if file.file_name().is_some_and(|name| name == "groups.yaml") {
             fs::write(out.join("groups.json"), document.to_string())?;
         } else {
-            write_out_copies(&mut document)?;
+            expand_copies(&mut document)?;
             kinds.push(document);
         }
     }
@@ -34,20 +34,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Replaces `copies` by the kinds and types that they stand for.
-fn write_out_copies(document: &mut Value) -> Result<(), Box<dyn Error>> {
+/// Replaces `copies` by the kinds and types that they describe.
+fn expand_copies(document: &mut Value) -> Result<(), Box<dyn Error>> {
     let copies = document.as_object_mut().and_then(|file| file.remove("copies"));
     for copy in copies.as_ref().and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| copy[key].as_str().ok_or_else(|| format!("a copy needs {key}: {copy}"));
-        let (version, of) = (text("version")?, text("of")?);
-        let copied = |kind: &Value| {
-            let wanted = copy["resources"].as_array().is_some_and(|names| names.contains(&kind["resource"]));
-            kind["version"] == *of && wanted
+        let (version, source_version) = (text("version")?, text("of")?);
+        let is_copied = |kind: &Value| {
+            let is_listed =
+                copy["resources"].as_array().is_some_and(|names| names.contains(&kind["resource"]));
+            kind["version"] == *source_version && is_listed
         };
-        let kinds: Vec<Value> =
-            document["kinds"].as_array().into_iter().flatten().filter(|kind| copied(kind)).cloned().collect();
+        let kinds: Vec<Value> = document["kinds"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|kind| is_copied(kind))
+            .cloned()
+            .collect();
         for kind in kinds {
-            copy_kind(document, kind, (version, of), copy)?;
+            copy_kind(document, kind, (version, source_version), copy)?;
         }
     }
     Ok(())
@@ -56,34 +62,36 @@ fn write_out_copies(document: &mut Value) -> Result<(), Box<dyn Error>> {
 fn copy_kind(
     document: &mut Value,
     mut kind: Value,
-    (version, of): (&str, &str),
+    (version, source_version): (&str, &str),
     copy: &Value,
 ) -> Result<(), Box<dyn Error>> {
-    let whole = kind["type"].as_str().ok_or("a kind needs a type")?.to_owned();
-    let (package, name) = whole.rsplit_once('.').ok_or("a type needs a package")?;
-    let new_package = package.strip_suffix(of).ok_or("a package ends with its version")?.to_owned() + version;
+    let full_name = kind["type"].as_str().ok_or("a kind needs a type")?.to_owned();
+    let (package, name) = full_name.rsplit_once('.').ok_or("a type needs a package")?;
+    let new_package =
+        package.strip_suffix(source_version).ok_or("a package ends with its version")?.to_owned() + version;
     kind["version"] = version.into();
     kind["type"] = format!("{new_package}.{name}").into();
     kind["off"] = true.into();
-    // When a version came and goes says nothing of when its copy does.
+    // The lifecycle of the original version does not apply to the copy.
     for member in ["introduced", "deprecated", "removed", "replacement"] {
         kind[member] = copy[member].clone();
     }
     if kind["storageVersion"].is_null() {
-        kind["storageVersion"] = of.into();
+        kind["storageVersion"] = source_version.into();
     }
     document["kinds"].as_array_mut().ok_or("kinds are a list")?.push(kind);
-    let mut open = vec![name.to_owned(), format!("{name}List")];
+    let mut pending = vec![name.to_owned(), format!("{name}List")];
     let mut done = BTreeSet::new();
-    while let Some(short) = open.pop().filter(|short| !short.is_empty()) {
-        let described = document["types"][package][&short].clone();
-        if described.is_null() || !done.insert(short.clone()) {
+    while let Some(short) = pending.pop().filter(|short| !short.is_empty()) {
+        let description = document["types"][package][&short].clone();
+        if description.is_null() || !done.insert(short.clone()) {
             continue;
         }
-        let fields = described["fields"].as_object().into_iter().flatten();
-        let below = fields.filter_map(|(_, field)| field["type"].as_str());
-        open.extend(below.map(|ty| ty.trim_start_matches(['[', ']', '{', '}']).to_owned()));
-        let renamed = described.to_string().replace(&format!("/{of}/"), &format!("/{version}/"));
+        let fields = description["fields"].as_object().into_iter().flatten();
+        let types = fields.filter_map(|(_, field)| field["type"].as_str());
+        pending.extend(types.map(|ty| ty.trim_start_matches(['[', ']', '{', '}']).to_owned()));
+        let renamed =
+            description.to_string().replace(&format!("/{source_version}/"), &format!("/{version}/"));
         document["types"][&new_package][&short] = serde_json::from_str(&renamed)?;
     }
     Ok(())

@@ -31,9 +31,9 @@ impl MediaRange {
                 if !rest.is_empty() {
                     return None;
                 }
-                (spaceless(kind), spaceless(subtype))
+                (trim_spaces(kind), trim_spaces(subtype))
             }
-            _ if spaceless(range.trim_end_matches('/')) == "*" => ("*", "*"),
+            _ if trim_spaces(range.trim_end_matches('/')) == "*" => ("*", "*"),
             _ => return None,
         };
         let mut media =
@@ -53,9 +53,9 @@ impl MediaRange {
         if !rest.is_empty() {
             return;
         }
-        match spaceless(name) {
+        match trim_spaces(name) {
             "q" => self.q = weight(value),
-            name => drop(self.params.insert(name.to_owned(), spaceless(value).to_owned())),
+            name => drop(self.params.insert(name.to_owned(), trim_spaces(value).to_owned())),
         }
     }
 
@@ -77,8 +77,8 @@ impl MediaRange {
         let Some((kind, subtype)) = essence.split_once('/') else { return false };
         match (self.kind.as_str(), self.subtype.as_str()) {
             ("*", "*") => true,
-            (own, "*") => own == kind,
-            (own, below) => own == kind && below == subtype,
+            (range_type, "*") => range_type == kind,
+            (range_type, range_subtype) => range_type == kind && range_subtype == subtype,
         }
     }
 
@@ -97,14 +97,14 @@ fn weight(text: &str) -> f32 {
     if weight.is_nan() && text.starts_with(['+', '-']) { 0.0 } else { weight }
 }
 
-fn spaceless(text: &str) -> &str {
+fn trim_spaces(text: &str) -> &str {
     text.trim_matches(' ')
 }
 
 /// Parses an Accept header. The clauses are in the order in which they are tried.
 #[must_use]
 pub fn parse_accept(header: &str) -> Vec<MediaRange> {
-    let clauses = header.split(',').map(spaceless);
+    let clauses = header.split(',').map(trim_spaces);
     let mut clauses: Vec<_> = clauses.filter_map(MediaRange::parse).collect();
     if clauses.len() > MAX_ORDERED_CLAUSES {
         clauses.sort_by(|a, b| b.q.total_cmp(&a.q));
@@ -124,10 +124,10 @@ pub fn parse_accept(header: &str) -> Vec<MediaRange> {
 /// True if a route with these media types accepts a header, because it contains one of them or `*/*`. Ignores other ranges
 /// and weights.
 #[must_use]
-pub fn route_takes(header: &str, known: &[&str]) -> bool {
+pub fn route_accepts(header: &str, supported: &[&str]) -> bool {
     header.split(',').any(|media| {
-        let media = spaceless(media.split(';').next().unwrap_or_default());
-        media == "*/*" || known.contains(&media)
+        let media = trim_spaces(media.split(';').next().unwrap_or_default());
+        media == "*/*" || supported.contains(&media)
     })
 }
 
@@ -241,7 +241,7 @@ pub struct Offer<'a> {
     /// Forms other than the plain object.
     pub forms: &'a [Form],
     /// True if the plain object can be encoded as protobuf, which custom resources cannot.
-    pub sealed: bool,
+    pub object_as_protobuf: bool,
 }
 
 /// Negotiates an Accept header. An empty header selects the first encoding. Returns `None` (406) if nothing matches.
@@ -253,12 +253,12 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
     }
     parse_accept(header).iter().find_map(|clause| {
         let covered = offer.encodings.iter().copied().filter(|e| clause.covers(e.media_type()));
-        covered.into_iter().find_map(|encoding| choice(clause, encoding, offer))
+        covered.into_iter().find_map(|encoding| choose(clause, encoding, offer))
     })
 }
 
 /// Returns the result of a clause for an encoding that it covers (`acceptMediaTypeOptions`).
-fn choice(clause: &MediaRange, encoding: Encoding, offer: Offer<'_>) -> Option<Choice> {
+fn choose(clause: &MediaRange, encoding: Encoding, offer: Offer<'_>) -> Option<Choice> {
     let streams = encoding != Encoding::Yaml;
     match (clause.param("stream"), clause.param("sv")) {
         ("", "" | "v1") => {}
@@ -269,7 +269,7 @@ fn choice(clause: &MediaRange, encoding: Encoding, offer: Offer<'_>) -> Option<C
     let offered = form == Form::Object || offer.forms.contains(&form);
     let written = encoding != Encoding::Protobuf
         || match form {
-            Form::Object => offer.sealed,
+            Form::Object => offer.object_as_protobuf,
             // Tables contain arbitrary JSON: upstream has no protobuf for them.
             Form::Table(_) => false,
             Form::Metadata(_) | Form::MetadataList(_) => true,
@@ -301,11 +301,11 @@ mod tests {
     const ALL: Offer<'_> = Offer {
         encodings: &[Encoding::Json, Encoding::Yaml],
         forms: &[Form::Table(MetaVersion::V1), Form::Metadata(MetaVersion::V1)],
-        sealed: true,
+        object_as_protobuf: true,
     };
 
     #[test]
-    fn accept_headers_read_as_recorded() {
+    fn accept_headers_are_parsed_as_recorded() {
         let rows = include_str!("../testdata/accepts.jsonl").lines();
         let mut count = 0;
         for row in rows {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_specific_is_tried_before_what_weighs_more() {
+    fn specific_ranges_are_tried_before_heavier_ones() {
         let order: Vec<_> = parse_accept("*/*, application/*;q=0.5, a/b;q=0.2, x/y")
             .iter()
             .map(MediaRange::essence)
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn routes_compare_media_types_as_they_are_written() {
-        for (header, taken) in [
+        for (header, accepted) in [
             ("a/b", true),
             ("x/y, a/b ;q=0", true),
             ("*/*;x", true),
@@ -344,12 +344,12 @@ mod tests {
             ("", false),
             ("a/b/c", false),
         ] {
-            assert_eq!(route_takes(header, &["a/b"]), taken, "{header}");
+            assert_eq!(route_accepts(header, &["a/b"]), accepted, "{header}");
         }
     }
 
     #[test]
-    fn streams_and_versions_that_there_are_not_do_not_fit() {
+    fn unknown_streams_and_versions_do_not_match() {
         let fits = |param: &str| negotiate(&format!("application/json;{param}"), ALL).is_some();
         assert!(fits("stream=watch") && fits("sv=v1") && fits("stream=") && fits("x=y"));
         assert!(!fits("stream=other") && !fits("sv=v2"));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_fits_is_nothing() {
+    fn headers_without_a_match_return_none() {
         assert_eq!(negotiate("application/pdf", ALL), None);
         assert_eq!(negotiate("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", ALL), None);
         for half in ["as=;g=meta.k8s.io;v=v1", "as=Table", "g=meta.k8s.io", "v=v1"] {

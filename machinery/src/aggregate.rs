@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_stands_alone_and_several_in_brackets() {
+    fn several_errors_are_in_brackets() {
         assert_eq!(aggregate(["a"]), "a");
         assert_eq!(aggregate(["a", "a"]), "a");
         assert_eq!(aggregate(["a", "b", "a"]), "[a, b]");

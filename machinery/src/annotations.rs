@@ -196,19 +196,19 @@ mod tests {
     fn ranges_are_those_that_validation_accepts() {
         let mut checked = 0;
         for annotation in ANNOTATIONS {
-            let Some((least, most)) = annotation.values.split_once(" to ") else { continue };
-            let most = most.split(' ').next().unwrap_or_default();
+            let Some((min, max)) = annotation.values.split_once(" to ") else { continue };
+            let max = max.split(' ').next().unwrap_or_default();
             let check =
                 |value: &str| check_backend_policy(&annotated(annotation.key, value), annotation.key, value);
             if annotation.key == BACKEND_URLS {
                 continue;
             }
             checked += 1;
-            for value in [least, most] {
+            for value in [min, max] {
                 let reversed = annotation.key == BACKEND_WEIGHTS && value == "0";
                 assert_eq!(check(value).is_ok(), !reversed, "{}: {value}", annotation.key);
             }
-            for value in [format!("-{least}"), format!("{most}0"), "x".to_owned(), format!("9{most}")] {
+            for value in [format!("-{min}"), format!("{max}0"), "x".to_owned(), format!("9{max}")] {
                 assert!(value == "-0" || check(&value).is_err(), "{}: {value}", annotation.key);
             }
         }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_have_annotations_of_addresses_alone() {
+    fn webhooks_only_use_annotations_about_addresses() {
         assert_eq!(keys(WEBHOOKS[0]), [BACKEND_URLS, BACKEND_SERVER_NAME]);
         assert_eq!(keys(API_SERVICE).len(), 14);
     }

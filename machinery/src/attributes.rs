@@ -75,12 +75,12 @@ impl Attributes {
             "" => r.resource.clone(),
             sub => format!("{}/{sub}", r.resource),
         };
-        let place = match r.namespace.as_str() {
+        let scope = match r.namespace.as_str() {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace {namespace:?}"),
         };
         format!(
-            "User {user:?} cannot {} resource {resource:?} in API group {:?} {place}",
+            "User {user:?} cannot {} resource {resource:?} in API group {:?} {scope}",
             r.verb, r.api_group
         )
     }

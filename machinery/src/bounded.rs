@@ -28,21 +28,21 @@ impl Weight for field::Error {
 #[derive(Clone, Debug)]
 pub struct Bounded<T> {
     items: Vec<T>,
-    most: usize,
+    max_items: usize,
     bytes_left: usize,
 }
 
 impl<T: Weight> Bounded<T> {
     /// Creates a list of at most `max_items` items with about `bytes` bytes in total.
     #[must_use]
-    pub fn new(most: usize, bytes: usize) -> Self {
-        Self { items: Vec::new(), most, bytes_left: bytes }
+    pub fn new(max_items: usize, bytes: usize) -> Self {
+        Self { items: Vec::new(), max_items, bytes_left: bytes }
     }
 
     /// True if no further items are accepted.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.items.len() >= self.most || self.bytes_left == 0
+        self.items.len() >= self.max_items || self.bytes_left == 0
     }
 
     /// Builds and stores an item if there is room.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_kept_once() {
+    fn push_new_drops_duplicates() {
         let mut list = Bounded::new(9, 100);
         for text in ["a", "b", "a"] {
             list.push_new_with(|| text.to_owned());

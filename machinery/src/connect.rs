@@ -10,7 +10,7 @@ use crate::route::Target;
 
 /// Addresses to dial, and the protocol to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dial {
+pub struct DialTarget {
     /// Equivalent addresses; any of them can be dialed.
     pub targets: Vec<Target>,
     /// TLS settings of the connection.
@@ -24,7 +24,7 @@ pub struct Dial {
     /// True if a host name may only resolve to addresses that [`portico_gostd::netip::is_global_unicast`] accepts.
     pub global_unicast: bool,
     /// Handling of WebSockets.
-    pub web_sockets: WebSockets,
+    pub web_sockets: WebSocketMode,
 }
 
 /// TLS settings of a connection to a target.
@@ -64,16 +64,16 @@ pub enum ConnectKind {
 
 /// Handling of WebSockets whose subprotocol not every target supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum WebSockets {
+pub enum WebSocketMode {
     /// Passed through like any upgrade.
     #[default]
-    HandedOn,
+    PassThrough,
     /// Passed through, because the target has declared support for these subprotocols.
-    SpokenByTarget,
+    SupportedByTarget,
     /// Messages of numbered channels (`v5.channel.k8s.io`) are translated to frames of these SPDY streams.
     ChannelsToStreams(Streams),
     /// SPDY is tunneled in WebSocket messages (`SPDY/3.1+<protocol>.k8s.io`).
-    SpdyInMessages,
+    SpdyTunnel,
 }
 
 /// Streams of a command that a client requests.
@@ -111,8 +111,8 @@ impl<'a> ProxyName<'a> {
             [scheme, name, port] => (*scheme, *name, *port),
             _ => return None,
         };
-        let known = !name.is_empty() && matches!(scheme, "" | "http" | "https");
-        known.then_some(Self { scheme, name, port })
+        let is_valid = !name.is_empty() && matches!(scheme, "" | "http" | "https");
+        is_valid.then_some(Self { scheme, name, port })
     }
 
     /// Returns the TLS settings of the scheme: unverified TLS for `https`, otherwise no TLS.
@@ -147,16 +147,16 @@ pub fn clean_path(path: &str) -> String {
     if path.is_empty() {
         return String::new();
     }
-    let mut kept: Vec<&str> = Vec::new();
+    let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
         match segment {
             "" | "." => {}
-            ".." => drop(kept.pop()),
-            segment => kept.push(segment),
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
         }
     }
-    let end = if path.ends_with('/') && !kept.is_empty() { "/" } else { "" };
-    format!("/{}{end}", kept.join("/"))
+    let end = if path.ends_with('/') && !segments.is_empty() { "/" } else { "" };
+    format!("/{}{end}", segments.join("/"))
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_proxies_have_up_to_three_parts() {
+    fn proxy_names_have_up_to_three_parts() {
         let parse = |text| ProxyName::parse(text).map(|n| (n.scheme, n.name, n.port));
         for (text, want) in [
             ("p", Some(("", "p", ""))),

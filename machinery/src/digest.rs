@@ -16,29 +16,29 @@ pub fn sha256_label(bytes: &[u8]) -> String {
 
 /// Prefix of identifiers that are hashes of a document's inputs instead of its content: equal inputs produce equal documents,
 /// so the document need not be built to compute its identifier.
-const MADE: &str = "made-";
+const INPUTS_PREFIX: &str = "made-";
 
 /// Returns the identifier of a document that is built on demand from these inputs.
 #[must_use]
-pub fn made_of(inputs: &[&[u8]]) -> String {
+pub fn id_of_inputs(inputs: &[&[u8]]) -> String {
     let mut context = Context::new(&SHA256);
     for input in inputs {
         context.update(&input.len().to_le_bytes());
         context.update(input);
     }
-    format!("{MADE}{}", hex(context.finish().as_ref()))
+    format!("{INPUTS_PREFIX}{}", hex(context.finish().as_ref()))
 }
 
 /// True if bytes can have this identifier: the hash matches, or the identifier is a hash of inputs and cannot be checked.
 #[must_use]
-pub fn may_be(name: &str, bytes: &[u8]) -> bool {
-    name.starts_with(MADE) || sha256_hex(bytes) == name
+pub fn can_identify(name: &str, bytes: &[u8]) -> bool {
+    name.starts_with(INPUTS_PREFIX) || sha256_hex(bytes) == name
 }
 
 /// Returns the hexadecimal digits of an identifier.
 #[must_use]
 pub fn digits(name: &str) -> &str {
-    name.strip_prefix(MADE).unwrap_or(name)
+    name.strip_prefix(INPUTS_PREFIX).unwrap_or(name)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -52,15 +52,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_of_nothing_is_the_known_one() {
+    fn the_hash_of_empty_input_is_known() {
         assert_eq!(sha256_hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 
     #[test]
-    fn names_are_of_the_content_or_of_what_it_is_made_of() {
-        let made = made_of(&[b"a", b"bc"]);
-        assert_ne!(made, made_of(&[b"ab", b"c"]));
-        assert_eq!(digits(&made).len(), 64);
-        assert!(may_be(&made, b"x") && may_be(&sha256_hex(b"x"), b"x") && !may_be(&sha256_hex(b"x"), b"y"));
+    fn ids_are_hashes_of_content_or_of_inputs() {
+        let id = id_of_inputs(&[b"a", b"bc"]);
+        assert_ne!(id, id_of_inputs(&[b"ab", b"c"]));
+        assert_eq!(digits(&id).len(), 64);
+        assert!(
+            can_identify(&id, b"x")
+                && can_identify(&sha256_hex(b"x"), b"x")
+                && !can_identify(&sha256_hex(b"x"), b"y")
+        );
     }
 }

@@ -197,7 +197,7 @@ pub enum Source {
 
 /// Discovery of one group version in the configuration stream; documents are referenced by content hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedVersion {
     /// Group, empty for core.
     pub group: String,
     /// Version of the group.
@@ -230,7 +230,7 @@ impl Source {
     }
 }
 
-impl Served {
+impl ServedVersion {
     /// Returns the key of the stream entry. One group version can have an entry for each source.
     #[must_use]
     pub fn key(&self) -> String {

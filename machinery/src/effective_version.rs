@@ -9,7 +9,7 @@ pub const KUBERNETES: Release = Release { major: 1, minor: 36 };
 /// Kubernetes release with its patch version.
 pub const KUBERNETES_PATCH: &str = "1.36.3";
 /// Number of earlier releases that a server can emulate (`kubeEffectiveVersionFloors`).
-const RELEASES_BACK: u32 = 3;
+const EMULATED_RELEASES: u32 = 3;
 /// Upstream's component name for versions of Kubernetes itself.
 const COMPONENT: &str = "kube";
 
@@ -37,7 +37,7 @@ pub enum VersionError {
     Patch(String, String),
     /// Two versions of one component.
     #[error("duplicate version flag, {component}={first} and {component}={second}")]
-    Twice {
+    Duplicate {
         /// Name of the component.
         component: String,
         /// First value of the flag.
@@ -49,20 +49,20 @@ pub enum VersionError {
     #[error("component not registered: {0}")]
     Component(String),
     /// Emulated release that is too old or too new.
-    #[error("emulation version {asked} is not between [{floor}, {binary}.0]")]
+    #[error("emulation version {requested} is not between [{floor}, {binary}.0]")]
     Emulation {
         /// Requested release.
-        asked: Release,
+        requested: Release,
         /// Oldest release that can be emulated.
         floor: Release,
         /// Release of this build.
         binary: Release,
     },
     /// Minimum compatible release that is too old, or newer than the emulated one.
-    #[error("minCompatibilityVersion version {asked} is not between [{floor}, {emulation}]")]
+    #[error("minCompatibilityVersion version {requested} is not between [{floor}, {emulation}]")]
     MinCompatibility {
         /// Requested release.
-        asked: Release,
+        requested: Release,
         /// Oldest allowed release.
         floor: Release,
         /// Emulated release, which is the newest allowed one.
@@ -81,11 +81,11 @@ impl fmt::Display for Release {
 
 impl Default for EffectiveVersion {
     fn default() -> Self {
-        Self { emulation: KUBERNETES, min_compatibility: before(KUBERNETES, 1) }
+        Self { emulation: KUBERNETES, min_compatibility: releases_before(KUBERNETES, 1) }
     }
 }
 
-fn before(release: Release, releases: u32) -> Release {
+fn releases_before(release: Release, releases: u32) -> Release {
     Release { minor: release.minor.saturating_sub(releases), ..release }
 }
 
@@ -97,7 +97,7 @@ impl EffectiveVersion {
     /// [`VersionError`] for the first setting that cannot be parsed.
     pub fn parse(emulated: &[String], min_compatibility: &[String]) -> Result<Self, VersionError> {
         let emulation = release_in(emulated)?.unwrap_or(KUBERNETES);
-        let usual = before(emulation, 1).max(floor());
+        let usual = releases_before(emulation, 1).max(floor());
         let min_compatibility = release_in(min_compatibility)?.unwrap_or(usual);
         Ok(Self { emulation, min_compatibility })
     }
@@ -107,13 +107,13 @@ impl EffectiveVersion {
     /// # Errors
     /// [`VersionError`] with all releases out of range.
     pub fn validate(&self) -> Result<(), VersionError> {
-        let (asked, floor, mut errors) = (self.emulation, floor(), Vec::new());
-        if asked > KUBERNETES || asked < floor {
-            errors.push(VersionError::Emulation { asked, floor, binary: KUBERNETES });
+        let (requested, floor, mut errors) = (self.emulation, floor(), Vec::new());
+        if requested > KUBERNETES || requested < floor {
+            errors.push(VersionError::Emulation { requested, floor, binary: KUBERNETES });
         }
-        let asked = self.min_compatibility;
-        if asked > self.emulation || asked < floor {
-            errors.push(VersionError::MinCompatibility { asked, floor, emulation: self.emulation });
+        let requested = self.min_compatibility;
+        if requested > self.emulation || requested < floor {
+            errors.push(VersionError::MinCompatibility { requested, floor, emulation: self.emulation });
         }
         match errors.len() {
             0 => Ok(()),
@@ -124,14 +124,14 @@ impl EffectiveVersion {
 
     /// True if an older release than that of the build is emulated.
     #[must_use]
-    pub fn emulates(&self) -> bool {
+    pub fn is_emulating(&self) -> bool {
         self.emulation != KUBERNETES
     }
 }
 
 /// Returns the oldest release that can be emulated.
 fn floor() -> Release {
-    before(KUBERNETES, RELEASES_BACK)
+    releases_before(KUBERNETES, EMULATED_RELEASES)
 }
 
 fn release_in(settings: &[String]) -> Result<Option<Release>, VersionError> {
@@ -140,18 +140,18 @@ fn release_in(settings: &[String]) -> Result<Option<Release>, VersionError> {
     for setting in settings {
         let (component, text) = setting.split_once('=').unwrap_or((COMPONENT, setting));
         let (component, text) = (component.trim(), text.trim());
-        let release = release(component, text)?;
+        let release = parse_release(component, text)?;
         if component != COMPONENT {
             foreign = foreign.or_else(|| Some(component.to_owned()));
         } else if let Some(first) = found.replace(release) {
-            return Err(VersionError::Twice { component: component.to_owned(), first, second: release });
+            return Err(VersionError::Duplicate { component: component.to_owned(), first, second: release });
         }
     }
     foreign.map_or(Ok(found), |component| Err(VersionError::Component(component)))
 }
 
 /// Parses a version like upstream's `version.Parse`.
-fn release(component: &str, text: &str) -> Result<Release, VersionError> {
+fn parse_release(component: &str, text: &str) -> Result<Release, VersionError> {
     let bare = text.strip_prefix('v').unwrap_or(text);
     let parts: Option<Vec<u32>> = bare.split('.').map(|part| part.parse().ok()).collect();
     let parts = parts.ok_or_else(|| VersionError::Unreadable(text.to_owned()))?;
@@ -177,7 +177,7 @@ mod tests {
     type Row = (&'static [&'static str], &'static [&'static str], (&'static str, &'static str));
 
     #[test]
-    fn a_server_behaves_as_one_of_four_releases_and_gets_on_with_the_one_before() {
+    fn a_server_emulates_one_of_four_releases_and_is_compatible_with_the_previous_one() {
         let rows: [Row; 8] = [
             (&[], &[], ("1.36", "1.35")),
             (&["1.36"], &["1.36"], ("1.36", "1.36")),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_upstreams_words() {
+    fn invalid_versions_are_rejected_with_upstream_messages() {
         let rows: [(&[&str], &[&str], &str); 10] = [
             (
                 &["1.32"],

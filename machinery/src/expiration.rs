@@ -49,7 +49,7 @@ pub struct Lifecycle {
 
 /// Decides which APIs a release serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Evaluator {
+pub struct ExpirationEvaluator {
     /// Release of this build, or the emulated release.
     pub current: Release,
     /// Number of the alpha if this build is one: `1.37.0-alpha.2` has 2.
@@ -64,7 +64,7 @@ pub struct Evaluator {
     pub runtime_config_forward_compatible: bool,
 }
 
-impl Evaluator {
+impl ExpirationEvaluator {
     /// Creates the evaluator of a release without exceptions.
     #[must_use]
     pub fn new(current: Release) -> Self {
@@ -80,14 +80,14 @@ impl Evaluator {
 
     /// True if an API has not been removed.
     #[must_use]
-    pub fn keeps(&self, api: &Lifecycle) -> bool {
-        api.removed.is_none_or(|at| self.still_serves(at))
+    pub fn is_not_removed(&self, api: &Lifecycle) -> bool {
+        api.removed.is_none_or(|release| self.still_serves(release))
     }
 
     /// True if an API has been introduced.
     #[must_use]
-    pub fn has(&self, api: &Lifecycle) -> bool {
-        api.introduced.is_none_or(|at| at <= self.current)
+    pub fn is_introduced(&self, api: &Lifecycle) -> bool {
+        api.introduced.is_none_or(|release| release <= self.current)
     }
 
     fn still_serves(&self, removed: Release) -> bool {
@@ -108,15 +108,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_release_drops_is_served_as_upstream_serves_it() {
-        let plain = Evaluator::new(release("1.36"));
-        let alpha = |n, strict_in_alpha| Evaluator { alpha: Some(n), strict_in_alpha, ..plain };
+    fn removed_apis_are_served_as_upstream_does() {
+        let plain = ExpirationEvaluator::new(release("1.36"));
+        let alpha = |n, strict_in_alpha| ExpirationEvaluator { alpha: Some(n), strict_in_alpha, ..plain };
         let rows = [
             (plain, "1.37", true),
             (plain, "1.35", false),
             (plain, "1.36", false),
-            (Evaluator { one_more_release: true, ..plain }, "1.36", true),
-            (Evaluator { one_more_release: true, ..plain }, "1.35", false),
+            (ExpirationEvaluator { one_more_release: true, ..plain }, "1.36", true),
+            (ExpirationEvaluator { one_more_release: true, ..plain }, "1.35", false),
             (alpha(2, false), "1.36", true),
             (alpha(0, true), "1.36", true),
             (alpha(2, true), "1.36", false),
@@ -124,16 +124,16 @@ mod tests {
         ];
         for (evaluator, removed, want) in rows {
             let api = Lifecycle { removed: Some(release(removed)), ..Lifecycle::default() };
-            assert_eq!(evaluator.keeps(&api), want, "{evaluator:?} {removed}");
+            assert_eq!(evaluator.is_not_removed(&api), want, "{evaluator:?} {removed}");
         }
     }
 
     #[test]
-    fn what_is_yet_to_come_is_not_there() {
-        let plain = Evaluator::new(release("1.36"));
+    fn future_apis_are_not_served() {
+        let plain = ExpirationEvaluator::new(release("1.36"));
         let api = |at| Lifecycle { introduced: Some(release(at)), ..Lifecycle::default() };
-        assert!(plain.has(&api("1.36")) && plain.has(&Lifecycle::default()));
-        assert!(!plain.has(&api("1.37")));
+        assert!(plain.is_introduced(&api("1.36")) && plain.is_introduced(&Lifecycle::default()));
+        assert!(!plain.is_introduced(&api("1.37")));
         assert!("1".parse::<Release>().is_err() && "1.x".parse::<Release>().is_err());
     }
 }

@@ -11,7 +11,7 @@ use crate::expiration::Release;
 /// Upstream's gates.
 const TABLE: &str = include_str!("features/gates.txt");
 /// Differences of earlier releases, newest first.
-const EARLIER: [(Release, &str); 3] = [
+const EARLIER_RELEASES: [(Release, &str); 3] = [
     (Release { major: 1, minor: 35 }, include_str!("features/gates-1.35.txt")),
     (Release { major: 1, minor: 34 }, include_str!("features/gates-1.34.txt")),
     (Release { major: 1, minor: 33 }, include_str!("features/gates-1.33.txt")),
@@ -40,7 +40,7 @@ pub enum Stage {
 
 impl Stage {
     /// Returns the label value of the metric.
-    fn metric_word(self) -> &'static str {
+    fn metric_label(self) -> &'static str {
         match self {
             Self::Alpha => "ALPHA",
             Self::Beta => "BETA",
@@ -53,7 +53,7 @@ impl Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gate {
     stage: Stage,
-    on: bool,
+    enabled: bool,
     locked: bool,
 }
 
@@ -62,7 +62,7 @@ struct Gate {
 pub struct FeatureGates {
     gates: BTreeMap<&'static str, Gate>,
     /// Gates that the emulated release does not have yet.
-    to_come: BTreeSet<&'static str>,
+    future_gates: BTreeSet<&'static str>,
     version: EffectiveVersion,
 }
 
@@ -81,25 +81,25 @@ pub enum FeatureError {
         "invalid value of {name}={value}, err: strconv.ParseBool: parsing {}: invalid syntax",
         portico_gostd::strconv::quote(value)
     )]
-    NoBool {
+    InvalidBool {
         /// Name of the gate.
         name: String,
         /// Value of the setting.
         value: String,
     },
     /// Gate whose value is locked.
-    #[error("cannot set feature gate {name} to {asked}, feature is locked to {locked}")]
+    #[error("cannot set feature gate {name} to {requested}, feature is locked to {locked}")]
     Locked {
         /// Name of the gate.
         name: String,
         /// Requested value.
-        asked: bool,
+        requested: bool,
         /// Locked value.
         locked: bool,
     },
     /// Gate of a later release than the emulated one.
     #[error(
-        "cannot set feature gate {name} to {asked}, feature is PreAlpha at emulated version {}, min compatibility version {}",
+        "cannot set feature gate {name} to {requested}, feature is PreAlpha at emulated version {}, min compatibility version {}",
         version.emulation,
         version.min_compatibility
     )]
@@ -107,7 +107,7 @@ pub enum FeatureError {
         /// Name of the gate.
         name: String,
         /// Requested value.
-        asked: bool,
+        requested: bool,
         /// Emulated and minimum compatible release.
         version: EffectiveVersion,
     },
@@ -128,7 +128,7 @@ pub enum FeatureError {
 }
 
 impl FeatureError {
-    fn of(mut errors: Vec<Self>) -> Result<(), Self> {
+    fn into_result(mut errors: Vec<Self>) -> Result<(), Self> {
         match errors.len() {
             0 => Ok(()),
             1 => Err(errors.remove(0)),
@@ -139,26 +139,26 @@ impl FeatureError {
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self::at(EffectiveVersion::default())
+        Self::for_version(EffectiveVersion::default())
     }
 }
 
 impl FeatureGates {
     /// Returns the default gates of a release.
     #[must_use]
-    pub fn at(version: EffectiveVersion) -> Self {
-        let (mut gates, _) = table(TABLE);
-        let mut to_come = BTreeSet::new();
+    pub fn for_version(version: EffectiveVersion) -> Self {
+        let (mut gates, _) = parse_table(TABLE);
+        let mut future_gates = BTreeSet::new();
         // Other code rejects releases that cannot be emulated; here the oldest supported release replaces older ones.
-        let oldest = EARLIER.last().map_or(version.emulation, |(release, _)| *release);
+        let oldest = EARLIER_RELEASES.last().map_or(version.emulation, |(release, _)| *release);
         let emulated = version.emulation.max(oldest);
-        if let Some((_, text)) = EARLIER.iter().find(|(release, _)| *release == emulated) {
-            let (otherwise, absent) = table(text);
+        if let Some((_, text)) = EARLIER_RELEASES.iter().find(|(release, _)| *release == emulated) {
+            let (otherwise, absent) = parse_table(text);
             gates.extend(otherwise);
-            to_come = absent;
-            gates.retain(|name, _| !to_come.contains(name));
+            future_gates = absent;
+            gates.retain(|name, _| !future_gates.contains(name));
         }
-        Self { gates, to_come, version }
+        Self { gates, future_gates, version }
     }
 
     /// Parses the gates of this build's release, see [`FeatureGates::parse_for_version`].
@@ -166,7 +166,7 @@ impl FeatureGates {
     /// # Errors
     /// [`FeatureError`], as in [`FeatureGates::parse_for_version`].
     pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FeatureError> {
-        Self::parse_at(EffectiveVersion::default(), settings)
+        Self::parse_for_version(EffectiveVersion::default(), settings)
     }
 
     /// Applies the `Name=bool` settings of a command line, in order, to the gates of a release. `AllAlpha` and `AllBeta` apply to
@@ -176,11 +176,11 @@ impl FeatureGates {
     ///
     /// # Errors
     /// [`FeatureError`] for the first setting that cannot be parsed, or for all invalid settings.
-    pub fn parse_at<'a>(
+    pub fn parse_for_version<'a>(
         version: EffectiveVersion,
         settings: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, FeatureError> {
-        let mut given: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut values: BTreeMap<&str, bool> = BTreeMap::new();
         for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
             let missing = || FeatureError::Missing(setting.to_owned());
             let (name, value) = setting.split_once('=').ok_or_else(missing)?;
@@ -189,20 +189,22 @@ impl FeatureGates {
                 Some((other, _)) => return Err(FeatureError::Component(other.to_owned())),
                 None => name,
             };
-            let wrong = || FeatureError::NoBool { name: name.to_owned(), value: value.to_owned() };
-            given.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
+            let wrong = || FeatureError::InvalidBool { name: name.to_owned(), value: value.to_owned() };
+            values.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
         }
-        let mut gates = Self::at(version);
+        let mut gates = Self::for_version(version);
         for (all, stage) in [(ALL_ALPHA, Stage::Alpha), (ALL_BETA, Stage::Beta)] {
-            if let Some(on) = given.remove(all) {
+            if let Some(on) = values.remove(all) {
                 gates
                     .gates
                     .values_mut()
                     .filter(|gate| gate.stage == stage && !gate.locked)
-                    .for_each(|g| g.on = on);
+                    .for_each(|g| g.enabled = on);
             }
         }
-        FeatureError::of(given.into_iter().filter_map(|(name, on)| gates.set(name, on).err()).collect())?;
+        FeatureError::into_result(
+            values.into_iter().filter_map(|(name, on)| gates.set(name, on).err()).collect(),
+        )?;
         gates.check()?;
         Ok(gates)
     }
@@ -215,36 +217,36 @@ impl FeatureGates {
             let missing: Vec<_> = needs.split_whitespace().filter(|need| !self.enabled(need)).collect();
             (!missing.is_empty()).then_some(FeatureError::Depends { name, missing })
         });
-        FeatureError::of(broken.collect())
+        FeatureError::into_result(broken.collect())
     }
 
-    fn set(&mut self, name: &str, asked: bool) -> Result<(), FeatureError> {
-        if self.to_come.contains(name) {
-            return Err(FeatureError::PreAlpha { name: name.to_owned(), asked, version: self.version });
+    fn set(&mut self, name: &str, requested: bool) -> Result<(), FeatureError> {
+        if self.future_gates.contains(name) {
+            return Err(FeatureError::PreAlpha { name: name.to_owned(), requested, version: self.version });
         }
         let gate = self.gates.get_mut(name).ok_or_else(|| FeatureError::Unknown(name.to_owned()))?;
-        if gate.locked && gate.on != asked {
-            return Err(FeatureError::Locked { name: name.to_owned(), asked, locked: gate.on });
+        if gate.locked && gate.enabled != requested {
+            return Err(FeatureError::Locked { name: name.to_owned(), requested, locked: gate.enabled });
         }
-        gate.on = asked;
+        gate.enabled = requested;
         Ok(())
     }
 
     /// True if a feature is enabled. False for unknown features.
     #[must_use]
     pub fn enabled(&self, name: &str) -> bool {
-        self.gates.get(name).is_some_and(|gate| gate.on)
+        self.gates.get(name).is_some_and(|gate| gate.enabled)
     }
 
     /// Returns all gates as rows of upstream's metric `kubernetes_feature_enabled`: name and stage, and 1 if enabled.
     #[must_use]
     pub fn rows(&self) -> Vec<([&'static str; 2], i64)> {
-        self.iter().map(|(name, stage, on)| ([name, stage.metric_word()], i64::from(on))).collect()
+        self.iter().map(|(name, stage, on)| ([name, stage.metric_label()], i64::from(on))).collect()
     }
 
     /// Returns all gates by name, with their stage and true if they are enabled.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
-        self.gates.iter().map(|(name, gate)| (*name, gate.stage, gate.on))
+        self.gates.iter().map(|(name, gate)| (*name, gate.stage, gate.enabled))
     }
 }
 
@@ -258,14 +260,14 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 }
 
 /// Parses a table. Returns its gates, and the names of absent gates.
-fn table(text: &'static str) -> (BTreeMap<&'static str, Gate>, BTreeSet<&'static str>) {
+fn parse_table(text: &'static str) -> (BTreeMap<&'static str, Gate>, BTreeSet<&'static str>) {
     let (mut gates, mut absent) = (BTreeMap::new(), BTreeSet::new());
-    let (mut stage, mut on, mut is_there) = (Stage::Alpha, false, true);
+    let (mut stage, mut enabled, mut is_there) = (Stage::Alpha, false, true);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let names = match line.split_once(": ") {
             None => line,
             Some((head, names)) => {
-                (stage, on) = heading(head);
+                (stage, enabled) = parse_heading(head);
                 is_there = head != ABSENT;
                 names
             }
@@ -273,7 +275,7 @@ fn table(text: &'static str) -> (BTreeMap<&'static str, Gate>, BTreeSet<&'static
         for word in names.split_whitespace() {
             let name = word.trim_end_matches('!');
             if is_there {
-                gates.insert(name, Gate { stage, on, locked: name != word });
+                gates.insert(name, Gate { stage, enabled, locked: name != word });
             } else {
                 absent.insert(name);
             }
@@ -282,7 +284,7 @@ fn table(text: &'static str) -> (BTreeMap<&'static str, Gate>, BTreeSet<&'static
     (gates, absent)
 }
 
-fn heading(text: &str) -> (Stage, bool) {
+fn parse_heading(text: &str) -> (Stage, bool) {
     let stage = match text.split(' ').next() {
         Some("beta") => Stage::Beta,
         Some("ga") => Stage::Ga,
@@ -297,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gates_have_their_defaults_and_take_settings() {
+    fn gates_have_defaults_and_accept_settings() {
         let gates = FeatureGates::default();
         assert!(gates.enabled("WatchList") && gates.enabled("RetryGenerateName"));
         assert!(!gates.enabled("StorageVersionAPI") && !gates.enabled("Nothing"));
@@ -314,25 +316,27 @@ mod tests {
             min_compatibility: Release { major: 1, minor: 33 },
         };
         for (minor, count) in [(33, 172), (34, 191), (35, 212), (36, 242)] {
-            let gates = FeatureGates::at(at(minor));
+            let gates = FeatureGates::for_version(at(minor));
             assert_eq!(gates.iter().count(), count, "1.{minor}");
             assert_eq!(gates.check(), Ok(()));
         }
-        let gates = FeatureGates::at(at(34));
+        let gates = FeatureGates::for_version(at(34));
         assert!(gates.enabled("WatchList") && !gates.enabled("ImageVolume") && !gates.enabled("AtomicFIFO"));
-        assert!(!FeatureGates::at(at(33)).enabled("WatchList"));
-        assert!(FeatureGates::parse_at(at(34), ["ImageVolume=true"]).unwrap().enabled("ImageVolume"));
-        let parsed = FeatureGates::parse_at(at(34), ["AtomicFIFO=true"]);
+        assert!(!FeatureGates::for_version(at(33)).enabled("WatchList"));
+        assert!(
+            FeatureGates::parse_for_version(at(34), ["ImageVolume=true"]).unwrap().enabled("ImageVolume")
+        );
+        let parsed = FeatureGates::parse_for_version(at(34), ["AtomicFIFO=true"]);
         assert_eq!(
             parsed.unwrap_err().to_string(),
             "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.34, min compatibility version 1.33"
         );
-        let all = FeatureGates::parse_at(at(34), ["AllAlpha=true", "AllBeta=true"]).unwrap();
+        let all = FeatureGates::parse_for_version(at(34), ["AllAlpha=true", "AllBeta=true"]).unwrap();
         assert!(!all.enabled("AtomicFIFO") && all.enabled("ImageVolume"));
     }
 
     #[test]
-    fn all_of_a_stage_go_together_but_for_those_named() {
+    fn stage_settings_apply_to_gates_that_are_not_named() {
         let gates = FeatureGates::parse(["AllAlpha=true", "EventedPLEG=false"]).unwrap();
         assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("EventedPLEG"));
         let gates = FeatureGates::parse(["AllBeta=true", "WatchList=false"]).unwrap();
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_upstreams_words() {
+    fn invalid_settings_are_rejected_with_upstream_messages() {
         let rows = [
             ("Foo=true", "unrecognized feature gate: Foo"),
             ("wardle:Foo=true", "component not registered: wardle"),
@@ -362,8 +366,8 @@ mod tests {
             several.to_string(),
             "[cannot set feature gate SidecarContainers to false, feature is locked to true, unrecognized feature gate: Unknown]"
         );
-        let alone = FeatureGates::parse(["StorageVersionAPI=true", "APIServerIdentity=false"]).unwrap_err();
-        assert!(alone.to_string().contains(
+        let error = FeatureGates::parse(["StorageVersionAPI=true", "APIServerIdentity=false"]).unwrap_err();
+        assert!(error.to_string().contains(
             "StorageVersionAPI is enabled, but depends on features that are disabled: [APIServerIdentity]"
         ));
         assert!(FeatureGates::parse(["SidecarContainers=true", ""]).is_ok());

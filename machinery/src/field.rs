@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_print_as_upstream_prints_them() {
+    fn errors_are_printed_as_upstream_does() {
         let path = Path::new("spec").child("ports").index(0).child("name");
         assert_eq!(
             Error::invalid(&path, "x", "bad").to_string(),

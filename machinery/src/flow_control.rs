@@ -8,7 +8,7 @@ mod schema;
 mod stored;
 
 pub use fact::{Fact, Key, KeyError, Resource};
-pub use level::{BrokenLevel, PriorityLevel, Queuing, Response};
+pub use level::{InvalidPriorityLevel, LimitResponse, PriorityLevel, Queuing};
 pub use schema::{Distinguisher, FlowSchema, NonResourceRule, PolicyRules, ResourceRule};
 pub use stored::StoredObjects;
 

@@ -87,7 +87,7 @@ pub struct GroupKind {
 
 impl fmt::Display for GroupKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        dotted(f, &self.kind, &self.group)
+        write_dotted(f, &self.kind, &self.group)
     }
 }
 
@@ -134,7 +134,7 @@ impl GroupResource {
 
 impl fmt::Display for GroupResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        dotted(f, &self.resource, &self.group)
+        write_dotted(f, &self.resource, &self.group)
     }
 }
 
@@ -169,7 +169,7 @@ impl GroupVersionResource {
 }
 
 /// Writes `name.group`, or `name` in the core group: upstream's short form in messages.
-fn dotted(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result {
+fn write_dotted(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result {
     if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
 }
 

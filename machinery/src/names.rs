@@ -12,7 +12,7 @@ pub use portico_gostd::apimachinery::validation::{
 
 /// Converts messages to field errors of one path.
 #[must_use]
-pub fn errors(path: &Path, value: &str, messages: Vec<String>) -> Vec<Error> {
+pub fn to_field_errors(path: &Path, value: &str, messages: Vec<String>) -> Vec<Error> {
     messages.iter().map(|m| Error::invalid(path, value, m)).collect()
 }
 

@@ -14,7 +14,7 @@ mod printed;
 mod read;
 
 pub use cursor::{Cursor, find_field};
-pub use go::{Float, Plain, escape_html};
+pub use go::{Float, GoValue, escape_html};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
 pub use numbers::{step_json, to_go_json};
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_list_or_map_holds_is_changed_in_place() {
+    fn elements_are_edited_in_place() {
         let mut object =
             Object::from_json(br#"{"a":{"list":[{"n":1},"x",{"n":2}],"map":{"k":{"n":3}}}}"#).unwrap();
         object.edit_each(&["a", "list"], |item| item.set(&["seen"], true));
@@ -294,13 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn html_in_an_object_takes_no_more_room_than_its_text() {
+    fn html_is_not_escaped_in_objects() {
         let json = "{\"a\":\"<b>&</b>\u{2028}\",\"n\":1e-7}";
         assert_eq!(Object::from_json(json.as_bytes()).unwrap().to_json(), json.as_bytes());
     }
 
     #[test]
-    fn a_list_is_no_object() {
+    fn a_list_is_not_an_object() {
         assert!(matches!(Object::from_json(b"[]"), Err(NotAnObject::Type("array"))));
         assert!(matches!(Object::from_json(b"{"), Err(NotAnObject::Json(_))));
     }

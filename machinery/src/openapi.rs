@@ -21,7 +21,7 @@ use crate::object::{NotAnObject, Object, is_deeper};
 const MAX_DEPTH: usize = 127;
 
 /// Named parts of JSON text, in order.
-pub type Pieces = IndexMap<String, Box<RawValue>>;
+pub type RawMembers = IndexMap<String, Box<RawValue>>;
 
 /// Parts of a version 2 document that are merged; other parts of a foreign document are dropped.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,13 +29,13 @@ pub type Pieces = IndexMap<String, Box<RawValue>>;
 pub struct SpecV2 {
     /// Path items by path.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub paths: Pieces,
+    pub paths: RawMembers,
     /// Schemas by type name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub definitions: Pieces,
+    pub definitions: RawMembers,
     /// Shared parameters by name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub parameters: Pieces,
+    pub parameters: RawMembers,
 }
 
 /// Section to which a reference points.
@@ -61,8 +61,8 @@ impl Section {
 /// Returns the references in canonical JSON text: section and name, in order of appearance.
 pub fn references(text: &str) -> impl Iterator<Item = (Section, &str)> {
     Section::ALL.into_iter().flat_map(move |section| {
-        text.match_indices(section.prefix()).filter_map(move |(at, prefix)| {
-            let rest = &text[at + prefix.len()..];
+        text.match_indices(section.prefix()).filter_map(move |(offset, prefix)| {
+            let rest = &text[offset + prefix.len()..];
             Some((section, &rest[..rest.find('"')?]))
         })
     })
@@ -73,8 +73,8 @@ pub fn references(text: &str) -> impl Iterator<Item = (Section, &str)> {
 pub fn rename(text: &str, section: Section, names: &HashMap<String, String>) -> Option<String> {
     let mut renamed = String::new();
     let mut done = 0;
-    for (at, prefix) in text.match_indices(section.prefix()) {
-        let start = at + prefix.len();
+    for (offset, prefix) in text.match_indices(section.prefix()) {
+        let start = offset + prefix.len();
         let Some(length) = text[start..].find('"') else { break };
         if let Some(to) = names.get(&text[start..start + length]) {
             renamed.push_str(&text[done..start]);
@@ -119,12 +119,12 @@ impl SpecV2 {
         let before = self.reachable();
         self.paths.retain(|path, _| keep(path));
         let after = self.reachable();
-        let kept = |section: Section, name: &str| {
+        let is_kept = |section: Section, name: &str| {
             let reference = (section, name.to_owned());
             after.contains(&reference) || !before.contains(&reference)
         };
-        self.definitions.retain(|name, _| kept(Section::Definitions, name));
-        self.parameters.retain(|name, _| kept(Section::Parameters, name));
+        self.definitions.retain(|name, _| is_kept(Section::Definitions, name));
+        self.parameters.retain(|name, _| is_kept(Section::Parameters, name));
     }
 
     /// Returns everything that paths refer to, directly or indirectly.
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_sections_of_a_document_are_empty_ones() {
+    fn null_sections_of_a_document_are_empty() {
         let json = br#"{"swagger":"2.0","paths":{"/a":{},"/b":null},"definitions":null,"parameters":null}"#;
         for spec in [SpecV2::parse(json).unwrap(), SpecV2::canonical(json).unwrap()] {
             assert_eq!((spec.paths.len(), spec.definitions.len(), spec.parameters.len()), (1, 0, 0));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_paths_take_along_what_only_they_used() {
+    fn parts_used_only_by_dropped_paths_are_dropped() {
         let mut spec = spec();
         spec.retain_paths(|path| path.starts_with("/apis/a/v1/"));
         assert_eq!(spec.paths.keys().collect::<Vec<_>>(), ["/apis/a/v1/x"]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_renamed_and_words_that_look_like_them_are_not() {
+    fn only_references_are_renamed() {
         let names = HashMap::from([("Y".to_owned(), "Y_v2".to_owned())]);
         let text = r##"{"$ref":"#/definitions/Y","d":"\"$ref\":\"#/definitions/Y\"","e":{"$ref":"#/definitions/YY"}}"##;
         let want = text.replacen("definitions/Y\"", "definitions/Y_v2\"", 1);

@@ -13,7 +13,7 @@ pub struct PeerAddresses {
     /// Name of this server's identity Lease.
     pub own_name: String,
     /// Other servers, by name.
-    pub others: Vec<PeerAddress>,
+    pub peers: Vec<PeerAddress>,
 }
 
 /// Address of another server.
@@ -30,7 +30,7 @@ pub struct PeerAddress {
 /// Text that is not a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a peer: expected name, holder and address", portico_gostd::strconv::quote(.0))]
-pub struct NoPeer(String);
+pub struct InvalidPeer(String);
 
 impl PeerAddress {
     /// Creates a peer from the content of its Lease. Returns `None` if a field is missing or contains white space.
@@ -45,27 +45,27 @@ impl PeerAddress {
 impl fmt::Display for PeerAddresses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.own_name)?;
-        self.others.iter().try_for_each(|peer| write!(f, "\n{} {} {}", peer.name, peer.holder, peer.address))
+        self.peers.iter().try_for_each(|peer| write!(f, "\n{} {} {}", peer.name, peer.holder, peer.address))
     }
 }
 
 impl FromStr for PeerAddresses {
-    type Err = NoPeer;
+    type Err = InvalidPeer;
 
-    fn from_str(text: &str) -> Result<Self, NoPeer> {
+    fn from_str(text: &str) -> Result<Self, InvalidPeer> {
         let mut lines = text.lines();
         let own_name = lines.next().unwrap_or_default().to_owned();
-        Ok(Self { own_name, others: lines.map(str::parse).collect::<Result<_, _>>()? })
+        Ok(Self { own_name, peers: lines.map(str::parse).collect::<Result<_, _>>()? })
     }
 }
 
 impl FromStr for PeerAddress {
-    type Err = NoPeer;
+    type Err = InvalidPeer;
 
-    fn from_str(line: &str) -> Result<Self, NoPeer> {
+    fn from_str(line: &str) -> Result<Self, InvalidPeer> {
         let mut words = line.split(' ');
         let mut word = || words.next().unwrap_or_default();
-        Self::new(word(), word(), word()).ok_or_else(|| NoPeer(line.to_owned()))
+        Self::new(word(), word(), word()).ok_or_else(|| InvalidPeer(line.to_owned()))
     }
 }
 
@@ -74,23 +74,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_as_it_was() {
+    fn addresses_round_trip() {
         let peer = |name: &str, address: &str| PeerAddress {
             name: name.to_owned(),
             holder: format!("{name}_1"),
             address: address.parse().unwrap(),
         };
-        for others in [vec![], vec![peer("a", "192.0.2.1:6443"), peer("b", "[2001:db8::1]:443")]] {
-            let addresses = PeerAddresses { own_name: "own".to_owned(), others };
+        for peers in [vec![], vec![peer("a", "192.0.2.1:6443"), peer("b", "[2001:db8::1]:443")]] {
+            let addresses = PeerAddresses { own_name: "own".to_owned(), peers };
             assert_eq!(addresses.to_string().parse(), Ok(addresses));
         }
     }
 
     #[test]
-    fn a_line_without_all_three_names_no_peer() {
+    fn lines_with_missing_fields_are_rejected() {
         assert_eq!(PeerAddress::new("a", "b\nc", "192.0.2.1:1"), None);
         for line in ["a", "a b", "a b host:1", "a b 192.0.2.1", " b 192.0.2.1:1"] {
-            assert_eq!(format!("own\n{line}").parse::<PeerAddresses>(), Err(NoPeer(line.to_owned())));
+            assert_eq!(format!("own\n{line}").parse::<PeerAddresses>(), Err(InvalidPeer(line.to_owned())));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::weak_map::WeakMap;
 /// Pool of interned values with weak references.
 #[derive(Debug)]
 pub struct Pool<T> {
-    held: WeakMap<u64, T>,
+    values: WeakMap<u64, T>,
     hasher: RandomState,
 }
 
@@ -19,12 +19,12 @@ impl<T: Eq + Hash> Pool<T> {
     pub fn share(&mut self, value: impl Into<Arc<T>>) -> Arc<T> {
         let value = value.into();
         let hash = self.hasher.hash_one(&value);
-        match self.held.get(&hash) {
-            Some(held) if held == value => held,
+        match self.values.get(&hash) {
+            Some(existing) if existing == value => existing,
             // A different value has the same hash: this one is not shared, which only costs memory.
             Some(_) => value,
             None => {
-                self.held.insert(hash, &value);
+                self.values.insert(hash, &value);
                 value
             }
         }
@@ -33,7 +33,7 @@ impl<T: Eq + Hash> Pool<T> {
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Self { held: WeakMap::default(), hasher: RandomState::new() }
+        Self { values: WeakMap::default(), hasher: RandomState::new() }
     }
 }
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_are_one_for_as_long_as_somebody_holds_it() {
+    fn equal_values_are_shared_while_referenced() {
         let mut pool: Pool<String> = Pool::default();
         let one = pool.share("a".to_owned());
         assert!(Arc::ptr_eq(&one, &pool.share("a".to_owned())));
@@ -50,7 +50,7 @@ mod tests {
         for n in 0..1000 {
             pool.share(n.to_string());
         }
-        assert!(pool.held.len() < 200, "what nobody holds is swept out");
+        assert!(pool.values.len() < 200, "unreferenced values are swept");
         assert!(Arc::ptr_eq(&one, &pool.share("a".to_owned())));
     }
 }

@@ -6,8 +6,8 @@ mod envelope;
 mod reader;
 mod writer;
 
-pub use envelope::{Envelope, EnvelopeError, envelope_head, open, seal, seal_event};
-pub use reader::{Reader, Scalar, WireError};
+pub use envelope::{Envelope, EnvelopeError, decode_envelope, encode_envelope, encode_event, envelope_head};
+pub use reader::{Reader, WireError, WireValue};
 pub use writer::{Writer, field_length};
 
 /// Prefix of an enveloped document.

@@ -2,14 +2,14 @@
 //!
 //! Does not depend on the source of roles and bindings.
 
-mod cover;
+mod escalation;
 mod fact;
 mod policy;
 mod rule;
 
-pub use cover::{cluster_admin, escalation, missing};
+pub use escalation::{cluster_admin_rules, escalation_message, missing_rights};
 pub use fact::{Binding, Fact, Key, KeyError, Resource, RoleRef, Subject};
-pub use policy::{Policy, Resolved, Ruling, aggregate};
+pub use policy::{Policy, PolicyDecision, ResolvedRules, aggregate};
 pub use rule::Rule;
 
 /// API group of the four kinds.

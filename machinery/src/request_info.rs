@@ -104,7 +104,7 @@ impl RequestInfo {
         if self.verb == "delete" {
             self.verb = "deletecollection".to_owned();
         } else {
-            let watch = query.first("watch").is_some_and(truthy);
+            let watch = query.first("watch").is_some_and(parse_query_bool);
             self.verb = if watch { "watch" } else { "list" }.to_owned();
             self.name = name_from_list_options(&query).unwrap_or_default();
         }
@@ -134,7 +134,7 @@ impl RequestInfo {
 
     /// Returns the path after the subresource, with a leading slash and any trailing slash. Empty if there is none.
     #[must_use]
-    pub fn rest(&self) -> String {
+    pub fn path_after_subresource(&self) -> String {
         let mut rest = self.parts.get(3..).unwrap_or_default().join("/");
         if !rest.is_empty() && !rest.starts_with('/') {
             rest.insert(0, '/');
@@ -147,7 +147,7 @@ impl RequestInfo {
 
     /// True if the subresource connects to another server: a kubelet, a pod, a Service or a node.
     #[must_use]
-    pub fn connects(&self) -> bool {
+    pub fn is_connect(&self) -> bool {
         self.is_resource_request
             && matches!(self.subresource.as_str(), "attach" | "exec" | "log" | "portforward" | "proxy")
     }
@@ -191,7 +191,7 @@ fn verb_of(method: &str) -> &'static str {
 
 /// Parses a Boolean query parameter like upstream: only `false` (any case) and `0` are false; the empty string is true.
 #[must_use]
-pub fn truthy(value: &str) -> bool {
+pub fn parse_query_bool(value: &str) -> bool {
     !(value.eq_ignore_ascii_case("false") || value == "0")
 }
 
@@ -260,7 +260,7 @@ mod tests {
     ];
 
     #[test]
-    fn requests_read_as_upstream_reads_them() {
+    fn requests_are_parsed_as_upstream_does() {
         for (method, url, is_resource, want) in ROWS {
             let (path, query) = url.split_once('?').unwrap_or((url, ""));
             let i = RequestInfo::parse(method, path, query).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_subresource_keeps_its_slashes() {
+    fn paths_after_subresources_keep_their_slashes() {
         for (path, want) in [
             ("/api/v1/nodes/n/proxy", ""),
             ("/api/v1/nodes/n/proxy/", "/"),
@@ -281,8 +281,8 @@ mod tests {
             ("/api/v1/nodes/n", ""),
         ] {
             let info = RequestInfo::parse("GET", path, "").unwrap();
-            assert_eq!(info.rest(), want, "{path}");
-            assert_eq!(info.connects(), path.contains("proxy"), "{path}");
+            assert_eq!(info.path_after_subresource(), want, "{path}");
+            assert_eq!(info.is_connect(), path.contains("proxy"), "{path}");
         }
     }
 

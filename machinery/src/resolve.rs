@@ -21,7 +21,7 @@ pub use backend_policy::{
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };
-pub use facts::{Facts, Touched, Watched};
+pub use facts::{AffectedApiServices, FactSource, RoutingFacts};
 pub use index::{ServiceIndex, ServiceKey};
 pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use slice::{AddressFamily, EndpointFacts, SERVICE_NAME_LABEL, SliceFacts, SlicePort};
@@ -41,7 +41,7 @@ pub const FAILED_DISCOVERY_CHECK: &str = "FailedDiscoveryCheck";
 
 /// Resolution of a Service: upstream's `ResolveCluster` or `ResolveEndpoint` in package util/proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum ResolveMode {
     /// Cluster IP, which kube-proxy or similar software must route: `--enable-aggregator-routing=false`.
     ClusterIp,
     /// Endpoints of the Service.
@@ -58,17 +58,19 @@ pub enum Mode {
 /// # Errors
 /// Reason and message of the Available condition if there is no address.
 pub fn resolve(
-    mode: Mode,
+    mode: ResolveMode,
     service: Option<&ServiceFacts>,
     slices: &[&SliceFacts],
     reference: &ServiceReference,
 ) -> Result<Vec<Target>, ResolveError> {
-    let Some(service) = service else { return Err(not_found(reference)) };
+    let Some(service) = service else { return Err(service_not_found(reference)) };
     match (mode, &service.kind) {
         (_, ServiceType::ExternalName) => external_name(service, reference),
-        (Mode::ClusterIp, kind) if kind.has_cluster_ip() => cluster_ip(service, slices, reference),
-        (Mode::Endpoints, kind) if kind.has_cluster_ip() => endpoints(service, slices, reference),
-        (_, kind) => Err(unresolved(reference, &format!("has the unsupported type {:?}", kind.as_str()))),
+        (ResolveMode::ClusterIp, kind) if kind.has_cluster_ip() => cluster_ip(service, slices, reference),
+        (ResolveMode::Endpoints, kind) if kind.has_cluster_ip() => endpoints(service, slices, reference),
+        (_, kind) => {
+            Err(discovery_check_error(reference, &format!("has the unsupported type {:?}", kind.as_str())))
+        }
     }
 }
 
@@ -77,7 +79,7 @@ pub fn resolve(
 ///
 /// # Errors
 /// Reason and message of the condition.
-pub fn usable_endpoints(
+pub fn check_endpoints(
     service: &ServiceFacts,
     slices: &[&SliceFacts],
     reference: &ServiceReference,
@@ -87,7 +89,7 @@ pub fn usable_endpoints(
 
 fn external_name(service: &ServiceFacts, reference: &ServiceReference) -> Result<Vec<Target>, ResolveError> {
     if service.external_name.is_empty() {
-        return Err(unresolved(reference, "has no externalName"));
+        return Err(discovery_check_error(reference, "has no externalName"));
     }
     Ok(vec![Target { host: service.external_name.clone(), port: reference.port }])
 }
@@ -98,9 +100,10 @@ fn cluster_ip(
     reference: &ServiceReference,
 ) -> Result<Vec<Target>, ResolveError> {
     match service.cluster_ip.as_str() {
-        "None" => {
-            Err(unresolved(reference, "is headless, and --enable-aggregator-routing=false dials cluster IPs"))
-        }
+        "None" => Err(discovery_check_error(
+            reference,
+            "is headless, and --enable-aggregator-routing=false dials cluster IPs",
+        )),
         "" => endpoints(service, slices, reference),
         ip => {
             port_name(service, reference)?;
@@ -116,18 +119,18 @@ fn endpoints(
 ) -> Result<Vec<Target>, ResolveError> {
     let port = port_name(service, reference)?;
     if slices.is_empty() {
-        return Err(refused(
+        return Err(resolve_error(
             ENDPOINTS_NOT_FOUND,
-            format!("cannot find endpointslices for {}", printed(reference)),
+            format!("cannot find endpointslices for {}", format_reference(reference)),
         ));
     }
     let mut sorted: Vec<&SliceFacts> = slices.to_vec();
     sorted.sort_by(|a, b| {
         (a.family.rank(service.family), &a.name).cmp(&(b.family.rank(service.family), &b.name))
     });
-    let (preferred, others): (Vec<_>, Vec<_>) =
+    let (preferred, other_families): (Vec<_>, Vec<_>) =
         sorted.into_iter().partition(|s| s.family == service.family.unwrap_or(s.family));
-    for slices in [preferred, others] {
+    for slices in [preferred, other_families] {
         let mut targets: Vec<Target> = Vec::new();
         for target in slices.iter().flat_map(|slice| slice.targets(port)) {
             if !targets.contains(&target) {
@@ -138,36 +141,38 @@ fn endpoints(
             return Ok(targets);
         }
     }
-    let message =
-        format!("endpointslices for {} have no addresses with port name {port:?}", printed(reference));
-    Err(refused(MISSING_ENDPOINTS, message))
+    let message = format!(
+        "endpointslices for {} have no addresses with port name {port:?}",
+        format_reference(reference)
+    );
+    Err(resolve_error(MISSING_ENDPOINTS, message))
 }
 
 /// Returns the name that slices use for the port.
 fn port_name<'a>(service: &'a ServiceFacts, reference: &ServiceReference) -> Result<&'a str, ResolveError> {
     service.ports.iter().find(|p| p.port == reference.port).map(|p| p.name.as_str()).ok_or_else(|| {
-        let message = format!("{} is not listening on port {}", printed(reference), reference.port);
-        refused(SERVICE_PORT_ERROR, message)
+        let message = format!("{} is not listening on port {}", format_reference(reference), reference.port);
+        resolve_error(SERVICE_PORT_ERROR, message)
     })
 }
 
 /// Returns the error for a Service that does not exist.
 #[must_use]
-pub fn not_found(reference: &ServiceReference) -> ResolveError {
-    refused(SERVICE_NOT_FOUND, format!("{} is not present", printed(reference)))
+pub fn service_not_found(reference: &ServiceReference) -> ResolveError {
+    resolve_error(SERVICE_NOT_FOUND, format!("{} is not present", format_reference(reference)))
 }
 
 /// Formats a reference for messages.
 #[must_use]
-pub fn printed(reference: &ServiceReference) -> String {
+pub fn format_reference(reference: &ServiceReference) -> String {
     format!("service/{} in {:?}", reference.name, reference.namespace)
 }
 
-fn unresolved(reference: &ServiceReference, why: &str) -> ResolveError {
-    refused(FAILED_DISCOVERY_CHECK, format!("{} {why}", printed(reference)))
+fn discovery_check_error(reference: &ServiceReference, reason: &str) -> ResolveError {
+    resolve_error(FAILED_DISCOVERY_CHECK, format!("{} {reason}", format_reference(reference)))
 }
 
-fn refused(reason: &str, message: String) -> ResolveError {
+fn resolve_error(reason: &str, message: String) -> ResolveError {
     ResolveError { reason: reason.to_owned(), message }
 }
 

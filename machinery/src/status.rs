@@ -287,11 +287,11 @@ impl Status {
 
     /// Creates a 403 response for an object, or for a collection if the name is empty.
     #[must_use]
-    pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
+    pub fn forbidden(resource: &GroupResource, name: &str, reason: &str) -> Self {
         let message = match (resource.resource.is_empty(), name.is_empty()) {
-            (true, _) => format!("forbidden: {why}"),
-            (false, true) => format!("{resource} is forbidden: {why}"),
-            (false, false) => format!("{resource} {} is forbidden: {why}", quote(name)),
+            (true, _) => format!("forbidden: {reason}"),
+            (false, true) => format!("{resource} is forbidden: {reason}"),
+            (false, false) => format!("{resource} {} is forbidden: {reason}", quote(name)),
         };
         Self::failure(Reason::Forbidden, message).with_details(details_of(resource, name))
     }
@@ -305,14 +305,14 @@ impl Status {
 
     /// Creates a 404 response for a path in an installed group version.
     #[must_use]
-    pub fn no_route() -> Self {
+    pub fn route_not_found() -> Self {
         Self::failure(Reason::NotFound, "the server could not find the requested resource")
             .with_details(Details::default())
     }
 
     /// Creates a 405 response for a route.
     #[must_use]
-    pub fn no_method() -> Self {
+    pub fn method_not_allowed() -> Self {
         Self::failure(
             Reason::MethodNotAllowed,
             "the server does not allow this method on the requested resource",
@@ -341,7 +341,7 @@ impl Status {
 
     /// Creates a 406 response of a route, before its handler negotiates.
     #[must_use]
-    pub fn no_representation(available: &[&str]) -> Self {
+    pub fn no_acceptable_representation(available: &[&str]) -> Self {
         let available = available.join(", ");
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         Self::failure(Reason::NotAcceptable, message).with_details(Details::default())
@@ -356,10 +356,10 @@ impl Status {
 
     /// Creates a 409 response: a concurrent update was committed first, or a precondition failed.
     #[must_use]
-    pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
+    pub fn conflict(resource: &GroupResource, name: &str, reason: &str) -> Self {
         Self::failure(
             Reason::Conflict,
-            format!("Operation cannot be fulfilled on {resource} {}: {why}", quote(name)),
+            format!("Operation cannot be fulfilled on {resource} {}: {reason}", quote(name)),
         )
         .with_details(details_of(resource, name))
     }
@@ -391,7 +391,7 @@ impl Status {
     /// than [`MAX_FIELD_ERRORS`], or very long ones, lists the first ones and the number of the others.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
-        let (errors, more) = errors.split_at(reported(errors));
+        let (errors, more) = errors.split_at(listed_count(errors));
         let mut texts: IndexSet<String> = errors.iter().map(ToString::to_string).collect();
         if !more.is_empty() {
             texts.insert(format!("and {} more", more.len()));
@@ -494,7 +494,7 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 /// Returns the number of errors that are listed.
-fn reported(errors: &[field::Error]) -> usize {
+fn listed_count(errors: &[field::Error]) -> usize {
     let mut bytes = 0;
     let fits = |error: &&field::Error| {
         let fits = bytes < MAX_CAUSES_BYTES;
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_not_found_encodes_as_upstream_does() {
+    fn not_found_is_encoded_as_upstream_does() {
         let status = Status::not_found(&GroupResource::new("apps", "deployments"), "x");
         assert_eq!(
             String::from_utf8(status.to_json()).unwrap(),

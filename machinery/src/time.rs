@@ -30,18 +30,18 @@ pub fn human_duration(seconds: i64) -> String {
         i64::MIN..=-2 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),
-        120..600 => pair(minutes, "m", seconds % 60, "s"),
+        120..600 => join_units(minutes, "m", seconds % 60, "s"),
         600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
+        10_800..28_800 => join_units(hours, "h", minutes % 60, "m"),
         28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => pair(days, "d", hours % 24, "h"),
+        172_800..691_200 => join_units(days, "d", hours % 24, "h"),
         691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => pair(days / 365, "y", days % 365, "d"),
+        63_072_000..252_288_000 => join_units(days / 365, "y", days % 365, "d"),
         _ => format!("{}y", days / 365),
     }
 }
 
-fn pair(big: i64, big_unit: &str, small: i64, small_unit: &str) -> String {
+fn join_units(big: i64, big_unit: &str, small: i64, small_unit: &str) -> String {
     if small == 0 { format!("{big}{big_unit}") } else { format!("{big}{big_unit}{small}{small_unit}") }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_print_as_kubectl_prints_them() {
+    fn ages_are_printed_like_kubectl() {
         let rows = [
             (-5, "<invalid>"),
             (-1, "0s"),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn times_survive_a_round_trip() {
+    fn times_round_trip() {
         let at = parse("2026-01-02T03:04:05Z").unwrap();
         assert_eq!(rfc3339(at), "2026-01-02T03:04:05Z");
         assert_eq!(rfc3339_micro(at), "2026-01-02T03:04:05.000000Z");

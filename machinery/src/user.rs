@@ -52,7 +52,7 @@ impl UserInfo {
 
     /// True if traces that the user has started are continued, including sampling (upstream's `notSystemPrivilegedGroup`).
     #[must_use]
-    pub fn begins_traces(&self) -> bool {
+    pub fn may_start_traces(&self) -> bool {
         self.in_group(MASTERS) || self.in_group(MONITORING)
     }
 
@@ -66,14 +66,14 @@ impl UserInfo {
     /// True if the group `system:authenticated` has to be added: the user is in neither authentication group, and is not the
     /// anonymous user (upstream's `AuthenticatedGroupAdder`).
     #[must_use]
-    pub fn lacks_authenticated(&self) -> bool {
+    pub fn needs_authenticated_group(&self) -> bool {
         self.name != ANONYMOUS && !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED)
     }
 
     /// Adds `system:authenticated`, unless the user is in `system:unauthenticated`.
     #[must_use]
-    pub fn authenticated(mut self) -> Self {
-        if self.lacks_authenticated() {
+    pub fn with_authenticated_group(mut self) -> Self {
+        if self.needs_authenticated_group() {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self

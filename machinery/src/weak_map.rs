@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 /// Map with weak references to its values.
 #[derive(Debug)]
 pub(crate) struct WeakMap<K, T> {
-    held: HashMap<K, Weak<T>>,
+    entries: HashMap<K, Weak<T>>,
     /// Number of entries at which the map is swept.
     sweep_at: usize,
 }
@@ -19,26 +19,26 @@ impl<K: Eq + Hash, T> WeakMap<K, T> {
     where
         K: Borrow<Q>,
     {
-        self.held.get(key).and_then(Weak::upgrade)
+        self.entries.get(key).and_then(Weak::upgrade)
     }
 
     /// Adds a weak reference to a value.
     pub(crate) fn insert(&mut self, key: K, value: &Arc<T>) {
-        if self.held.len() >= self.sweep_at {
-            self.held.retain(|_, value| value.strong_count() > 0);
-            self.sweep_at = self.held.len() * 2 + 64;
+        if self.entries.len() >= self.sweep_at {
+            self.entries.retain(|_, value| value.strong_count() > 0);
+            self.sweep_at = self.entries.len() * 2 + 64;
         }
-        self.held.insert(key, Arc::downgrade(value));
+        self.entries.insert(key, Arc::downgrade(value));
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.held.len()
+        self.entries.len()
     }
 }
 
 impl<K, T> Default for WeakMap<K, T> {
     fn default() -> Self {
-        Self { held: HashMap::new(), sweep_at: 0 }
+        Self { entries: HashMap::new(), sweep_at: 0 }
     }
 }

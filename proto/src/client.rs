@@ -44,7 +44,7 @@
 //! ```
 
 mod connection;
-mod dialled;
+mod control_channel;
 mod kubeconfig;
 mod kubeconfig_cluster;
 mod kubeconfig_users;
@@ -56,7 +56,7 @@ mod retry;
 mod watch;
 
 pub use connection::{Client, ConnectError, Connection, Credentials, Intercept};
-pub use dialled::Dialled;
+pub use control_channel::ControlChannel;
 pub use kubeconfig::{Kubeconfig, KubeconfigError};
 pub use kubeconfig_cluster::KubeconfigCluster;
 pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};

@@ -1,4 +1,4 @@
-//! The codec of the generated code: prost's, with buffers of the size of our messages.
+//! Codec of the generated code: prost's codec with buffer sizes for Portico's messages.
 
 use std::marker::PhantomData;
 
@@ -6,13 +6,13 @@ use prost::Message;
 use tonic::codec::BufferSettings;
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
-/// What a stream's buffers take before there is anything in them. A watch keeps two for as long as it lasts, and most
-/// messages are an object of a few hundred bytes; larger ones make the buffer grow.
+/// Initial size in bytes of the buffers of a stream. A watch keeps two buffers while it is open, and most messages are objects
+/// of a few hundred bytes; larger messages grow the buffer.
 const BUFFER_BYTES: usize = 1024;
-/// Messages that are ready are sent together up to here.
+/// Maximum bytes of ready messages that are sent together.
 const YIELD_BYTES: usize = 32 * 1024;
 
-/// prost's codec with small initial buffers.
+/// Codec of prost with small initial buffers.
 #[derive(Debug)]
 pub struct Codec<T, U>(PhantomData<(T, U)>);
 

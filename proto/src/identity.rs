@@ -1,6 +1,6 @@
-//! Forwarded identity: what a facade says of the caller, as gRPC metadata.
+//! Forwarded identity: caller of a facade as gRPC metadata.
 //!
-//! Only encodes and decodes. Whether a peer may say it is the listener's decision (it strips both keys otherwise).
+//! Only encodes and decodes. The listener decides if a peer may forward an identity; otherwise it strips both keys.
 
 use std::sync::Arc;
 
@@ -10,46 +10,46 @@ use tonic::metadata::{MetadataMap, MetadataValue};
 
 use crate::identity_v1::{Attributes, User, Values};
 
-/// The metadata key of the user.
+/// Metadata key of the user.
 pub const USER_KEY: &str = "portico-user-bin";
-/// The metadata key of the authorized attributes.
+/// Metadata key of the authorized attributes.
 pub const ATTRIBUTES_KEY: &str = "portico-attributes-bin";
 
-/// A caller whom a facade authenticated and authorized.
+/// Caller that a facade authenticated and authorized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Forwarded {
+pub struct ForwardedCaller {
     /// The caller, after impersonation.
     pub user: Arc<UserInfo>,
-    /// What the facade authorized.
+    /// Request attributes that the facade authorized.
     pub request: Arc<RequestInfo>,
-    /// The request's audit id.
+    /// Audit ID of the request.
     pub audit_id: String,
-    /// True if the facade asks on its own account, not for a client.
+    /// True if the facade calls for itself, not for a client.
     pub own_account: bool,
 }
 
-/// Metadata that is there and cannot be read.
+/// Error of metadata that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidIdentity {
-    /// Not base64.
+    /// The value is not base64.
     #[error("{0}: not base64")]
     Base64(&'static str),
-    /// Not the message that it should be.
+    /// The value is not the expected protobuf message.
     #[error("{0}: {1}")]
     Message(&'static str, prost::DecodeError),
 }
 
-impl Forwarded {
-    /// Puts both keys into a call's metadata.
+impl ForwardedCaller {
+    /// Adds both keys to the metadata of a call.
     pub fn insert_into(&self, metadata: &mut MetadataMap) {
         metadata.insert_bin(USER_KEY, MetadataValue::from_bytes(&user(&self.user).encode_to_vec()));
         metadata.insert_bin(ATTRIBUTES_KEY, MetadataValue::from_bytes(&attributes(self).encode_to_vec()));
     }
 
-    /// Reads a call's metadata; nothing when no user is forwarded.
+    /// Reads the metadata of a call; `None` if no user is forwarded.
     ///
     /// # Errors
-    /// [`InvalidIdentity`] when a key is there and cannot be read.
+    /// [`InvalidIdentity`] if a key is present and cannot be read.
     pub fn read(metadata: &MetadataMap) -> Result<Option<Self>, InvalidIdentity> {
         let Some(user) = message::<User>(metadata, USER_KEY)? else { return Ok(None) };
         let attributes = message::<Attributes>(metadata, ATTRIBUTES_KEY)?.unwrap_or_default();
@@ -58,7 +58,7 @@ impl Forwarded {
         Ok(Some(Self { user: Arc::new(user_of(user)), request: request.into(), audit_id, own_account }))
     }
 
-    /// Takes both keys out: what a listener does for peers that are no facades.
+    /// Removes both keys. Listeners call this for peers without a facade certificate.
     pub fn strip(metadata: &mut MetadataMap) {
         metadata.remove_bin(USER_KEY);
         metadata.remove_bin(ATTRIBUTES_KEY);
@@ -84,7 +84,7 @@ fn user_of(user: User) -> UserInfo {
     UserInfo { name: user.name, uid: user.uid, groups: user.groups, extra }
 }
 
-fn attributes(forwarded: &Forwarded) -> Attributes {
+fn attributes(forwarded: &ForwardedCaller) -> Attributes {
     let request = &forwarded.request;
     Attributes {
         verb: request.verb.clone(),
@@ -119,20 +119,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forwarded_caller_survives_the_wire_and_is_stripped_whole() {
+    fn a_forwarded_caller_round_trips_and_is_stripped_completely() {
         let mut user = UserInfo::new("ümläut", ["a", "b"]);
         user.extra.insert("k".into(), vec!["1".into(), "2".into()]);
         let request =
             RequestInfo::parse("GET", "/apis/apps/v1/namespaces/a/deployments/d/scale", "").unwrap();
         let (user, request, audit_id) = (Arc::new(user), request.into(), "id".into());
-        let forwarded = Forwarded { user, request, audit_id, own_account: true };
+        let forwarded = ForwardedCaller { user, request, audit_id, own_account: true };
         let mut metadata = MetadataMap::new();
         forwarded.insert_into(&mut metadata);
-        let read = Forwarded::read(&metadata).unwrap().unwrap();
+        let read = ForwardedCaller::read(&metadata).unwrap().unwrap();
         assert_eq!((&read.user, &read.audit_id), (&forwarded.user, &forwarded.audit_id));
         assert!(read.own_account);
         assert_eq!(read.request.resource_path(), "deployments/scale");
-        Forwarded::strip(&mut metadata);
-        assert_eq!(Forwarded::read(&metadata).unwrap(), None);
+        ForwardedCaller::strip(&mut metadata);
+        assert_eq!(ForwardedCaller::read(&metadata).unwrap(), None);
     }
 }

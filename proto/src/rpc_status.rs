@@ -1,4 +1,4 @@
-//! Kubernetes Status to gRPC status and back: canonical codes with `google.rpc.Status` details.
+//! Conversion between Kubernetes Status and gRPC status: canonical codes with `google.rpc.Status` details.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use tonic_types::{ErrorDetails, StatusExt};
 ///
 /// Limit (Requests, bytes): the details are truncated.
 pub const MAX_DETAIL_BYTES: usize = 8 * 1024;
-/// What the wire adds to the texts of one field violation, generously.
+/// Upper bound in bytes of the encoding overhead of one field violation.
 const VIOLATION_OVERHEAD: usize = 32;
-/// The domain of our `ErrorInfo`.
+/// Domain of the `ErrorInfo` of Portico.
 pub const DOMAIN: &str = "portico.dev";
 
-/// The canonical code of a Kubernetes reason (or, for words of others, of an HTTP code).
+/// Returns the canonical code of a Kubernetes reason; of the HTTP code, if the reason is unknown.
 #[must_use]
 pub fn code_of(status: &Status) -> Code {
     match status.reason() {
@@ -40,11 +40,11 @@ pub fn code_of(status: &Status) -> Code {
         Reason::Timeout => Code::DeadlineExceeded,
         Reason::StorageReadError => Code::DataLoss,
         Reason::InternalError => Code::Internal,
-        Reason::Unknown => by_http(status.code),
+        Reason::Unknown => code_of_http(status.code),
     }
 }
 
-fn by_http(code: u16) -> Code {
+fn code_of_http(code: u16) -> Code {
     match code {
         400..=499 => Code::FailedPrecondition,
         503 => Code::Unavailable,
@@ -53,12 +53,12 @@ fn by_http(code: u16) -> Code {
     }
 }
 
-/// A gRPC status for a native caller: code, message, BadRequest, ErrorInfo, RetryInfo.
+/// Converts a Status for a native caller: code, message, BadRequest, ErrorInfo and RetryInfo.
 #[must_use]
 pub fn to_rpc(status: &Status) -> tonic::Status {
     let mut details = ErrorDetails::new();
     let reason = if status.reason.is_empty() { "Unknown" } else { &status.reason };
-    details.set_error_info(reason, DOMAIN, facts(status));
+    details.set_error_info(reason, DOMAIN, error_metadata(status));
     let mut spent = 0;
     for cause in status.details.iter().flat_map(|d| &d.causes) {
         spent += cause.field.len() + cause.message.len() + VIOLATION_OVERHEAD;
@@ -70,10 +70,14 @@ pub fn to_rpc(status: &Status) -> tonic::Status {
     if status.retry_after_seconds() > 0 {
         details.set_retry_info(Some(Duration::from_secs(u64::from(status.retry_after_seconds()))));
     }
-    tonic::Status::with_error_details(code_of(status), cut(&status.message, MAX_DETAIL_BYTES / 4), details)
+    tonic::Status::with_error_details(
+        code_of(status),
+        truncate(&status.message, MAX_DETAIL_BYTES / 4),
+        details,
+    )
 }
 
-fn facts(status: &Status) -> HashMap<String, String> {
+fn error_metadata(status: &Status) -> HashMap<String, String> {
     let mut facts = HashMap::from([("code".to_owned(), status.code.to_string())]);
     if let Some(details) = &status.details {
         for (key, value) in [("name", &details.name), ("group", &details.group), ("kind", &details.kind)] {
@@ -85,19 +89,19 @@ fn facts(status: &Status) -> HashMap<String, String> {
     facts
 }
 
-fn cut(text: &str, limit: usize) -> String {
+fn truncate(text: &str, limit: usize) -> String {
     let end = (0..=text.len().min(limit)).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
     text[..end].to_owned()
 }
 
-/// The Kubernetes Status in a gRPC status: what [`to_rpc`] made, or the nearest equivalent of anything else.
+/// Converts a gRPC status to a Kubernetes Status: the original of [`to_rpc`], or the nearest equivalent of other statuses.
 #[must_use]
 pub fn from_rpc(rpc: &tonic::Status) -> Status {
     let details = rpc.get_error_details();
-    let known = details.error_info().filter(|i| i.domain == DOMAIN);
-    let reason = known.map_or_else(|| foreign_reason(rpc), |i| Reason::parse(&i.reason));
+    let error_info = details.error_info().filter(|i| i.domain == DOMAIN);
+    let reason = error_info.map_or_else(|| foreign_reason(rpc), |i| Reason::parse(&i.reason));
     let mut status = Status::failure(reason, rpc.message());
-    if let Some(info) = known {
+    if let Some(info) = error_info {
         if let Some(code) = info.metadata.get("code").and_then(|c| c.parse().ok()) {
             status.code = code;
         }
@@ -115,12 +119,12 @@ pub fn from_rpc(rpc: &tonic::Status) -> Status {
     }
 }
 
-/// What the libraries below say of a message that is larger than a message may be, under the code of what has expired.
-const TOO_LARGE: &str = "message length too large";
+/// Message of tonic for a message above the size limit, which it returns with the code `OUT_OF_RANGE`.
+const TOO_LARGE_MESSAGE: &str = "message length too large";
 
-/// The reason of a status that [`to_rpc`] did not make.
+/// Returns the reason of a status that [`to_rpc`] did not create.
 fn foreign_reason(rpc: &tonic::Status) -> Reason {
-    let is_too_large = rpc.code() == Code::OutOfRange && rpc.message().contains(TOO_LARGE);
+    let is_too_large = rpc.code() == Code::OutOfRange && rpc.message().contains(TOO_LARGE_MESSAGE);
     if is_too_large { Reason::InternalError } else { reason_of(rpc.code()) }
 }
 
@@ -147,7 +151,7 @@ mod tests {
     use portico_machinery::{GroupKind, GroupResource};
 
     #[test]
-    fn a_message_that_is_too_large_has_not_expired() {
+    fn a_message_that_is_too_large_is_an_internal_error() {
         let texts = ["Error, encoded message length too large: found 5 bytes, the limit is: 4 bytes"];
         for text in texts {
             assert_eq!(from_rpc(&tonic::Status::out_of_range(text)).code, 500);
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn details_stay_small_whatever_the_status_says() {
+    fn details_are_truncated_for_any_status() {
         let kind = GroupKind { group: "g".into(), kind: "K".into() };
         let errors: Vec<_> =
             (0..5000).map(|i| Error::required(&Path::new(format!("spec.a[{i}]")), "x")).collect();

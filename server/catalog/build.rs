@@ -30,24 +30,24 @@ macro_rules! describe {
 }
 
 /// Folders with the code that generates documents.
-const MADE_BY: [&str; 2] = ["src/local", "src/custom"];
+const GENERATOR_FOLDERS: [&str; 2] = ["src/local", "src/custom"];
 
 /// File with additional descriptions, by type and field; the key of the type's own description is empty.
-const ADDED: &str = "data/descriptions.json";
+const ADDED_DESCRIPTIONS: &str = "data/descriptions.json";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    for folder in MADE_BY {
+    for folder in GENERATOR_FOLDERS {
         println!("cargo::rerun-if-changed={folder}");
     }
-    println!("cargo::rerun-if-changed={ADDED}");
+    println!("cargo::rerun-if-changed={ADDED_DESCRIPTIONS}");
     let mut definitions = definitions();
-    add(&mut definitions, serde_json::from_slice(&fs::read(ADDED)?)?);
+    add_descriptions(&mut definitions, serde_json::from_slice(&fs::read(ADDED_DESCRIPTIONS)?)?);
     let text = text(&definitions);
     let mut made_by = DefaultHasher::new();
     text.hash(&mut made_by);
-    for folder in MADE_BY {
-        sources(Path::new(folder), &mut made_by)?;
+    for folder in GENERATOR_FOLDERS {
+        hash_sources(Path::new(folder), &mut made_by)?;
     }
     println!("cargo::rustc-env=PORTICO_OPENAPI_MADE_BY={:016x}", made_by.finish());
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
@@ -57,13 +57,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Hashes the code that generates documents: documents may change with it.
-fn sources(folder: &Path, hasher: &mut impl Hasher) -> Result<(), Box<dyn Error>> {
+fn hash_sources(folder: &Path, hasher: &mut impl Hasher) -> Result<(), Box<dyn Error>> {
     let entries: Result<Vec<_>, _> = fs::read_dir(folder)?.collect();
     let mut paths: Vec<PathBuf> = entries?.into_iter().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            sources(&path, hasher)?;
+            hash_sources(&path, hasher)?;
         } else {
             fs::read(&path)?.hash(hasher);
         }
@@ -119,7 +119,7 @@ fn definitions() -> Map<String, Value> {
 }
 
 /// Adds descriptions to those of the crate. Lists start with the descriptions of `apiVersion` and `kind`, which all objects have.
-fn add(definitions: &mut Map<String, Value>, added: BTreeMap<String, BTreeMap<String, String>>) {
+fn add_descriptions(definitions: &mut Map<String, Value>, added: BTreeMap<String, BTreeMap<String, String>>) {
     let status = &definitions["io.k8s.apimachinery.pkg.apis.meta.v1.Status"]["properties"];
     let list = json!({"properties": {"apiVersion": status["apiVersion"], "kind": status["kind"]}});
     for (name, descriptions) in added {

@@ -4,11 +4,12 @@
 mod aggregated;
 mod authorizers;
 mod availability_reports;
-mod backends;
-mod checks;
+mod backend_client;
+mod backend_connections;
 mod controllers;
 mod error;
-mod evidence;
+mod explain_sources;
+mod health_checks;
 mod hooks;
 mod hostname;
 mod identities;
@@ -17,15 +18,14 @@ mod manifests;
 mod master_leases;
 mod node_graph;
 mod process;
-mod reached;
 mod renewal;
 mod rpc;
-mod served;
+mod served_catalog;
 mod server_records;
 mod shared_files;
+mod signal_wait;
 mod signing;
 mod storage_versions;
-mod to_backends;
 mod token_issuers;
 mod token_keys;
 mod token_webhook;
@@ -43,7 +43,7 @@ use std::time::Duration;
 use portico_admission::AdmissionChain;
 use portico_auth::forwarded::LocalTrust;
 use portico_controllers::system_objects::kubernetes_service;
-use portico_identity::{Identity, TokenReviewer};
+use portico_identity::{TokenAuthority, TokenReviewer};
 use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
@@ -55,7 +55,8 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
 use portico_manifests::{
-    Manifests, Report as ManifestsReport, Settings as ManifestsSettings, Unapplied as UnappliedManifests,
+    FolderReport as ManifestsReport, Manifests, Settings as ManifestsSettings,
+    UnappliedFolder as UnappliedManifests,
 };
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::{EtcdLayout, KindIndexer, Registry, ResourceTable};
@@ -73,10 +74,10 @@ use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 use crate::token_signer::TokenSigner;
-use aggregated::FromFolder;
+use aggregated::ManifestsFolderServers;
 use identities::TrustedIdentities;
-use renewal::{Renewed, names};
-use signing::Signing;
+use renewal::{RenewedPki, names};
+use signing::RequestSigning;
 use token_issuers::TokenIssuers;
 
 /// Time for calls to end when the control service stops.
@@ -96,13 +97,13 @@ pub type LocalServices = Chain<tonic::service::Routes>;
 pub struct Server {
     settings: ServerSettings,
     address: SocketAddr,
-    pki: Renewed,
+    pki: RenewedPki,
     store: Arc<dyn Store>,
     ready: Signal,
-    local: (LocalServices, LocalTrust),
+    local_services: (LocalServices, LocalTrust),
     identities: TrustedIdentities,
     issuers: Option<TokenIssuers>,
-    advertised: controllers::Advertised,
+    address_publisher: controllers::AddressPublisher,
     facades: Facades,
     registry: Registry,
     manifests: Option<Manifests>,
@@ -113,7 +114,7 @@ pub struct Server {
 }
 
 /// Inputs of the components: the open store, kinds and task sets.
-struct Opened {
+struct StartContext {
     kinds: Arc<Kinds>,
     table: ResourceTable,
     store: Arc<dyn Store>,
@@ -129,17 +130,24 @@ impl Server {
     /// # Errors
     /// [`StartError`]; no call is served in this case.
     pub async fn start(settings: ServerSettings, process: Process) -> Result<Self, StartError> {
-        let settings = front_proxy::named(settings);
-        portico_kit::atomic_file::private_dir(&settings.data_dir)
+        let settings = front_proxy::with_own_identity(settings);
+        portico_kit::atomic_file::create_private_dir(&settings.data_dir)
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
-        let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
-        let table = portico_resources::table_with(&settings.features);
-        let known = (table.indexer(&kinds), table.etcd_layout(settings.event_ttl)?);
-        let (store, encryption) = open_store(&settings, known, &process, &tasks, &store_tasks).await?;
-        let on =
-            Opened { kinds, table, store: Arc::clone(&store), encryption, tasks: tasks.clone(), store_tasks };
-        let started = Self::start_on(on, settings, process).await;
+        let kinds = Kinds::enabled(&settings.expiration, &settings.runtime_config)?;
+        let table = portico_resources::table_with_gates(&settings.features);
+        let indexer_and_layout = (table.indexer(&kinds), table.etcd_layout(settings.event_ttl)?);
+        let (store, encryption) =
+            open_store(&settings, indexer_and_layout, &process, &tasks, &store_tasks).await?;
+        let start_context = StartContext {
+            kinds,
+            table,
+            store: Arc::clone(&store),
+            encryption,
+            tasks: tasks.clone(),
+            store_tasks,
+        };
+        let started = Self::start_components(start_context, settings, process).await;
         if started.is_err() {
             // Close the database properly for the next start.
             tasks.cancel();
@@ -149,11 +157,15 @@ impl Server {
     }
 
     /// Starts every component on an open store.
-    async fn start_on(on: Opened, settings: ServerSettings, process: Process) -> Result<Self, StartError> {
-        let Opened { kinds, mut table, store, encryption, tasks, store_tasks } = on;
+    async fn start_components(
+        context: StartContext,
+        settings: ServerSettings,
+        process: Process,
+    ) -> Result<Self, StartError> {
+        let StartContext { kinds, mut table, store, encryption, tasks, store_tasks } = context;
         let pki = Pki::load_or_create(&settings.cert_dir, &names(&settings), settings.own_front_proxy)?;
         let pki = Arc::new(pki);
-        let signing = Signing::load(&settings, &pki)?;
+        let signing = RequestSigning::load(&settings, &pki)?;
         let (trust, verifier) = LocalTrust::issue();
         let identities = TrustedIdentities::new(
             &settings,
@@ -163,7 +175,7 @@ impl Server {
             &process.metrics,
         )?;
         expose_features(&settings, &process.metrics);
-        let issuers = tokens::issuers(&settings, &process)?;
+        let issuers = tokens::token_issuers(&settings, &process)?;
         let (identity, signer) =
             tokens::identity(&settings, &identities, issuers.clone(), &process.metrics, &tasks).await?;
         portico_identity::add_actions(&mut table, &identity);
@@ -178,7 +190,7 @@ impl Server {
             Arc::new(jiff::Timestamp::now),
         );
         identities
-            .review_with(&identity, Arc::new(TokenReviewer::new(registry.clone(), Arc::clone(&identity))));
+            .set_reviewer(&identity, Arc::new(TokenReviewer::new(registry.clone(), Arc::clone(&identity))));
         registry.offload_to(Arc::clone(&process.offload));
         let definitions =
             registry.serve_custom_resources().await.map_err(|e| StartError::Definitions(e.to_string()))?;
@@ -186,63 +198,63 @@ impl Server {
         let health = Health::new(settings.livez_grace_period);
         let (drain, drained) = drain::channel();
         let listener = bind(&settings, &pki, &process)?;
-        let unbound = |source| StartError::Bind { address: settings.control_address, source };
-        let address = listener.local_addr().map_err(unbound)?;
+        let bind_error = |source| StartError::Bind { address: settings.control_address, source };
+        let address = listener.local_addr().map_err(bind_error)?;
         identities.watch(&tasks);
         signing.watch(&tasks);
-        let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
-        renewed.keep(&tasks);
+        let renewed = RenewedPki::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
+        renewed.run(&tasks);
         let hooks = Hooks::new(health.clone());
-        let manifests = manifests::join(&settings, &registry, &health, &process)?;
-        let from_folder = manifests.as_ref().map(Manifests::state);
-        let surroundings = hooks::Surroundings { tasks: &tasks, own: address, from_folder };
-        let components =
-            hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, surroundings)?;
+        let manifests = manifests::build(&settings, &registry, &health, &process)?;
+        let manifests_state = manifests.as_ref().map(Manifests::state);
+        let inputs = hooks::ComponentInputs { tasks: &tasks, own_address: address, manifests_state };
+        let components = hooks::Components::build(&settings, &registry, &kinds, &hooks, &process, inputs)?;
         components.add_checks(&health, &store, &registry, &admission)?;
         encryption.add_check(&health)?;
         encryption.watch(&tasks);
-        let issuing = (&identity, issuers.as_ref(), signer.as_deref());
-        publish(&settings, issuing, &signing, &identities, &components, &tasks);
-        identities.call_with(&registry);
-        let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
-        components.keep_entries(&registry, &identities.rbac, &tasks);
-        let (of_store, of_pki) = (Arc::clone(&store), renewed.clone());
+        let token_inputs = (&identity, issuers.as_ref(), signer.as_deref());
+        publish(&settings, token_inputs, &signing, &identities, &components, &tasks);
+        identities.set_webhooks(&registry);
+        let (controlled_registry, queue_metrics) = (registry.clone(), process.metrics.clone());
+        components.publish_entries(&registry, &identities.rbac, &tasks);
+        let (rpc_store, rpc_pki) = (Arc::clone(&store), renewed.clone());
         let auditor = process.auditor.clone();
-        let services = rpc::Services { registry, admission, store: of_store, pki: of_pki, process };
-        let (chain, routes) = services.join(&components, &identities, &tasks)?;
-        let local = (chain.layer(routes.clone()), trust);
+        let services = rpc::ServiceInputs { registry, admission, store: rpc_store, pki: rpc_pki, process };
+        let (chain, routes) = services.build(&components, &identities, &tasks)?;
+        let local_services = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         let trust = pki.facade_trust(&settings.cert_dir)?;
-        let reported = controllers::ControllerInputs {
+        let inputs = controllers::ControllerInputs {
             ca: &trust,
-            advertised: Arc::clone(&components.advertised),
-            counted: components.stored_objects(),
+            facade_address: Arc::clone(&components.facade_address),
+            on_counts: components.stored_objects(),
             aggregated: components.aggregated(),
-            listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
+            listeners: identities.node_listener().into_iter().chain(components.instance_listener()).collect(),
             identity: Arc::clone(&identity),
             signing: &signing,
         };
-        let advertised =
-            controllers::start(&settings, &controlled, reported, &queue_metrics, &hooks, &tasks)?;
+        let address_publisher =
+            controllers::start(&settings, &controlled_registry, inputs, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
-        let expiry = portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone());
+        let expiry =
+            portico_controllers::expiry::run(controlled_registry.clone(), settings.event_ttl, tasks.clone());
         tasks.spawn("expiry", expiry);
-        let (known, ready) = (components.checks_known.clone(), components.ready.clone());
-        let others = FromFolder::new(components.aggregated(), auditor);
-        manifests::start(manifests.clone(), others, health.clone(), &tasks);
-        checks::publish(health, components.board.clone(), known, ready, &tasks);
+        let (checks_known, ready) = (components.checks_known.clone(), components.ready.clone());
+        let manifests_servers = ManifestsFolderServers::new(components.aggregated(), auditor);
+        manifests::start(manifests.clone(), manifests_servers, health.clone(), &tasks);
+        health_checks::publish(health, components.board.clone(), checks_known, ready, &tasks);
         Ok(Self {
             settings,
             address,
             pki: renewed,
             store,
             ready: components.ready.clone(),
-            local,
+            local_services,
             identities,
             issuers,
-            advertised,
+            address_publisher,
             facades: components.facades.clone(),
-            registry: controlled,
+            registry: controlled_registry,
             manifests,
             tasks,
             store_tasks,
@@ -259,17 +271,17 @@ impl Server {
     /// Returns the services for the facade of the same process (without socket and TLS, behind the same chain), and the proof of
     /// trust that its calls carry. The caller sets deadlines and limits, because no transport enforces them.
     #[must_use]
-    pub fn local(&self) -> (LocalServices, LocalTrust) {
-        self.local.clone()
+    pub fn local_services(&self) -> (LocalServices, LocalTrust) {
+        self.local_services.clone()
     }
 
     /// Publishes the address at which the facade of the same process listens. Workloads find it as
     /// the Service `default/kubernetes`.
     pub fn advertise(&self, facade: SocketAddr) {
         match self.settings.advertise_address {
-            None => self.advertised.publish(facade),
+            None => self.address_publisher.publish(facade),
             Some(address) if address.port() == 0 => {
-                self.advertised.publish(SocketAddr::new(address.ip(), facade.port()));
+                self.address_publisher.publish(SocketAddr::new(address.ip(), facade.port()));
             }
             Some(_) => {}
         }
@@ -344,13 +356,16 @@ impl Server {
     /// Returns `host:port` under which the control service is reachable.
     #[must_use]
     pub fn control_name(&self) -> String {
-        self.settings.control_external_address.clone().unwrap_or_else(|| reachable(self.address).to_string())
+        self.settings
+            .control_external_address
+            .clone()
+            .unwrap_or_else(|| dialable_address(self.address).to_string())
     }
 
     /// Reads token and CA files again, and reconciles the folder of manifests (SIGHUP).
     pub async fn reload(&self) {
         if let Some(manifests) = &self.manifests {
-            manifests.look();
+            manifests.poll_now();
         }
         self.identities.reload().await;
         if let Some(issuers) = &self.issuers
@@ -369,7 +384,7 @@ impl Server {
     }
 
     /// Stops without waiting for calls or facades; running calls are aborted. Acknowledged writes are stored.
-    pub async fn stop_at_once(self) {
+    pub async fn abort(self) {
         self.drain.signal();
         // Tasks that wait for the store end first, so that they do not report the closed store as a failure.
         self.tasks.shutdown(Duration::ZERO).await;
@@ -383,9 +398,9 @@ impl Server {
             tracing::warn!("facades did not move to another control service in time");
         }
         self.drain.signal();
-        let late = self.tasks.shutdown(STOP_GRACE).await;
-        if !late.is_empty() {
-            tracing::warn!(tasks = late.join(", "), "tasks did not end in time");
+        let unfinished = self.tasks.shutdown(STOP_GRACE).await;
+        if !unfinished.is_empty() {
+            tracing::warn!(tasks = unfinished.join(", "), "tasks did not end in time");
         }
         self.store.close().await;
         self.store_tasks.shutdown(STOP_GRACE).await;
@@ -393,7 +408,7 @@ impl Server {
 }
 
 /// Returns an address that a client on this machine can dial.
-fn reachable(address: SocketAddr) -> SocketAddr {
+fn dialable_address(address: SocketAddr) -> SocketAddr {
     let mut address = address;
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() {
@@ -416,19 +431,21 @@ async fn open_store(
 ) -> Result<(Arc<dyn Store>, Encryption), StartError> {
     let (server_id, metrics) = (hooks::own_identity().id, portico_store::Metrics::new(&process.metrics));
     let encryption = Encryption::start(&settings.encryption, &server_id, &process.metrics, tasks).await?;
-    let (kept, seal, indexer) = (settings.store.clone(), encryption.seal(), Arc::new(indexer));
+    let (store_settings, seal, indexer) = (settings.store.clone(), encryption.seal(), Arc::new(indexer));
     let store: Arc<dyn Store> = match (settings.postgres.clone(), settings.etcd.clone()) {
-        (Some(postgres), _) => {
-            Arc::new(PostgresStore::open(postgres, kept, indexer, seal, metrics, store_tasks).await?)
-        }
+        (Some(postgres), _) => Arc::new(
+            PostgresStore::open(postgres, store_settings, indexer, seal, metrics, store_tasks).await?,
+        ),
         (None, Some(etcd)) => {
-            let known = portico_store::Known { indexer, layout: Arc::new(layout), seal };
-            Arc::new(EtcdStore::open(etcd, kept, known, metrics, store_tasks).await?)
+            let codec = portico_store::ObjectCodec { indexer, layout: Arc::new(layout), seal };
+            Arc::new(EtcdStore::open(etcd, store_settings, codec, metrics, store_tasks).await?)
         }
-        (None, None) => Arc::new(SqliteStore::open_sealed(kept, indexer, seal, metrics, store_tasks).await?),
+        (None, None) => {
+            Arc::new(SqliteStore::open_sealed(store_settings, indexer, seal, metrics, store_tasks).await?)
+        }
     };
     if settings.shares_store() {
-        shared_files::agree(&*store, settings).await?;
+        shared_files::synchronize(&*store, settings).await?;
     }
     Ok((store, encryption))
 }
@@ -436,8 +453,8 @@ async fn open_store(
 /// Sends facades their configuration and its changes.
 fn publish(
     settings: &ServerSettings,
-    (identity, issuers, signer): (&Arc<Identity>, Option<&TokenIssuers>, Option<&TokenSigner>),
-    signing: &Signing,
+    (identity, issuers, signer): (&Arc<TokenAuthority>, Option<&TokenIssuers>, Option<&TokenSigner>),
+    signing: &RequestSigning,
     identities: &TrustedIdentities,
     components: &hooks::Components,
     tasks: &TaskSet,
@@ -448,8 +465,8 @@ fn publish(
         token_keys::follow(signer, identity, identities, board, tasks);
     }
     signing.publish(board);
-    board.post(service_address(settings));
-    board.post([emulated(settings)]);
+    board.post(service_address_setting(settings));
+    board.post([effective_version_setting(settings)]);
     identities.authorizers.publish(board, tasks);
     if let Some(issuers) = issuers {
         issuers.publish(board, tasks);
@@ -458,7 +475,7 @@ fn publish(
 
 /// Registers the metrics `kubernetes_feature_enabled` and `version_info`.
 fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Registry) {
-    metrics.constants(
+    metrics.register_constants(
         Desc::gauge(
             "kubernetes_feature_enabled",
             &["name", "stage"],
@@ -491,7 +508,7 @@ fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Re
 }
 
 /// Returns the setting with the address of the API in the first range of Services, which facades show to clients.
-fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Option<Payload>)> {
+fn service_address_setting(settings: &ServerSettings) -> Option<(PayloadKind, String, Option<Payload>)> {
     let range = settings.registry.service_ranges.first()?;
     let address = SocketAddr::new(range.hosts().next()?, kubernetes_service::SERVICE_PORT);
     let text = format!("{range} {address}");
@@ -499,10 +516,10 @@ fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Op
 }
 
 /// Returns the setting with the release that facades report and the oldest compatible release.
-fn emulated(settings: &ServerSettings) -> (PayloadKind, String, Option<Payload>) {
+fn effective_version_setting(settings: &ServerSettings) -> (PayloadKind, String, Option<Payload>) {
     let EffectiveVersion { emulation, min_compatibility } = settings.version;
-    let said = Payload::Setting(format!("{emulation}\n{min_compatibility}"));
-    (PayloadKind::Setting, setting::EFFECTIVE_VERSION.to_owned(), Some(said))
+    let payload = Payload::Setting(format!("{emulation}\n{min_compatibility}"));
+    (PayloadKind::Setting, setting::EFFECTIVE_VERSION.to_owned(), Some(payload))
 }
 
 /// Creates the admission chain.
@@ -514,13 +531,13 @@ fn admission_chain(
     let mut admission = settings.admission.clone();
     if let Some(file) = settings.admission.configuration.image_policy_kubeconfig() {
         let backend = image_backend::read(file, tasks)?;
-        admission.configuration = admission.configuration.asking_about_images(backend);
+        admission.configuration = admission.configuration.with_image_backend(backend);
     }
     let chain = AdmissionChain::new(&admission, &process.metrics);
     let configuration = &settings.admission.configuration;
     let mutating = webhook_users::read(configuration.mutating_webhook_kubeconfig(), tasks)?;
     let validating = webhook_users::read(configuration.validating_webhook_kubeconfig(), tasks)?;
-    Ok(chain.calling_webhooks_as(mutating, validating))
+    Ok(chain.with_webhook_users(mutating, validating))
 }
 
 fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsListener, StartError> {
@@ -533,7 +550,7 @@ fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsLi
     let options = ListenerOptions {
         max_connections: settings.max_connections,
         runtimes: Some(Arc::clone(&process.runtimes)),
-        passed: settings.passed_socket.clone(),
+        inherited_socket: settings.inherited_socket.clone(),
         ..ListenerOptions::new("control")
     };
     let metrics = ListenerMetrics::new(&process.metrics, "control");

@@ -1,6 +1,6 @@
 //! Operations on a data folder without a server: backups, restores, and maintenance of its database.
 
-mod copies;
+mod copy_tools;
 mod servers;
 
 use std::io::Write;
@@ -8,21 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portico_kinds::{Kinds, RuntimeConfig};
-use portico_machinery::expiration::Evaluator;
+use portico_machinery::expiration::ExpirationEvaluator;
 use portico_registry::KindIndexer;
 pub use portico_store::{
-    BackupError, DEFAULT_REVISION_BUMP, Examination, ExportEnd, OpenError, Restored, Unreadable, restore,
+    BackupError, DEFAULT_REVISION_BUMP, Examination, ExportSummary, OpenError, RestoredDatabase, Unreadable,
+    restore,
 };
 use portico_store::{Doctor, Seal};
 
-pub use self::copies::{OwnedStore, database_in, known, now, opener, time_text, unix_seconds};
+pub use self::copy_tools::{
+    ExclusiveStore, etcd_format, format_time, load_seal, resolve_database, unix_now, unix_seconds,
+};
 pub use self::servers::{FRESH_SECONDS, Server, servers};
 pub use portico_store::{
-    ArchiveAt, ArchivePart, Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget,
-    Counts, EtcdSource, EtcdSwitch, EtcdTarget, Extent, FormatError, Header, Identity, Key,
-    Known as EtcdKnown, Migrated, Migration, MigrationStep, PostgresSource, PostgresSwitch, PostgresTarget,
-    RestoredFrom, Restoring, SqliteSource, SqliteTarget, StoredState, WriteSwitch, back_up, check_backup,
-    migrate, restore_from,
+    ArchiveCursor, ArchivePart, Backup, BackupCounts, BackupFile, BackupSummary, Changes, CopyError,
+    CopySource, CopyTarget, EtcdSource, EtcdSwitch, EtcdTarget, FormatError, Header, Identity, Key,
+    Migration, MigrationStep, MigrationSummary, ObjectCodec as EtcdKnown, PostgresSource, PostgresSwitch,
+    PostgresTarget, RestoreOptions, RestoreSummary, SqliteSource, SqliteTarget, StoreExtent, StoredState,
+    WriteSwitch, back_up, check_backup, migrate, restore_from,
 };
 
 /// Default increase of the revision by a restore into etcd. Each revision is a write, unless the revision of etcd
@@ -52,16 +55,16 @@ pub enum DataError {
 
 /// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportResult {
     /// Number of objects that were written.
     pub objects: u64,
     /// Objects that could not be written.
-    pub end: ExportEnd,
+    pub end: ExportSummary,
 }
 
 /// Returns the path of the database in a data folder.
 #[must_use]
-pub fn database(data_dir: &Path) -> PathBuf {
+pub fn database_file(data_dir: &Path) -> PathBuf {
     data_dir.join(DATABASE)
 }
 
@@ -70,7 +73,7 @@ pub struct DataFolder {
     database: PathBuf,
     indexer: KindIndexer,
     /// Seal with which encrypted values are opened.
-    opener: Option<Arc<Seal>>,
+    seal: Option<Arc<Seal>>,
 }
 
 impl DataFolder {
@@ -78,27 +81,27 @@ impl DataFolder {
     ///
     /// # Errors
     /// [`DataError::Missing`].
-    pub fn new(data_dir: &Path, release: &Evaluator) -> Result<Self, DataError> {
-        let database = database(data_dir);
+    pub fn new(data_dir: &Path, release: &ExpirationEvaluator) -> Result<Self, DataError> {
+        let database = database_file(data_dir);
         if !database.exists() {
             return Err(DataError::Missing(database));
         }
-        let kinds = Kinds::serving(release, &RuntimeConfig::default())?;
-        Ok(Self { database, indexer: portico_resources::table().indexer(&kinds), opener: None })
+        let kinds = Kinds::enabled(release, &RuntimeConfig::default())?;
+        Ok(Self { database, indexer: portico_resources::table().indexer(&kinds), seal: None })
     }
 
     /// Sets the file of `--encryption-provider-config` with which encrypted values are opened.
     ///
     /// # Errors
     /// [`DataError::Encryption`].
-    pub fn opening_with(self, encryption_config: &Path) -> Result<Self, DataError> {
-        Ok(Self { opener: Some(crate::encryption::opener(encryption_config)?), ..self })
+    pub fn with_encryption_config(self, encryption_config: &Path) -> Result<Self, DataError> {
+        Ok(Self { seal: Some(crate::encryption::load_seal(encryption_config)?), ..self })
     }
 
     fn doctor(&self) -> Doctor<'_> {
         let doctor = Doctor::new(&self.database, &self.indexer);
-        match &self.opener {
-            Some(seal) => doctor.opening_with(Arc::clone(seal)),
+        match &self.seal {
+            Some(seal) => doctor.with_seal(Arc::clone(seal)),
             None => doctor,
         }
     }
@@ -115,9 +118,9 @@ impl DataFolder {
     ///
     /// # Errors
     /// [`DataError::Open`], also for errors of `out`.
-    pub async fn export(&self, out: &mut (impl Write + Send)) -> Result<Exported, DataError> {
+    pub async fn export(&self, out: &mut (impl Write + Send)) -> Result<ExportResult, DataError> {
         let (doctor, mut objects) = (self.doctor(), 0);
-        let written = doctor.export(|record| {
+        let export = doctor.export(|record| {
             if record.key.resource().group == INTERNAL {
                 return Ok(());
             }
@@ -125,8 +128,8 @@ impl DataFolder {
             out.write_all(record.value.json())?;
             out.write_all(b"\n")
         });
-        let end = written.await?;
-        Ok(Exported { objects, end })
+        let end = export.await?;
+        Ok(ExportResult { objects, end })
     }
 
     /// Removes unreadable objects. No other process may have the database open.

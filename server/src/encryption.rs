@@ -13,14 +13,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use portico_kit::health::{Check, Endpoint, Health, HealthError};
+use portico_kit::health::{Check, Health, HealthEndpoint, HealthError};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{Envelope, Seal, SealMetrics};
 
 use crate::reload_metrics::{ENCRYPTION, ReloadMetrics};
 pub use error::EncryptionError;
-use providers::Built;
+use providers::BuiltConfiguration;
 pub(crate) use providers::SHARED_FILES;
 
 /// Name of the health check of all key services.
@@ -43,7 +43,7 @@ impl EncryptionSettings {
     pub fn check(&self) -> Result<(), EncryptionError> {
         let Some(path) = &self.config else { return Ok(()) };
         let read = configuration::read(path, self.automatic_reload)?;
-        providers::build(&read.configuration, &uncounted(), &Registry::new()).map(drop)
+        providers::build(&read.configuration, &unexported_metrics(), &Registry::new()).map(drop)
     }
 }
 
@@ -51,9 +51,9 @@ impl EncryptionSettings {
 ///
 /// # Errors
 /// [`EncryptionError`].
-pub(crate) fn opener(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionError> {
-    let (read, metrics) = (configuration::read(path, false)?, uncounted());
-    let Built { rules, .. } = providers::build(&read.configuration, &metrics, &Registry::new())?;
+pub(crate) fn load_seal(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionError> {
+    let (read, metrics) = (configuration::read(path, false)?, unexported_metrics());
+    let BuiltConfiguration { rules, .. } = providers::build(&read.configuration, &metrics, &Registry::new())?;
     Ok(Seal::new(rules, metrics))
 }
 
@@ -61,9 +61,13 @@ pub(crate) fn opener(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionErro
 ///
 /// # Errors
 /// [`EncryptionError`].
-pub(crate) async fn sealer(path: &std::path::Path, tasks: &TaskSet) -> Result<Arc<Seal>, EncryptionError> {
-    let (read, metrics) = (configuration::read(path, false)?, uncounted());
-    let Built { rules, services } = providers::build(&read.configuration, &metrics, &Registry::new())?;
+pub(crate) async fn load_polled_seal(
+    path: &std::path::Path,
+    tasks: &TaskSet,
+) -> Result<Arc<Seal>, EncryptionError> {
+    let (read, metrics) = (configuration::read(path, false)?, unexported_metrics());
+    let BuiltConfiguration { rules, services } =
+        providers::build(&read.configuration, &metrics, &Registry::new())?;
     for service in &services {
         if let Err(error) = service.probe().await {
             tracing::warn!(error, "key service is not healthy");
@@ -74,7 +78,7 @@ pub(crate) async fn sealer(path: &std::path::Path, tasks: &TaskSet) -> Result<Ar
 }
 
 /// Creates metrics that are not exported.
-fn uncounted() -> SealMetrics {
+fn unexported_metrics() -> SealMetrics {
     SealMetrics::new(&Registry::new(), "")
 }
 
@@ -83,7 +87,7 @@ pub(crate) struct Encryption {
     seal: Arc<Seal>,
     services: Arc<ArcSwap<Vec<Arc<Envelope>>>>,
     /// Reloader of the file; `None` if it is not reloaded.
-    reload: Option<reload::Reload>,
+    reload: Option<reload::Reloader>,
 }
 
 impl Encryption {
@@ -100,7 +104,8 @@ impl Encryption {
         };
         let read = configuration::read(&path, settings.automatic_reload)?;
         let metrics = SealMetrics::new(registry, server_id);
-        let Built { rules, services } = providers::build(&read.configuration, &metrics, registry)?;
+        let BuiltConfiguration { rules, services } =
+            providers::build(&read.configuration, &metrics, registry)?;
         for service in &services {
             if let Err(error) = service.probe().await {
                 tracing::warn!(error, "key service is not healthy");
@@ -109,8 +114,8 @@ impl Encryption {
         }
         let (seal, services) = (Seal::new(rules, metrics.clone()), Arc::new(ArcSwap::from_pointee(services)));
         let reloads = ReloadMetrics::new(registry, &ENCRYPTION, server_id);
-        reloads.started(read.hash.clone());
-        let reload = settings.automatic_reload.then(|| reload::Reload {
+        reloads.record_initial(read.hash.clone());
+        let reload = settings.automatic_reload.then(|| reload::Reloader {
             path,
             hash: read.hash,
             seal: Arc::clone(&seal),
@@ -132,8 +137,8 @@ impl Encryption {
             return Ok(());
         }
         let services = Arc::clone(&self.services);
-        let check = Check::new(CHECK, move || healthy(&services.load()));
-        health.add(&[Endpoint::Healthz, Endpoint::Readyz], check)
+        let check = Check::new(CHECK, move || check_services(&services.load()));
+        health.add(&[HealthEndpoint::Healthz, HealthEndpoint::Readyz], check)
     }
 
     /// Reloads the file when it changes.
@@ -145,7 +150,7 @@ impl Encryption {
 }
 
 /// Returns the errors of the last calls of the key services.
-fn healthy(services: &[Arc<Envelope>]) -> Result<(), String> {
+fn check_services(services: &[Arc<Envelope>]) -> Result<(), String> {
     let failed = |(index, service): (usize, &Arc<Envelope>)| {
         service.health().err().map(|error| format!("kms-provider-{index}: {error}"))
     };

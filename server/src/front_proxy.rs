@@ -1,14 +1,14 @@
 //! Identity of the front proxy if no flag names one: a CA, which backends read from the ConfigMap
 //! `extension-apiserver-authentication`, and a client certificate for connections to backends. The names are those of kubeadm.
 //!
-//! Backends accept a client with a certificate of this CA as any user. The CA therefore signs nothing else, and neither half of
-//! Portico trusts it.
+//! Backends accept a client with a certificate of this CA as any user. The CA therefore signs nothing else, and neither control
+//! services nor facades trust it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_kit::pki::{Authority, FRONT_PROXY_CA, PairFiles, PemPair, PkiError, Profile};
+use portico_kit::pki::{Authority, CertProfile, FRONT_PROXY_CA, PairFiles, PemPair, PkiError};
 use portico_machinery::FrontProxy;
 
 use crate::settings::ServerSettings;
@@ -32,50 +32,50 @@ impl FrontProxyIdentity {
     /// Loads the identity; creates missing parts and renews a certificate that is due.
     pub(crate) fn load_or_create(dir: &Path) -> Result<Self, PkiError> {
         let authority = Authority::load_or_create(dir, CA, FRONT_PROXY_CA)?;
-        Self::of(Arc::new(authority), dir)
+        Self::with_client(Arc::new(authority), dir)
     }
 
     /// Returns the identity with a renewed client certificate of the same CA, if it is due.
-    pub(crate) fn renewed(&self, dir: &Path) -> Result<Self, PkiError> {
-        Self::of(Arc::clone(&self.authority), dir)
+    pub(crate) fn renew(&self, dir: &Path) -> Result<Self, PkiError> {
+        Self::with_client(Arc::clone(&self.authority), dir)
     }
 
-    fn of(authority: Arc<Authority>, dir: &Path) -> Result<Self, PkiError> {
-        let (client, _) = authority.load_or_issue(dir, CLIENT, &client(CERTIFICATE_LIFE))?;
+    fn with_client(authority: Arc<Authority>, dir: &Path) -> Result<Self, PkiError> {
+        let (client, _) = authority.load_or_issue(dir, CLIENT, &client_profile(CERTIFICATE_LIFE))?;
         Ok(Self { authority, client })
     }
 }
 
 /// Returns the profile of the client certificate for backends.
-pub(crate) fn client(life: Duration) -> Profile {
-    Profile::client(CLIENT, &[], life)
+pub(crate) fn client_profile(lifetime: Duration) -> CertProfile {
+    CertProfile::client(CLIENT, &[], lifetime)
 }
 
 /// Creates the CA, unless it exists.
-pub(crate) fn make_ca(dir: &Path) -> Result<(), PkiError> {
+pub(crate) fn create_ca(dir: &Path) -> Result<(), PkiError> {
     Authority::load_or_create(dir, CA, FRONT_PROXY_CA).map(drop)
 }
 
 /// Adds the files of the process's own identity to the settings, if they require one.
-pub(crate) fn named(mut settings: ServerSettings) -> ServerSettings {
+pub(crate) fn with_own_identity(mut settings: ServerSettings) -> ServerSettings {
     if settings.own_front_proxy {
         let (ca, client) =
             (PairFiles::new(&settings.cert_dir, CA), PairFiles::new(&settings.cert_dir, CLIENT));
         settings.proxy_client = Some((client.cert().to_owned(), client.key().to_owned()));
-        settings.request_header = Some(published(ca.cert().to_owned()));
+        settings.request_header = Some(published_settings(ca.cert().to_owned()));
     }
     settings
 }
 
 /// Returns the settings that kubeadm's flags make a kube-apiserver publish.
-fn published(client_ca_file: PathBuf) -> FrontProxy {
-    let one = |name: &str| vec![name.to_owned()];
+fn published_settings(client_ca_file: PathBuf) -> FrontProxy {
+    let single = |name: &str| vec![name.to_owned()];
     FrontProxy {
         client_ca_file,
-        allowed_names: one(CLIENT),
-        username_headers: one("X-Remote-User"),
+        allowed_names: single(CLIENT),
+        username_headers: single("X-Remote-User"),
         uid_headers: Vec::new(),
-        group_headers: one("X-Remote-Group"),
-        extra_headers_prefix: one("X-Remote-Extra-"),
+        group_headers: single("X-Remote-Group"),
+        extra_headers_prefix: single("X-Remote-Extra-"),
     }
 }

@@ -3,15 +3,15 @@
 pub(crate) mod admin;
 pub(crate) mod admission;
 pub(crate) mod api_services;
+pub(crate) mod audit_records;
 pub(crate) mod catalog;
 pub(crate) mod config;
-mod copies;
 pub(crate) mod definitions;
 pub(crate) mod history;
 pub(crate) mod objects;
-pub(crate) mod recorded;
 mod rewrap;
 pub(crate) mod routes;
+mod store_copies;
 
 use portico_controllers::storage_versions::StorageVersions;
 use portico_machinery::{RequestInfo, Status};
@@ -47,9 +47,9 @@ pub(crate) async fn authorize_message(caller: &Caller, request: RequestInfo) -> 
 
 /// Gate in front of the services: refuses writes until storage versions are published, if they are published at all.
 #[derive(Clone)]
-pub(crate) struct Hold(pub(crate) Option<StorageVersions>);
+pub(crate) struct WriteGate(pub(crate) Option<StorageVersions>);
 
-impl Hold {
+impl WriteGate {
     /// Returns the refusal of a request; `None` if it is not blocked. The request is described only while the gate is closed.
     pub(crate) fn refusal(&self, caller: &Caller, request: impl FnOnce() -> RequestInfo) -> Option<Status> {
         let versions = self.0.as_ref().filter(|versions| !versions.reported().is_signaled())?;
@@ -58,6 +58,6 @@ impl Hold {
 }
 
 /// Converts a Kubernetes Status to a gRPC status.
-pub(crate) fn refused(status: impl Into<Box<Status>>) -> tonic::Status {
+pub(crate) fn to_grpc_status(status: impl Into<Box<Status>>) -> tonic::Status {
     to_rpc(&status.into())
 }

@@ -30,13 +30,13 @@ struct Kubeconfig {
     api_version: &'static str,
     kind: &'static str,
     current_context: &'static str,
-    clusters: Vec<Named>,
-    contexts: Vec<Named>,
-    users: Vec<Named>,
+    clusters: Vec<NamedEntry>,
+    contexts: Vec<NamedEntry>,
+    users: Vec<NamedEntry>,
 }
 
 #[derive(Serialize)]
-struct Named {
+struct NamedEntry {
     name: &'static str,
     #[serde(flatten)]
     entry: Entry,
@@ -76,23 +76,23 @@ struct StoreExtension {
     store_id: String,
 }
 
-fn cluster(name: &'static str, server: &str, ca: &str) -> Named {
+fn cluster_entry(name: &'static str, server: &str, ca: &str) -> NamedEntry {
     let entry = Entry::Cluster {
         server: server.to_owned(),
         certificate_authority_data: STANDARD.encode(ca),
         extensions: Vec::new(),
     };
-    Named { name, entry }
+    NamedEntry { name, entry }
 }
 
-fn context(name: &'static str, user: &'static str) -> Named {
-    Named { name, entry: Entry::Context { cluster: name, user } }
+fn context(name: &'static str, user: &'static str) -> NamedEntry {
+    NamedEntry { name, entry: Entry::Context { cluster: name, user } }
 }
 
-fn user(name: &'static str, pair: &PemPair) -> Named {
+fn user(name: &'static str, pair: &PemPair) -> NamedEntry {
     let (client_certificate_data, client_key_data) =
         (STANDARD.encode(&pair.cert_pem), STANDARD.encode(&pair.key_pem));
-    Named { name, entry: Entry::User { client_certificate_data, client_key_data } }
+    NamedEntry { name, entry: Entry::User { client_certificate_data, client_key_data } }
 }
 
 fn write(path: &Path, kubeconfig: &Kubeconfig) -> std::io::Result<()> {
@@ -107,8 +107,8 @@ fn write(path: &Path, kubeconfig: &Kubeconfig) -> std::io::Result<()> {
 /// Errors of the file system.
 pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("admin.kubeconfig");
-    let control = cluster("control", &addresses.control, &addresses.internal_ca);
-    let facade = addresses.facade.as_ref().map(|f| cluster("portico", f, &addresses.facade_ca));
+    let control = cluster_entry("control", &addresses.control, &addresses.internal_ca);
+    let facade = addresses.facade.as_ref().map(|f| cluster_entry("portico", f, &addresses.facade_ca));
     let current_context = if facade.is_some() { "portico" } else { "control" };
     let contexts = facade.iter().map(|_| context("portico", "admin")).chain([context("control", "admin")]);
     let kubeconfig = Kubeconfig {
@@ -128,7 +128,7 @@ pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::i
 /// Errors of the file system.
 pub fn write_facade(dir: &Path, addresses: &Addresses, facade: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("facade.kubeconfig");
-    let mut control = cluster("control", &addresses.control, &addresses.internal_ca);
+    let mut control = cluster_entry("control", &addresses.control, &addresses.internal_ca);
     if let Entry::Cluster { extensions, .. } = &mut control.entry {
         let extension = StoreExtension { store_id: addresses.store_id.clone() };
         extensions.push(Extension { name: "portico", extension });

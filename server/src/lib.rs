@@ -4,6 +4,7 @@
 //! of `chain`. This crate does not depend on the HTTP paths of the Kubernetes API or on the facade.
 
 mod assembly;
+mod audited_requests;
 mod chain;
 pub mod data;
 mod encryption;
@@ -11,7 +12,6 @@ mod front_proxy;
 mod grpc;
 mod kubeconfigs;
 mod listen;
-mod own_requests;
 mod pki;
 mod queues;
 mod reload_metrics;
@@ -25,18 +25,18 @@ pub use portico_admission::{
     AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
     PluginNameError, plugin_reference,
 };
-pub use portico_auth::authz::review::Version as ReviewVersion;
-pub use portico_controllers::governed::ControllerSettings;
+pub use portico_auth::authz::review::ReviewVersion;
 pub use portico_controllers::leader_lease::LeadershipTimers;
 pub use portico_controllers::names as controllers;
 pub use portico_controllers::resource_quota::QuotaSettings;
 pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;
 pub use portico_controllers::service_endpoints::mirroring::MirroringSettings;
 pub use portico_controllers::service_endpoints::slices::SliceSettings;
-pub use portico_kinds::{NoStorage, RuntimeConfig, RuntimeConfigError};
+pub use portico_controllers::settings::ControllerSettings;
+pub use portico_kinds::{RuntimeConfig, RuntimeConfigError, StorageNameError};
 pub use portico_manifests::{
-    Finding as ManifestsFinding, Report as ManifestsReport, Settings as ManifestsSettings,
-    Unapplied as UnappliedManifests, list_items,
+    Finding as ManifestsFinding, FolderReport as ManifestsReport, Settings as ManifestsSettings,
+    UnappliedFolder as UnappliedManifests, list_items,
 };
 pub use portico_registry::{
     ConnectionSettings, Settings as RegistrySettings, TranslationSettings, WebhookLimits,
@@ -52,18 +52,18 @@ pub use settings::{
 /// # Errors
 /// [`RuntimeConfigError`]
 pub fn check_introduced(
-    evaluator: &portico_machinery::expiration::Evaluator,
-    wanted: &RuntimeConfig,
+    evaluator: &portico_machinery::expiration::ExpirationEvaluator,
+    runtime_config: &RuntimeConfig,
 ) -> Result<(), RuntimeConfigError> {
-    portico_kinds::Kinds::check_introduced(evaluator, wanted)
+    portico_kinds::Kinds::check_introduced(evaluator, runtime_config)
 }
 
 /// Returns the resource under which objects of a named resource are stored, for built-in and custom resources.
 ///
 /// # Errors
-/// [`NoStorage`]
+/// [`StorageNameError`]
 pub fn storage_of(
-    named: &portico_machinery::GroupResource,
-) -> Result<portico_machinery::GroupResource, NoStorage> {
-    portico_kinds::Kinds::all()?.storage_of(named)
+    resource: &portico_machinery::GroupResource,
+) -> Result<portico_machinery::GroupResource, StorageNameError> {
+    portico_kinds::Kinds::all()?.storage_of(resource)
 }

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use portico_auth::PeerChain;
 use portico_kit::drain::Watch;
 use portico_kit::http2_frames::FrameReader;
-use portico_kit::listener::{Accepted, TlsIo};
+use portico_kit::listener::{AcceptedConnection, TlsIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::body::Body;
@@ -21,24 +21,24 @@ use tower::{BoxError, Layer, Service};
 
 /// Information about the peer that every request of a connection has.
 #[derive(Clone)]
-pub struct Connected {
+pub struct ConnectionInfo {
     /// Address of the peer.
     pub address: SocketAddr,
     /// Verified certificate chain of the peer. Results of authentication are cached in it.
-    pub chain: Option<Arc<PeerChain>>,
+    pub peer_chain: Option<Arc<PeerChain>>,
 }
 
 /// Connection with its peer. Its frames are counted, because h2 handles an unlimited number of frames that only cost work.
 struct Connection {
     io: TlsIo,
     frames: FrameReader,
-    connected: Connected,
+    connected: ConnectionInfo,
     /// Dropped with the connection.
     _open: DropGuard,
 }
 
 /// Serves a connection in this runtime until it ends; after the drain signal, until its running calls have ended.
-pub async fn serve<L>(server: Router<L>, accepted: Accepted, mut drained: Watch)
+pub async fn serve<L>(server: Router<L>, accepted: AcceptedConnection, mut drained: Watch)
 where
     L: Layer<Routes>,
     L::Service: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
@@ -47,8 +47,8 @@ where
 {
     let closed = CancellationToken::new();
     let address = accepted.peer.addr;
-    let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
-    let connected = Connected { address, chain };
+    let peer_chain = accepted.peer.cert_chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
+    let connected = ConnectionInfo { address, peer_chain };
     let (io, frames, open) = (accepted.io, FrameReader::new(), closed.clone().drop_guard());
     let connection = Connection { io, frames, connected, _open: open };
     // tonic shuts down at the end of the stream of connections, so the stream must not end.
@@ -62,17 +62,17 @@ where
 }
 
 impl tonic::transport::server::Connected for Connection {
-    type ConnectInfo = Connected;
+    type ConnectInfo = ConnectionInfo;
 
-    fn connect_info(&self) -> Connected {
+    fn connect_info(&self) -> ConnectionInfo {
         self.connected.clone()
     }
 }
 
 impl Connection {
-    fn written(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn count_sent(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &polled {
-            self.frames.sent(*bytes);
+            self.frames.record_sent(*bytes);
         }
         polled
     }
@@ -86,7 +86,7 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
-        self.frames.read(&buf.filled()[before..]).map_err(io::Error::other)?;
+        self.frames.parse_received(&buf.filled()[before..]).map_err(io::Error::other)?;
         polled
     }
 }
@@ -94,7 +94,7 @@ impl AsyncRead for Connection {
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write(cx, buf);
-        self.written(polled)
+        self.count_sent(polled)
     }
 
     fn poll_write_vectored(
@@ -103,7 +103,7 @@ impl AsyncWrite for Connection {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        self.written(polled)
+        self.count_sent(polled)
     }
 
     fn is_write_vectored(&self) -> bool {

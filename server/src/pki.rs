@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_auth::authn::FACADES;
-use portico_kit::pki::{Authority, INTERNAL_CA, PemPair, PkiError, Profile};
+use portico_auth::authn::FACADES_GROUP;
+use portico_kit::pki::{Authority, CertProfile, INTERNAL_CA, PemPair, PkiError};
 use portico_machinery::user::MASTERS;
 
 use crate::front_proxy::FrontProxyIdentity;
@@ -48,9 +48,9 @@ impl Pki {
     /// [`PkiError`] names the file.
     pub fn load_or_create(dir: &Path, names: &[String], own_front_proxy: bool) -> Result<Self, PkiError> {
         let authority = Authority::load_or_create(dir, "internal-ca", INTERNAL_CA)?;
-        let control = Profile::server("portico-control", &with_local(names), CERTIFICATE_LIFE);
-        let admin = Profile::client(ADMIN, &[MASTERS], CERTIFICATE_LIFE);
-        let facade = Profile::client(FACADE, &[FACADES], FACADE_LIFE);
+        let control = CertProfile::server("portico-control", &with_local_names(names), CERTIFICATE_LIFE);
+        let admin = CertProfile::client(ADMIN, &[MASTERS], CERTIFICATE_LIFE);
+        let facade = CertProfile::client(FACADE, &[FACADES_GROUP], FACADE_LIFE);
         Ok(Self {
             control: authority.load_or_issue(dir, "control", &control)?.0,
             admin: authority.load_or_issue(dir, "admin", &admin)?.0,
@@ -65,8 +65,8 @@ impl Pki {
     ///
     /// # Errors
     /// [`PkiError`] names the file.
-    pub fn renewed(&self, dir: &Path, names: &[String]) -> Result<Self, PkiError> {
-        let front_proxy = self.front_proxy.as_ref().map(|own| own.renewed(dir)).transpose()?;
+    pub fn renew(&self, dir: &Path, names: &[String]) -> Result<Self, PkiError> {
+        let front_proxy = self.front_proxy.as_ref().map(|identity| identity.renew(dir)).transpose()?;
         Ok(Self { front_proxy, ..Self::load_or_create(dir, names, false)? })
     }
 
@@ -79,7 +79,7 @@ impl Pki {
         if let Some(foreign) = self.authority.foreign_pair(dir, SERVING)? {
             return Ok(foreign);
         }
-        let profile = Profile::server("portico-facade", &with_local(names), CERTIFICATE_LIFE);
+        let profile = CertProfile::server("portico-facade", &with_local_names(names), CERTIFICATE_LIFE);
         Ok(self.authority.load_or_issue(dir, SERVING, &profile)?.0)
     }
 
@@ -95,7 +95,7 @@ impl Pki {
 }
 
 /// Adds the names under which a server is reachable on this machine and in a cluster.
-fn with_local(names: &[String]) -> Vec<String> {
+fn with_local_names(names: &[String]) -> Vec<String> {
     let fixed = [
         "localhost",
         "127.0.0.1",

@@ -90,8 +90,8 @@ pub(crate) struct ReloadMetrics {
     last: Family<Labels<2>, FloatGauge>,
     info: Family<Labels<2>, Gauge>,
     /// Hash of the ID of this server.
-    server: String,
-    in_force: Mutex<Option<String>>,
+    server_hash: String,
+    current_hash: Mutex<Option<String>>,
 }
 
 impl ReloadMetrics {
@@ -101,42 +101,42 @@ impl ReloadMetrics {
             reloads: registry.counter_vec(descs.reloads),
             last: registry.float_gauge_vec(descs.last),
             info: registry.gauge_vec(descs.info),
-            server: sha256_label(server_id.as_bytes()),
-            in_force: Mutex::default(),
+            server_hash: sha256_label(server_id.as_bytes()),
+            current_hash: Mutex::default(),
         }
     }
 
     /// Records the initial configuration by the hash of its bytes.
-    pub(crate) fn started(&self, hash: String) {
-        self.put_in_force(hash);
+    pub(crate) fn record_initial(&self, hash: String) {
+        self.set_current(hash);
     }
 
     /// Records a changed configuration that is in use.
-    pub(crate) fn succeeded(&self, hash: String) {
-        self.ended("success");
-        self.put_in_force(hash);
+    pub(crate) fn record_success(&self, hash: String) {
+        self.count_reload("success");
+        self.set_current(hash);
     }
 
-    fn put_in_force(&self, hash: String) {
-        if let Some(old) = self.in_force.lock().replace(hash.clone()) {
+    fn set_current(&self, hash: String) {
+        if let Some(old) = self.current_hash.lock().replace(hash.clone()) {
             self.info.remove(&self.config(old));
         }
         self.info.get_or_create(&self.config(hash)).set(1);
     }
 
     /// Records a changed configuration that cannot be used.
-    pub(crate) fn failed(&self) {
-        self.ended("failure");
+    pub(crate) fn record_failure(&self) {
+        self.count_reload("failure");
     }
 
-    fn ended(&self, status: &str) {
-        let labels = [("status", status.to_owned()), ("apiserver_id_hash", self.server.clone())];
+    fn count_reload(&self, status: &str) {
+        let labels = [("status", status.to_owned()), ("apiserver_id_hash", self.server_hash.clone())];
         self.reloads.get_or_create(&labels).inc();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last.get_or_create(&labels).set(now.as_secs_f64());
     }
 
     fn config(&self, hash: String) -> Labels<2> {
-        [("apiserver_id_hash", self.server.clone()), ("hash", hash)]
+        [("apiserver_id_hash", self.server_hash.clone()), ("hash", hash)]
     }
 }

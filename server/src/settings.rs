@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use portico_auth::authz::Mode;
-use portico_auth::authz::review::Version;
-use portico_controllers::governed::ControllerSettings;
+use portico_auth::authz::AuthorizationMode;
+use portico_auth::authz::review::ReviewVersion;
 use portico_controllers::leader_lease::LeadershipTimers;
+use portico_controllers::settings::ControllerSettings;
 use portico_kinds::RuntimeConfig;
 use portico_machinery::FrontProxy;
 use portico_machinery::effective_version::EffectiveVersion;
-use portico_machinery::expiration::Evaluator;
+use portico_machinery::expiration::ExpirationEvaluator;
 use portico_machinery::features::FeatureGates;
 
 use crate::encryption::EncryptionSettings;
@@ -29,7 +29,7 @@ pub struct ServerSettings {
     /// Address at which gRPC is served; port 0 selects a free port.
     pub control_address: SocketAddr,
     /// Socket that already listens at that address, inherited from the parent process.
-    pub passed_socket: Option<Arc<TcpListener>>,
+    pub inherited_socket: Option<Arc<TcpListener>>,
     /// `HOST:PORT` under which the control service is reachable for others.
     pub control_external_address: Option<String>,
     /// Additional host name of the control service and the facade, for certificates.
@@ -65,7 +65,7 @@ pub struct ServerSettings {
     /// True if endpoints are dialed in place of cluster IPs.
     pub enable_aggregator_routing: bool,
     /// Emulated release, which determines the served versions of built-in APIs.
-    pub expiration: Evaluator,
+    pub expiration: ExpirationEvaluator,
     /// Address at which workloads reach the facade, unless it is set later; port 0 selects the port of the facade.
     pub advertise_address: Option<SocketAddr>,
     /// Address at which other servers behind the same address reach the facade of this one, if it differs.
@@ -105,7 +105,7 @@ pub struct ServerSettings {
     /// Seats of priority and fairness for native gRPC callers; `None` to disable it.
     pub seats: Option<usize>,
     /// Assumed duration of a call without a deadline, which waits for a seat for a quarter of it.
-    pub call_time: Duration,
+    pub default_call_timeout: Duration,
     /// Maximum number of gRPC connections.
     pub max_connections: usize,
     /// Maximum number of concurrent gRPC calls in one connection.
@@ -129,7 +129,7 @@ pub struct TokenWebhookSettings {
     /// `--authentication-token-webhook-config-file`
     pub config_file: PathBuf,
     /// `--authentication-token-webhook-version`
-    pub version: Version,
+    pub version: ReviewVersion,
     /// `--authentication-token-webhook-cache-ttl`
     pub cache_ttl: Duration,
 }
@@ -191,13 +191,13 @@ pub enum AuthorizationSettings {
 #[derive(Clone, Debug)]
 pub struct AuthorizationFlags {
     /// `--authorization-mode`
-    pub modes: Vec<Mode>,
+    pub modes: Vec<AuthorizationMode>,
     /// `--authorization-policy-file`
     pub policy_file: Option<PathBuf>,
     /// `--authorization-webhook-config-file`
     pub webhook_config_file: Option<PathBuf>,
     /// `--authorization-webhook-version`
-    pub webhook_version: Version,
+    pub webhook_version: ReviewVersion,
     /// `--authorization-webhook-cache-authorized-ttl`
     pub authorized_ttl: Duration,
     /// `--authorization-webhook-cache-unauthorized-ttl`

@@ -12,9 +12,9 @@ mod metrics;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_auth::jwt::{Claims, ExternalHeader, part};
+use portico_auth::jwt::{Claims, ExternalHeader, encode_part};
 use portico_gostd::time::format_duration;
-use portico_identity::{CurrentKeys, ExternalSigner, Looking, Signing};
+use portico_identity::{CurrentKeys, ExternalSigner, RefreshFuture, SignFuture};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use tokio::sync::watch;
@@ -24,10 +24,10 @@ use error::SignerError;
 use key_feed::KeyFeed;
 use metrics::SignerMetrics;
 
-pub(crate) use key_feed::Fetches;
+pub(crate) use key_feed::FetchSchedule;
 
 /// Minimum token lifetime that a signer must support (`MinTokenAgeSec`), in seconds.
-const SHORTEST_LIFE: i64 = 600;
+const MIN_TOKEN_LIFETIME: i64 = 600;
 
 /// External signer of tokens.
 pub(crate) struct TokenSigner {
@@ -55,34 +55,34 @@ impl TokenSigner {
         let feed = feed.await.map_err(|error| {
             format!("while initially filling key cache: while performing initial cache fill: {error}")
         })?;
-        let longest = client.longest_life().await.map_err(|error| error.to_string())?;
-        Ok((Arc::new(Self { client, feed, keys, metrics }), longest))
+        let max_lifetime = client.max_token_lifetime().await.map_err(|error| error.to_string())?;
+        Ok((Arc::new(Self { client, feed, keys, metrics }), max_lifetime))
     }
 
     /// Returns the schedule of key fetches, which is updated after every fetch.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Fetches> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<FetchSchedule> {
         self.feed.subscribe()
     }
 
-    async fn signed(&self, claims: &Claims) -> Result<String, SignerError> {
-        let payload =
-            part(claims).map_err(|error| SignerError::own(format!("while merging claims: {error}")))?;
+    async fn sign_claims(&self, claims: &Claims) -> Result<String, SignerError> {
+        let payload = encode_part(claims)
+            .map_err(|error| SignerError::invalid_response(format!("while merging claims: {error}")))?;
         let (header, signature) =
             self.client.sign(&payload).await.map_err(|error| error.context("while signing jwt"))?;
-        self.check(&header)
+        self.check_header(&header)
             .await
-            .map_err(|why| SignerError::own(format!("while validating header: {why}")))?;
+            .map_err(|error| SignerError::invalid_response(format!("while validating header: {error}")))?;
         if signature.is_empty() {
-            return Err(SignerError::own("empty signature returned".to_owned()));
+            return Err(SignerError::invalid_response("empty signature returned".to_owned()));
         }
         Ok(format!("{header}.{payload}.{signature}"))
     }
 
     /// Checks the header of a token (`validateJWTHeader`). Keys that are not published must not sign new tokens.
-    async fn check(&self, header: &str) -> Result<(), String> {
+    async fn check_header(&self, header: &str) -> Result<(), String> {
         let id = ExternalHeader::parse(header).map_err(|error| error.to_string())?.key_id;
         if self.keys.load().keys.iter().all(|key| key.id() != id) {
-            self.feed.newer(Duration::ZERO).await;
+            self.feed.fetch_newer(Duration::ZERO).await;
         }
         match self.keys.load().keys.iter().any(|key| key.id() == id && !key.is_published()) {
             true => Err(format!("key used for signing JWT (kid: {id}) is excluded from OIDC discovery docs")),
@@ -92,16 +92,16 @@ impl TokenSigner {
 }
 
 impl ExternalSigner for TokenSigner {
-    fn sign<'a>(&'a self, claims: &'a Claims) -> Signing<'a> {
+    fn sign<'a>(&'a self, claims: &'a Claims) -> SignFuture<'a> {
         Box::pin(async move {
-            let signed = self.signed(claims).await;
-            self.metrics.signed(signed.as_ref().err());
+            let signed = self.sign_claims(claims).await;
+            self.metrics.record_signature(signed.as_ref().err());
             signed.map_err(|error| error.to_string())
         })
     }
 
-    fn newer_keys(&self) -> Looking<'_> {
-        Box::pin(self.feed.newer(key_feed::PAUSE))
+    fn refresh_keys(&self) -> RefreshFuture<'_> {
+        Box::pin(self.feed.fetch_newer(key_feed::MIN_FETCH_INTERVAL))
     }
 }
 
@@ -109,10 +109,10 @@ impl ExternalSigner for TokenSigner {
 ///
 /// # Errors
 /// Upstream's message if the two conflict.
-pub(crate) fn longest_life(flag: Option<Duration>, signer: i64) -> Result<i64, String> {
-    if signer < SHORTEST_LIFE {
+pub(crate) fn max_token_lifetime(flag: Option<Duration>, signer: i64) -> Result<i64, String> {
+    if signer < MIN_TOKEN_LIFETIME {
         return Err(format!(
-            "max token life supported by external-jwt-signer ({signer}s) is less than acceptable (min {SHORTEST_LIFE}s)"
+            "max token life supported by external-jwt-signer ({signer}s) is less than acceptable (min {MIN_TOKEN_LIFETIME}s)"
         ));
     }
     let Some(flag) = flag else { return Ok(signer) };
@@ -120,27 +120,27 @@ pub(crate) fn longest_life(flag: Option<Duration>, signer: i64) -> Result<i64, S
     if seconds <= signer {
         return Ok(seconds);
     }
-    let longest = Duration::from_secs(signer.unsigned_abs());
+    let max_lifetime = Duration::from_secs(signer.unsigned_abs());
     Err(format!(
         "service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: {} > {}",
         format_duration(flag),
-        format_duration(longest),
+        format_duration(max_lifetime),
     ))
 }
 
 /// Warns if tokens of pods cannot have the required lifetime (`completeServiceAccountOptions`).
-pub(crate) fn warn_of_short_lives(longest: i64, extended: i64) {
+pub(crate) fn warn_short_lifetimes(max_lifetime: i64, extended: i64) {
     /// Lifetime of tokens that kubelets request for pods (`WarnOnlyBoundTokenExpirationSeconds`).
-    const OF_PODS: i64 = 3607;
-    let life = format_duration(Duration::from_secs(longest.unsigned_abs()));
-    if longest < OF_PODS {
+    const POD_TOKEN_LIFETIME: i64 = 3607;
+    let lifetime = format_duration(Duration::from_secs(max_lifetime.unsigned_abs()));
+    if max_lifetime < POD_TOKEN_LIFETIME {
         tracing::warn!(
-            "service-account-extend-token-expiration is true, in order to correctly trigger safe transition logic, token lifetime supported by external-jwt-signer must be longer than {OF_PODS} seconds (currently {life})"
+            "service-account-extend-token-expiration is true, in order to correctly trigger safe transition logic, token lifetime supported by external-jwt-signer must be longer than {POD_TOKEN_LIFETIME} seconds (currently {lifetime})"
         );
     }
-    if longest < extended {
+    if max_lifetime < extended {
         tracing::warn!(
-            "service-account-extend-token-expiration is true, tokens validity will be caped at the smaller of {extended} seconds and maximum token lifetime supported by external-jwt-signer ({life})"
+            "service-account-extend-token-expiration is true, tokens validity will be caped at the smaller of {extended} seconds and maximum token lifetime supported by external-jwt-signer ({lifetime})"
         );
     }
 }
@@ -150,15 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signer_bounds_lives_and_the_flag_may_ask_for_less() {
+    fn the_signer_limits_lifetimes_and_the_flag_can_lower_them() {
         let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
-        assert_eq!(longest_life(None, 600), Ok(600));
-        assert_eq!(longest_life(hours(1), 7200), Ok(3600));
+        assert_eq!(max_token_lifetime(None, 600), Ok(600));
+        assert_eq!(max_token_lifetime(hours(1), 7200), Ok(3600));
         assert_eq!(
-            longest_life(None, 599).unwrap_err(),
+            max_token_lifetime(None, 599).unwrap_err(),
             "max token life supported by external-jwt-signer (599s) is less than acceptable (min 600s)"
         );
-        let longer = longest_life(hours(2), 3600).unwrap_err();
+        let longer = max_token_lifetime(hours(2), 3600).unwrap_err();
         assert!(
             longer.ends_with("supported by service-account-signing-endpoint: 2h0m0s > 1h0m0s"),
             "{longer}"

@@ -11,7 +11,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 /// Converts a path to the name of a socket in the operating system. A path with a leading `@` is an abstract socket.
-pub(crate) fn socket(path: &str) -> String {
+pub(crate) fn socket_name(path: &str) -> String {
     path.strip_prefix('@').map_or_else(|| path.to_owned(), |name| format!("\0{name}"))
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn channel(socket: String) -> Channel {
 }
 
 /// Returns the reason why the server at a socket could not be reached, as Go prints it. `None` if the server has answered.
-pub(crate) fn unreached(status: &Status, path: &str) -> Option<String> {
+pub(crate) fn connection_error(status: &Status, path: &str) -> Option<String> {
     let source = status.source()?;
     Some(match find_cause::<io::Error>(source) {
         Some(error) => {

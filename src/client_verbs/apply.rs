@@ -7,12 +7,12 @@ use portico_proto::client::{ApplyOptions, Client};
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::get::{qualified, read_object};
+use super::get::{qualified_name, read_object};
 use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Outcome};
-use super::output::{self, Format, Printing};
+use super::output::{self, Format, OutputArgs};
 use crate::control_service::ControlService;
-use crate::documents::{self, Document};
+use crate::documents::{self, ManifestDocument};
 
 /// Create or change objects from manifests (server-side apply)
 ///
@@ -37,19 +37,19 @@ pub(crate) struct Apply {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    printing: Printing,
+    printing: OutputArgs,
     #[command(flatten)]
     control: ControlService,
 }
 
 /// Part of the response that is printed.
 #[derive(Deserialize)]
-struct Applied {
-    metadata: Name,
+struct AppliedObject {
+    metadata: ObjectName,
 }
 
 #[derive(Deserialize)]
-struct Name {
+struct ObjectName {
     name: String,
 }
 
@@ -61,32 +61,32 @@ pub(super) async fn run(apply: &Apply) -> Result<Outcome, Failure> {
     }
     let client = apply.control.client(DEADLINE)?;
     for document in documents {
-        apply.one(&client, document).await?;
+        apply.apply_document(&client, document).await?;
     }
     Ok(Outcome::Positive)
 }
 
 impl Apply {
-    async fn one(&self, client: &Client, document: Document) -> Result<(), Failure> {
-        let Document { from, manifest, head, .. } = document;
-        let refused = |status| Failure::RefusedDocument { from: from.clone(), status: Box::new(status) };
-        let usage = |reason: &str| Failure::Usage(format!("{from}: {reason}"));
+    async fn apply_document(&self, client: &Client, document: ManifestDocument) -> Result<(), Failure> {
+        let ManifestDocument { origin, manifest, head, .. } = document;
+        let refused = |status| Failure::RefusedDocument { from: origin.clone(), status: Box::new(status) };
+        let usage = |reason: &str| Failure::Usage(format!("{origin}: {reason}"));
         if head.kind.is_empty() || head.api_version.is_empty() || head.metadata.name.is_empty() {
             return Err(usage("a manifest needs apiVersion, kind and metadata.name"));
         }
         let (group, version) = head.api_version.split_once('/').unwrap_or(("", &head.api_version));
         let name = format!("{}.{version}.{group}", head.kind);
-        let found = client.resources(&name).await.map_err(refused)?;
-        let resource = found.into_iter().next();
+        let matches = client.resources(&name).await.map_err(refused)?;
+        let resource = matches.into_iter().next();
         let resource = resource.ok_or_else(|| {
             usage(&format!("the control service has no kind {} in {}", head.kind, head.api_version))
         })?;
         let namespace = match (resource.namespaced, head.metadata.namespace.as_str()) {
             (false, _) => String::new(),
-            (true, "") => self.namespace.of(&self.control)?,
-            (true, named) => named.to_owned(),
+            (true, "") => self.namespace.resolve(&self.control)?,
+            (true, namespace) => namespace.to_owned(),
         };
-        let printed = qualified(&resource);
+        let printed = qualified_name(&resource);
         let options = ApplyOptions {
             field_manager: self.field_manager.clone(),
             force: self.force_conflicts,
@@ -104,12 +104,12 @@ impl Apply {
         if self.printing.is_whole() {
             return Ok(self.printing.object(read_object(json)?)?);
         }
-        let Applied { metadata: Name { name } } = serde_json::from_slice(json)?;
-        let done = match (self.printing.output, self.dry_run) {
+        let AppliedObject { metadata: ObjectName { name } } = serde_json::from_slice(json)?;
+        let suffix = match (self.printing.output, self.dry_run) {
             (Format::Name, _) => "",
             (_, true) => " serverside-applied (server dry run)",
             (_, false) => " serverside-applied",
         };
-        Ok(output::lines([format!("{resource}/{name}{done}")])?)
+        Ok(output::lines([format!("{resource}/{name}{suffix}")])?)
     }
 }

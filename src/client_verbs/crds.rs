@@ -12,7 +12,7 @@ use portico_proto::apiextensions::{CheckRequest, CheckResponse};
 use super::failure::Failure;
 use super::outcome::Outcome;
 use crate::control_service::ControlService;
-use crate::documents::{self, Document};
+use crate::documents::{self, ManifestDocument};
 
 /// Deadline for checking one definition, which reads all of its stored objects.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -55,10 +55,10 @@ pub(super) async fn run(verb: &Verb) -> Result<Outcome, Failure> {
     }
     let client = check.control.client(DEADLINE)?;
     let mut all = Vec::new();
-    for Document { from, manifest, media_type, .. } in definitions {
+    for ManifestDocument { origin, manifest, media_type, .. } in definitions {
         let request = CheckRequest { definition: manifest, media_type: media_type.to_owned() };
         let answer = client.definitions().check(request).await;
-        let refused = |status| Failure::RefusedDocument { from, status: Box::new(status) };
+        let refused = |status| Failure::RefusedDocument { from: origin, status: Box::new(status) };
         let checked = answer.map_err(refused)?.into_inner();
         if check.output == Output::Text {
             print::text(&checked)?;
@@ -68,10 +68,10 @@ pub(super) async fn run(verb: &Verb) -> Result<Outcome, Failure> {
     if check.output == Output::Json {
         print::json(&all)?;
     }
-    Ok(if all.iter().any(breaks) { Outcome::Negative } else { Outcome::Positive })
+    Ok(if all.iter().any(has_errors) { Outcome::Negative } else { Outcome::Positive })
 }
 
 /// Returns true if a finding is more than a warning.
-fn breaks(checked: &CheckResponse) -> bool {
-    checked.findings.iter().any(|finding| finding.kind() != Kind::Warning)
+fn has_errors(response: &CheckResponse) -> bool {
+    response.findings.iter().any(|finding| finding.kind() != Kind::Warning)
 }

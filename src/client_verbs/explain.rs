@@ -5,7 +5,7 @@ use portico_proto::routes::{AdmissionPolicy, AdmissionWebhook, ExplainRequest, E
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
-use super::stages::{state, waiting, words};
+use super::stages::{pending_state_cell, reason_and_message, state_cell};
 use super::table::Table;
 use crate::control_service::ControlService;
 
@@ -44,7 +44,7 @@ pub(super) async fn run(explain: &Explain) -> Result<Outcome, Failure> {
 fn text(subject: &str, explained: &ExplainResponse) -> Result<(), Failure> {
     let summary = match explained.stages.iter().find(|stage| !stage.ok) {
         None => format!("{subject} is reachable"),
-        Some(stage) => format!("{subject} fails at {}: {}", stage.stage, words(stage)),
+        Some(stage) => format!("{subject} fails at {}: {}", stage.stage, reason_and_message(stage)),
     };
     output::lines([summary])?;
     let mut table = Table::new(&["stage", "state", "what", "since", "seen by"]);
@@ -61,11 +61,11 @@ fn text(subject: &str, explained: &ExplainResponse) -> Result<(), Failure> {
 
 fn row(stage: &Stage) -> Vec<super::table::Cell> {
     let verdict = match (stage.ok, &*stage.reason) {
-        (true, "NotReported") => waiting("unknown"),
-        (ok, _) => state(if ok { "ok" } else { "FAILS" }, ok),
+        (true, "NotReported") => pending_state_cell("unknown"),
+        (ok, _) => state_cell(if ok { "ok" } else { "FAILS" }, ok),
     };
     let (since, seen_by) = (stage.since.clone(), stage.seen_by.join(", "));
-    vec![stage.stage.clone().into(), verdict, words(stage).into(), since.into(), seen_by.into()]
+    vec![stage.stage.clone().into(), verdict, reason_and_message(stage).into(), since.into(), seen_by.into()]
 }
 
 fn policy(policy: &AdmissionPolicy) -> Vec<super::table::Cell> {
@@ -76,19 +76,19 @@ fn policy(policy: &AdmissionPolicy) -> Vec<super::table::Cell> {
         policy.name.clone().into(),
         policy.operations.join(",").into(),
         policy.failure_policy.clone().into(),
-        state(verdict, problem.is_empty()),
+        state_cell(verdict, problem.is_empty()),
     ]
 }
 
 fn webhook(webhook: &AdmissionWebhook) -> Vec<super::table::Cell> {
-    let is_well = matches!(&*webhook.health, "Answering" | "NeverAsked");
+    let is_healthy = matches!(&*webhook.health, "Answering" | "NeverAsked");
     let verdict =
-        if is_well { webhook.health.clone() } else { format!("{}: {}", webhook.health, webhook.reason) };
+        if is_healthy { webhook.health.clone() } else { format!("{}: {}", webhook.health, webhook.reason) };
     vec![
         webhook.kind.clone().into(),
         format!("{}/{}", webhook.configuration, webhook.name).into(),
         webhook.operations.join(",").into(),
         webhook.failure_policy.clone().into(),
-        state(&verdict, is_well),
+        state_cell(&verdict, is_healthy),
     ]
 }

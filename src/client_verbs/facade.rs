@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use portico_kit::dial::{Connector, ConnectorOptions, Target};
-use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::fetch::{FetchRequest, FetchResponse, FetchTarget, Fetcher};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, Roots};
 use portico_machinery::Status;
@@ -22,7 +22,7 @@ pub(super) const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-
 /// Deadline of a traced request, longer than the default `--request-timeout` of facades.
 const DEADLINE: Duration = Duration::from_secs(90);
 /// Maximum size of a response body in bytes.
-const MAX_ANSWER: usize = 4 << 20;
+const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Facade {
@@ -44,7 +44,7 @@ pub(super) struct TraceRequest {
 /// Client that sends requests to a facade.
 pub(super) struct FacadeClient {
     fetcher: Fetcher,
-    to: FetchTarget,
+    target: FetchTarget,
     token: Option<HeaderValue>,
 }
 
@@ -54,7 +54,7 @@ impl Facade {
         let file = self.flags.read().map_err(NoClient::Kubeconfig)?;
         let connection =
             self.flags.connection(&file, self.context.as_deref()).map_err(NoClient::Kubeconfig)?;
-        let unusable = |why: String| Failure::Facade(format!("{}: {why}", connection.server));
+        let unusable = |reason: String| Failure::Facade(format!("{}: {reason}", connection.server));
         let target = target(&connection.server).ok_or_else(|| unusable("not an https URL".to_owned()))?;
         let (pair, token) = match &connection.credentials {
             Credentials::None => (None, None),
@@ -68,7 +68,7 @@ impl Facade {
             }
         };
         let roots = match &connection.ca_pem {
-            Some(pem) => Roots::Pem { what: "certificate-authority".to_owned(), pem: Arc::from(&**pem) },
+            Some(pem) => Roots::Pem { label: "certificate-authority".to_owned(), pem: Arc::from(&**pem) },
             None => Roots::System,
         };
         let tls = ClientTls::builder().roots(roots).client_cert(pair).build();
@@ -78,7 +78,7 @@ impl Facade {
         });
         let tls = tls.map_err(|error| unusable(error.to_string()))?;
         let fetcher = Fetcher::new(Connector::new(ConnectorOptions::default()), TaskSet::new());
-        Ok(FacadeClient { fetcher, to: FetchTarget { target, tls: Some(tls), host: None }, token })
+        Ok(FacadeClient { fetcher, target: FetchTarget { target, tls: Some(tls), host: None }, token })
     }
 }
 
@@ -106,13 +106,20 @@ impl FacadeClient {
         self.trace(request).await.map(drop)
     }
 
-    async fn send(&self, request: TraceRequest) -> Result<Fetched, Failure> {
+    async fn send(&self, request: TraceRequest) -> Result<FetchResponse, Failure> {
         let TraceRequest { method, path, mut headers, body } = request;
         if let Some(token) = &self.token {
             headers.insert(AUTHORIZATION, token.clone());
         }
-        let request = FetchRequest { method, path, headers, timeout: DEADLINE, body, max_body: MAX_ANSWER };
-        let fetched = self.fetcher.send(&self.to, &request).await;
+        let request = FetchRequest {
+            method,
+            path,
+            headers,
+            timeout: DEADLINE,
+            body,
+            max_body_bytes: MAX_RESPONSE_BYTES,
+        };
+        let fetched = self.fetcher.send(&self.target, &request).await;
         fetched.map_err(|error| Failure::Facade(error.to_string()))
     }
 }

@@ -6,7 +6,7 @@ use portico_gostd::os::error_text;
 use tonic::Code;
 
 use crate::control_service::{NoClient, describe, is_unreachable};
-use crate::documents::Unreadable;
+use crate::documents::DocumentError;
 use crate::exit::is_closed_pipe;
 
 /// Error of a client command. The message is one line.
@@ -20,7 +20,7 @@ pub(super) enum Failure {
     #[error("{from}: {}", describe(.status))]
     RefusedDocument { from: String, status: Box<tonic::Status> },
     #[error(transparent)]
-    Document(#[from] Unreadable),
+    Document(#[from] DocumentError),
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
     /// The control service stopped answering a watch.
@@ -30,7 +30,7 @@ pub(super) enum Failure {
     #[error("{0}")]
     Facade(String),
     #[error("the response cannot be read: {0}")]
-    Answer(#[from] serde_json::Error),
+    InvalidResponse(#[from] serde_json::Error),
     #[error("{0}")]
     Usage(String),
     /// The command line cannot be executed: message and hint.

@@ -11,7 +11,7 @@ use portico_proto::objects::Resource;
 use super::failure::Failure;
 use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Outcome};
-use super::output::{self, Format, Printing};
+use super::output::{self, Format, OutputArgs};
 use super::served_table::{ACCEPT, ServedTable, TableOptions};
 use crate::control_service::ControlService;
 
@@ -40,7 +40,7 @@ pub(crate) struct Get {
     #[arg(long, conflicts_with = "name", default_value = "", hide_default_value = true)]
     field_selector: String,
     #[command(flatten)]
-    printing: Printing,
+    printing: OutputArgs,
     #[command(flatten)]
     control: ControlService,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Get {
 pub(super) async fn run(get: &Get) -> Result<Outcome, Failure> {
     let client = get.control.client(DEADLINE)?;
     let resources = find_resources(&client, &get.resource).await?;
-    let (mut found, several) = (0, resources.len() > 1);
+    let (mut count, several) = (0, resources.len() > 1);
     if several && get.name.is_some() {
         return Err(several_resources(&get.resource));
     }
@@ -61,26 +61,26 @@ pub(super) async fn run(get: &Get) -> Result<Outcome, Failure> {
     list.set(&["metadata", "resourceVersion"], "");
     for resource in resources {
         if resource.namespaced && get.all_namespaces && get.name.is_some() {
-            let why = "a resource cannot be retrieved by name across all namespaces";
-            return Err(Failure::Usage(why.to_owned()));
+            let message = "a resource cannot be retrieved by name across all namespaces";
+            return Err(Failure::Usage(message.to_owned()));
         }
-        let prefix = format!("{}/", qualified(&resource));
+        let prefix = format!("{}/", qualified_name(&resource));
         let namespace = match resource.namespaced && !get.all_namespaces {
-            true => get.namespace.of(&get.control)?,
+            true => get.namespace.resolve(&get.control)?,
             false => String::new(),
         };
         let objects = client.resource(resource, &namespace);
         let printed = match (get.printing.is_whole(), &get.name) {
             (true, Some(name)) => get.print_whole(&objects, name).await?,
             (true, None) => get.collect(&objects, &mut list).await?,
-            (false, _) => get.print(&objects, &prefix, several, found > 0).await?,
+            (false, _) => get.print(&objects, &prefix, several, count > 0).await?,
         };
-        found += printed;
+        count += printed;
     }
     if get.printing.is_whole() && get.name.is_none() {
         return Ok(get.printing.object(list).map(|()| Outcome::Positive)?);
     }
-    if found == 0 {
+    if count == 0 {
         writeln!(std::io::stderr(), "No resources found")?;
     }
     Ok(Outcome::Positive)
@@ -118,10 +118,10 @@ impl Get {
 
     /// Adds the objects of one resource, with apiVersion and kind, to `list`, and returns their number.
     async fn collect(&self, objects: &ResourceClient, list: &mut Object) -> Result<usize, Failure> {
-        let found = read_object(&self.read(objects).await?)?;
+        let response = read_object(&self.read(objects).await?)?;
         let Resource { group, version, kind, .. } = objects.resource();
         let api_version = GroupVersion::new(group, version).to_string();
-        let items = found.at(&["items"]);
+        let items = response.at(&["items"]);
         for item in items.items().filter_map(|item| item.node()) {
             let mut object = Object::from_node(item).map_err(unreadable)?;
             object.set(&["apiVersion"], &api_version);
@@ -169,8 +169,8 @@ pub(super) fn several_resources(name: &str) -> Failure {
 
 /// Returns the resources that a name denotes, in their preferred versions: all resources of a category, or else the first match.
 pub(super) async fn find_resources(client: &Client, name: &str) -> Result<Vec<Resource>, Failure> {
-    let mut found = client.resources(name).await?;
-    found.dedup_by(|next, first| (&next.group, &next.resource) == (&first.group, &first.resource));
+    let mut resources = client.resources(name).await?;
+    resources.dedup_by(|next, first| (&next.group, &next.resource) == (&first.group, &first.resource));
     let word = name.to_lowercase();
     let is_category = |resource: &Resource| {
         resource.categories.contains(&word)
@@ -178,22 +178,22 @@ pub(super) async fn find_resources(client: &Client, name: &str) -> Result<Vec<Re
             && word != resource.singular
             && !resource.short_names.contains(&word)
     };
-    if !found.iter().all(is_category) {
-        found.retain(|resource| !is_category(resource));
-        found.truncate(1);
+    if !resources.iter().all(is_category) {
+        resources.retain(|resource| !is_category(resource));
+        resources.truncate(1);
     }
-    if found.is_empty() {
+    if resources.is_empty() {
         let text = format!("the control service has no resource named {name:?}");
         return Err(Failure::Hinted(
             text,
             "`portico tree` lists all APIs; kubectl shows objects of aggregated APIs",
         ));
     }
-    Ok(found)
+    Ok(resources)
 }
 
 /// Returns the name and group of a resource as kubectl prints them: `deployment.apps`.
-pub(super) fn qualified(resource: &Resource) -> String {
+pub(super) fn qualified_name(resource: &Resource) -> String {
     let dot = if resource.group.is_empty() { "" } else { "." };
     format!("{}{dot}{}", resource.singular, resource.group)
 }

@@ -2,8 +2,8 @@
 
 mod diff;
 mod objects;
+mod point_in_time;
 mod restore;
-mod when;
 
 pub(super) use diff::{Diff, run as diff};
 pub(super) use restore::{Rollback, Undelete, rollback, undelete};
@@ -45,7 +45,7 @@ pub(crate) struct History {
     #[arg(long, short = 'A', requires = "at")]
     all_namespaces: bool,
     /// Show the objects at a revision, at a time (2026-01-31T12:00:00Z), or at a time before now (15m)
-    #[arg(long, value_name = "WHEN", value_parser = when::parse)]
+    #[arg(long, value_name = "WHEN", value_parser = point_in_time::parse)]
     at: Option<At>,
     /// Show at most N states, newest first
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "at", value_parser = clap::value_parser!(u32).range(1..))]
@@ -69,8 +69,8 @@ pub(super) struct ObjectArgs {
 impl ObjectArgs {
     /// Looks up the resource in its preferred version.
     async fn resource(&self, client: &Client) -> Result<Resource, Failure> {
-        let mut found = find_resources(client, &self.resource).await?;
-        match (found.pop(), found.is_empty()) {
+        let mut resources = find_resources(client, &self.resource).await?;
+        match (resources.pop(), resources.is_empty()) {
             (Some(resource), true) => Ok(resource),
             _ => Err(several_resources(&self.resource)),
         }
@@ -82,7 +82,7 @@ impl ObjectArgs {
             group: resource.group.clone(),
             version: resource.version.clone(),
             resource: resource.resource.clone(),
-            namespace: if resource.namespaced { self.namespace.of(control)? } else { String::new() },
+            namespace: if resource.namespaced { self.namespace.resolve(control)? } else { String::new() },
             name: name.to_owned(),
         })
     }
@@ -91,9 +91,9 @@ impl ObjectArgs {
 /// Output of `portico history` as JSON or YAML.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct HistoryOutput {
     /// States of the object, newest first.
-    states: Vec<ShownState>,
+    states: Vec<StateOutput>,
     /// True if older states exist, which a higher `--limit` shows.
     more: bool,
     /// Revision since which no state has been dropped.
@@ -102,7 +102,7 @@ struct Document {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownState {
+struct StateOutput {
     revision: i64,
     change: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,8 +141,8 @@ async fn states(
 ) -> Result<StatesResponse, Failure> {
     let (mut all, mut before) = (StatesResponse::default(), 0);
     loop {
-        let left = limit.saturating_sub(u32::try_from(all.states.len()).unwrap_or(u32::MAX));
-        let request = StatesRequest { target: Some(target.clone()), before, limit: left, objects };
+        let remaining = limit.saturating_sub(u32::try_from(all.states.len()).unwrap_or(u32::MAX));
+        let request = StatesRequest { target: Some(target.clone()), before, limit: remaining, objects };
         let page = client.history().states(request).await?.into_inner();
         (all.more, all.complete_from, all.revision) = (page.more, page.complete_from, page.revision);
         all.states.extend(page.states);
@@ -156,42 +156,42 @@ async fn states(
 impl History {
     async fn print_states(&self, client: &Client, resource: &Resource, name: &str) -> Result<(), Failure> {
         let target = self.object.target(resource, name, &self.control)?;
-        let whole = matches!(self.output, Format::Json | Format::Yaml);
-        let found = states(client, &target, self.limit, whole).await?;
-        let none = found.states.is_empty();
+        let with_objects = matches!(self.output, Format::Json | Format::Yaml);
+        let response = states(client, &target, self.limit, with_objects).await?;
+        let is_empty = response.states.is_empty();
         match self.output {
             Format::Json | Format::Yaml => {
-                let states = found.states.into_iter().map(shown).collect::<Result<_, _>>()?;
-                let (more, complete_from) = (found.more, found.complete_from);
-                output::value(&Document { states, more, complete_from }, self.output)?;
+                let states = response.states.into_iter().map(state_output).collect::<Result<_, _>>()?;
+                let (more, complete_from) = (response.more, response.complete_from);
+                output::value(&HistoryOutput { states, more, complete_from }, self.output)?;
             }
-            Format::Name => output::lines(found.states.iter().map(|state| state.revision.to_string()))?,
+            Format::Name => output::lines(response.states.iter().map(|state| state.revision.to_string()))?,
             Format::Table | Format::Wide => {
-                output::lines(table(&found.states, self.output == Format::Wide).lines(None))?;
+                output::lines(states_table(&response.states, self.output == Format::Wide).lines(None))?;
             }
         }
-        if found.more {
+        if response.more {
             writeln!(std::io::stderr(), "Older states exist: --limit shows more")?;
         }
-        if none {
+        if is_empty {
             writeln!(std::io::stderr(), "No states of {name:?} are kept")?;
         }
         Ok(())
     }
 }
 
-fn raw(json: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
+fn parse_raw(json: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
     serde_json::from_slice(json)
 }
 
-fn shown(state: State) -> Result<ShownState, Failure> {
-    let change = change(&state);
+fn state_output(state: State) -> Result<StateOutput, Failure> {
+    let change = change_name(&state);
     let State { revision, written, uid, manager, object, unreadable, .. } = state;
-    let object = if object.is_empty() { None } else { Some(raw(&object)?) };
-    Ok(ShownState { revision, change, written: time(written), manager, uid, object, unreadable })
+    let object = if object.is_empty() { None } else { Some(parse_raw(&object)?) };
+    Ok(StateOutput { revision, change, written: written_at(written), manager, uid, object, unreadable })
 }
 
-fn change(state: &State) -> &'static str {
+fn change_name(state: &State) -> &'static str {
     match state.change() {
         Change::Created => "Created",
         Change::Updated => "Updated",
@@ -200,18 +200,23 @@ fn change(state: &State) -> &'static str {
     }
 }
 
-fn time(seconds: i64) -> Option<Timestamp> {
+fn written_at(seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok().filter(|_| seconds > 0)
 }
 
-fn table(states: &[State], wide: bool) -> Table {
+fn states_table(states: &[State], wide: bool) -> Table {
     let headers = ["revision", "written", "change", "manager", "uid"];
     let mut table = Table::new(&headers[..if wide { 5 } else { 4 }]);
     for state in states {
-        let written = time(state.written).map_or_else(|| "<unknown>".to_owned(), |time| time.to_string());
+        let written =
+            written_at(state.written).map_or_else(|| "<unknown>".to_owned(), |time| time.to_string());
         let manager = if state.unreadable.is_empty() { &*state.manager } else { "<unreadable>" };
-        let mut row =
-            vec![state.revision.to_string().into(), written.into(), change(state).into(), manager.into()];
+        let mut row = vec![
+            state.revision.to_string().into(),
+            written.into(),
+            change_name(state).into(),
+            manager.into(),
+        ];
         if wide {
             row.push(state.uid.as_str().into());
         }

@@ -17,18 +17,18 @@ impl Live {
         is_terminal.then(|| Self { out: super::output::out(), drawn: 0 })
     }
 
-    /// Replaces the last drawing by `table` and the line `below`. Rows that do not fit are counted in an extra line.
-    pub(super) fn draw(&mut self, table: &Table, below: &str) -> io::Result<()> {
+    /// Replaces the last drawing by `table` and `status_line`. Rows that do not fit are counted in an extra line.
+    pub(super) fn draw(&mut self, table: &Table, status_line: &str) -> io::Result<()> {
         let (width, height) = terminal_size::terminal_size()
             .map_or((80, 24), |(width, height)| (usize::from(width.0).max(10), usize::from(height.0).max(4)));
         let mut lines = table.lines(Some(width - 1));
-        // Two lines are reserved: the number of rows left out, and `below`.
+        // Two lines are reserved: the number of hidden rows, and `status_line`.
         if lines.len() + 2 > height {
-            let left_out = lines.len() + 2 - height;
+            let hidden_lines = lines.len() + 2 - height;
             lines.truncate(height - 2);
-            lines.push(format!("... and {left_out} more"));
+            lines.push(format!("... and {hidden_lines} more"));
         }
-        lines.push(below.chars().take(width - 1).collect());
+        lines.push(status_line.chars().take(width - 1).collect());
         if self.drawn > 0 {
             write!(self.out, "\x1b[{}A\x1b[J", self.drawn)?;
         }

@@ -15,9 +15,9 @@ pub(super) struct Namespace {
 
 impl Namespace {
     /// Returns the namespace. An empty value of `--namespace` is ignored, as in kubectl.
-    pub(super) fn of(&self, control: &ControlService) -> Result<String, Failure> {
-        if let Some(given) = self.namespace.as_ref().filter(|given| !given.is_empty()) {
-            return Ok(given.clone());
+    pub(super) fn resolve(&self, control: &ControlService) -> Result<String, Failure> {
+        if let Some(namespace) = self.namespace.as_ref().filter(|name| !name.is_empty()) {
+            return Ok(namespace.clone());
         }
         Ok(control.namespace()?.unwrap_or(DEFAULT).to_owned())
     }

@@ -27,14 +27,14 @@ pub(super) enum Format {
 impl Format {
     /// Returns a parser that accepts every format except `name`.
     pub(super) fn without_names() -> impl TypedValueParser<Value = Self> {
-        let known = Self::value_variants().iter().filter(|format| **format != Self::Name);
-        PossibleValuesParser::new(known.filter_map(ValueEnum::to_possible_value))
+        let formats = Self::value_variants().iter().filter(|format| **format != Self::Name);
+        PossibleValuesParser::new(formats.filter_map(ValueEnum::to_possible_value))
             .map(|text| Self::from_str(&text, true).unwrap_or_default())
     }
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Printing {
+pub(super) struct OutputArgs {
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
@@ -43,7 +43,7 @@ pub(super) struct Printing {
     show_managed_fields: bool,
 }
 
-impl Printing {
+impl OutputArgs {
     /// Returns true if complete objects are printed, which is the case for JSON and YAML.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.output, Format::Json | Format::Yaml)

@@ -12,7 +12,7 @@ use super::facade::{Facade, ROUTE_TRY, TraceRequest};
 use super::failure::Failure;
 use super::outcome::Outcome;
 use super::output::{self, Format};
-use super::stages::state;
+use super::stages::state_cell;
 use super::table::{Cell, Table};
 use crate::documents;
 
@@ -102,8 +102,8 @@ struct Endpoint {
 
 /// Runs `portico route try`.
 pub(super) async fn run(route: &Route) -> Result<Outcome, Failure> {
-    let Verb::Try(tried) = &route.verb;
-    tried.run().await
+    let Verb::Try(args) = &route.verb;
+    args.run().await
 }
 
 impl Try {
@@ -112,8 +112,8 @@ impl Try {
             return Err(Failure::Usage(format!("{:?} is not a path: it must begin with a slash", self.path)));
         }
         let client = self.facade.client()?;
-        let reads = matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS);
-        if !reads {
+        let is_read = matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        if !is_read {
             // A server that ignores the trace header would execute the request.
             client.check_traces().await?;
         }
@@ -130,8 +130,8 @@ impl Try {
     fn request(&self) -> Result<TraceRequest, Failure> {
         let (body, media_type) = self.read_body()?;
         let mut headers = HeaderMap::new();
-        let how = if self.send { "send" } else { "walk" };
-        headers.insert(ROUTE_TRY, HeaderValue::from_static(how));
+        let mode = if self.send { "send" } else { "walk" };
+        headers.insert(ROUTE_TRY, HeaderValue::from_static(mode));
         if let Some(media_type) = self.content_type.as_deref().or(media_type) {
             append(&mut headers, CONTENT_TYPE, media_type)?;
         }
@@ -144,9 +144,9 @@ impl Try {
         if self.user.is_none() && (!self.groups.is_empty() || self.uid.is_some()) {
             return Err(Failure::Usage("--as-group and --as-uid require --as".to_owned()));
         }
-        let named = self.user.iter().map(|value| (&user, value));
+        let users = self.user.iter().map(|value| (&user, value));
         let members = self.groups.iter().map(|value| (&group, value));
-        for (name, value) in named.chain(members).chain(self.uid.iter().map(|value| (&uid, value))) {
+        for (name, value) in users.chain(members).chain(self.uid.iter().map(|value| (&uid, value))) {
             append(&mut headers, name.clone(), value)?;
         }
         Ok(TraceRequest { method: self.method.clone(), path: self.path.clone(), headers, body })
@@ -204,7 +204,7 @@ impl Stage {
     fn row(&self, wide: bool) -> Vec<Cell> {
         let mut row = vec![
             self.stage.clone().into(),
-            state(if self.ok { "ok" } else { "FAILS" }, self.ok),
+            state_cell(if self.ok { "ok" } else { "FAILS" }, self.ok),
             self.took_ms.to_string().into(),
         ];
         if wide {
@@ -218,6 +218,6 @@ impl Stage {
 impl Endpoint {
     fn row(&self) -> Vec<Cell> {
         let is_good = matches!(&*self.state, "chosen" | "another turn" | "last resort");
-        vec![self.endpoint.clone().into(), state(&self.state, is_good), self.message.clone().into()]
+        vec![self.endpoint.clone().into(), state_cell(&self.state, is_good), self.message.clone().into()]
     }
 }

@@ -6,7 +6,7 @@ use portico_proto::routes::{ListRequest, RouteSummary};
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
-use super::stages::availability;
+use super::stages::availability_cell;
 use super::table::{Cell, Table};
 use crate::control_service::ControlService;
 
@@ -28,22 +28,22 @@ pub(crate) struct Routes {
 /// Prints the route table.
 pub(super) async fn run(routes: &Routes) -> Result<Outcome, Failure> {
     let client = routes.control.client(DEADLINE)?;
-    let listed = listed(&client, &routes.group).await?;
+    let routes_of_group = list_routes(&client, &routes.group).await?;
     match routes.output {
         Format::Table | Format::Wide => {
-            output::lines(table(&listed, routes.output == Format::Wide).lines(None))?;
+            output::lines(table(&routes_of_group, routes.output == Format::Wide).lines(None))?;
         }
         Format::Name => {
             let name = |route: &RouteSummary| format!("apiservice.apiregistration.k8s.io/{}", route.name);
-            output::lines(listed.iter().map(name))?;
+            output::lines(routes_of_group.iter().map(name))?;
         }
-        Format::Json | Format::Yaml => output::value(&listed, routes.output)?,
+        Format::Json | Format::Yaml => output::value(&routes_of_group, routes.output)?,
     }
     Ok(Outcome::Positive)
 }
 
 /// Returns the routes of an API group, or all routes if `group` is empty.
-pub(super) async fn listed(client: &Client, group: &str) -> Result<Vec<RouteSummary>, Failure> {
+pub(super) async fn list_routes(client: &Client, group: &str) -> Result<Vec<RouteSummary>, Failure> {
     let listed = client.routes().list(ListRequest { group: group.to_owned() }).await?.into_inner().routes;
     match listed.is_empty() && !group.is_empty() {
         true => Err(Failure::Hinted(
@@ -67,7 +67,7 @@ fn row(route: &RouteSummary, wide: bool) -> Vec<Cell> {
     let mut row: Vec<Cell> = vec![
         route.name.clone().into(),
         route.service.clone().into(),
-        availability(route),
+        availability_cell(route),
         route.targets.join(",").into(),
         route.reason.clone().into(),
     ];

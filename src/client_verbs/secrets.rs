@@ -46,28 +46,28 @@ async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
     let mut unreadable = 0;
     let mut last = RewrapProgress::default();
     loop {
-        let message = progress.message().await?.ok_or_else(interrupted)?;
+        let message = progress.message().await?.ok_or_else(interrupted_error)?;
         if message.resource != last.resource {
             unreadable += last.unreadable;
         }
         if message.resource.is_empty() {
-            let states = message.past_states.ok_or_else(past_states_skipped)?;
+            let states = message.past_states.ok_or_else(past_states_skipped_error)?;
             output::lines([last_line(states, &message)])?;
             return Ok(unreadable + message.past_unreadable);
         }
-        output::lines([line(&message)])?;
+        output::lines([progress_line(&message)])?;
         last = message;
     }
 }
 
-fn interrupted() -> Failure {
+fn interrupted_error() -> Failure {
     Failure::Hinted(
         "the control service ended before all objects were encrypted again".to_owned(),
         "repeat the command: it continues",
     )
 }
 
-fn past_states_skipped() -> Failure {
+fn past_states_skipped_error() -> Failure {
     Failure::Hinted(
         "all objects are encrypted again, but their past states are not: the control service is of an earlier release than this portico"
             .to_owned(),
@@ -75,17 +75,17 @@ fn past_states_skipped() -> Failure {
     )
 }
 
-fn line(progress: &RewrapProgress) -> String {
+fn progress_line(progress: &RewrapProgress) -> String {
     let RewrapProgress { resource, objects, stale, rewritten, unreadable, .. } = progress;
-    format!("{resource}: {rewritten} of {stale} rewritten, {objects} objects{}", left(*unreadable))
+    format!("{resource}: {rewritten} of {stale} rewritten, {objects} objects{}", unreadable_note(*unreadable))
 }
 
 fn last_line(past_states: i64, progress: &RewrapProgress) -> String {
     let RewrapProgress { past_rewritten, past_unreadable, .. } = progress;
-    let left = left(*past_unreadable);
-    format!("done: {past_rewritten} of {past_states} kept past states rewritten{left}, all others dropped")
+    let note = unreadable_note(*past_unreadable);
+    format!("done: {past_rewritten} of {past_states} kept past states rewritten{note}, all others dropped")
 }
 
-fn left(unreadable: i64) -> String {
+fn unreadable_note(unreadable: i64) -> String {
     if unreadable > 0 { format!(", {unreadable} cannot be decrypted") } else { String::new() }
 }

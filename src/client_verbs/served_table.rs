@@ -53,7 +53,7 @@ enum Value {
     Integer(i64),
     Number(f64),
     Boolean(bool),
-    Nothing(()),
+    Null(()),
 }
 
 impl Value {
@@ -62,8 +62,8 @@ impl Value {
             Self::Text(text) => text.clone(),
             Self::Integer(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
-            Self::Boolean(is) => is.to_string(),
-            Self::Nothing(()) => String::new(),
+            Self::Boolean(boolean) => boolean.to_string(),
+            Self::Null(()) => String::new(),
         }
     }
 }

@@ -10,22 +10,22 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const WAITING: Style = AnsiColor::Yellow.on_default();
 
 /// Returns the cell of a state: green if good, otherwise red.
-pub(super) fn state(text: &str, is_good: bool) -> Cell {
+pub(super) fn state_cell(text: &str, is_good: bool) -> Cell {
     Cell { text: text.to_owned(), style: if is_good { GOOD } else { BAD } }
 }
 
 /// Returns the yellow cell of a state that is not known yet.
-pub(super) fn waiting(text: &str) -> Cell {
+pub(super) fn pending_state_cell(text: &str) -> Cell {
     Cell { text: text.to_owned(), style: WAITING }
 }
 
 /// Returns the cell for the availability of a route.
-pub(super) fn availability(route: &RouteSummary) -> Cell {
-    state(if route.available { "Available" } else { "Unavailable" }, route.available)
+pub(super) fn availability_cell(route: &RouteSummary) -> Cell {
+    state_cell(if route.available { "Available" } else { "Unavailable" }, route.available)
 }
 
 /// Returns reason and message of a stage, joined by a colon.
-pub(super) fn words(stage: &Stage) -> String {
+pub(super) fn reason_and_message(stage: &Stage) -> String {
     let parts = [&*stage.reason, &*stage.message];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(": ")

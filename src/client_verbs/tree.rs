@@ -5,8 +5,8 @@ use portico_proto::routes::RouteSummary;
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Outcome};
 use super::output;
-use super::routes::listed;
-use super::stages::availability;
+use super::routes::list_routes;
+use super::stages::availability_cell;
 use super::table::Cell;
 use crate::control_service::ControlService;
 
@@ -25,13 +25,13 @@ pub(crate) struct Tree {
 /// Line of the tree and its children.
 struct Branch {
     line: String,
-    below: Vec<Branch>,
+    children: Vec<Branch>,
 }
 
 /// Prints the tree of API groups.
 pub(super) async fn run(tree: &Tree) -> Result<Outcome, Failure> {
     let client = tree.control.client(DEADLINE)?;
-    output::lines(lines(&listed(&client, &tree.group).await?))?;
+    output::lines(lines(&list_routes(&client, &tree.group).await?))?;
     Ok(Outcome::Positive)
 }
 
@@ -41,36 +41,37 @@ fn lines(routes: &[RouteSummary]) -> Vec<String> {
     sorted.sort_by(|a, b| (&a.group, &a.version).cmp(&(&b.group, &b.version)));
     for route in sorted {
         match groups.last_mut() {
-            Some((group, of_group)) if *group == route.group => of_group.push(route),
+            Some((group, versions)) if *group == route.group => versions.push(route),
             _ => groups.push((&route.group, vec![route])),
         }
     }
     let mut lines = Vec::new();
-    for (group, of_group) in groups {
+    for (group, versions) in groups {
         let line = if group.is_empty() { "core".to_owned() } else { group.to_owned() };
-        write(&Branch { line, below: of_group.into_iter().map(branch).collect() }, "", "", &mut lines);
+        write(&Branch { line, children: versions.into_iter().map(branch).collect() }, "", "", &mut lines);
     }
     lines
 }
 
 fn branch(route: &RouteSummary) -> Branch {
-    let Cell { text, style } = availability(route);
-    let why = if route.available { String::new() } else { format!("  {}: {}", route.reason, route.message) };
-    let line = format!("{}  {style}{text}{style:#}{why}", route.version);
-    let leaf = |line: &String| Branch { line: line.clone(), below: Vec::new() };
-    let mut below =
-        vec![Branch { line: route.service.clone(), below: route.targets.iter().map(leaf).collect() }];
-    below.extend(route.shadows.iter().map(|hidden| leaf(&format!("hides {hidden}"))));
-    Branch { line, below }
+    let Cell { text, style } = availability_cell(route);
+    let reason =
+        if route.available { String::new() } else { format!("  {}: {}", route.reason, route.message) };
+    let line = format!("{}  {style}{text}{style:#}{reason}", route.version);
+    let leaf = |line: &String| Branch { line: line.clone(), children: Vec::new() };
+    let mut children =
+        vec![Branch { line: route.service.clone(), children: route.targets.iter().map(leaf).collect() }];
+    children.extend(route.shadows.iter().map(|hidden| leaf(&format!("hides {hidden}"))));
+    Branch { line, children }
 }
 
 /// Appends the lines of a branch to `lines`. `first` is the prefix of the branch's own line, `rest` of the lines of its children.
 fn write(branch: &Branch, first: &str, rest: &str, lines: &mut Vec<String>) {
     lines.push(format!("{first}{}", branch.line));
-    for (at, below) in branch.below.iter().enumerate() {
-        let is_last = at + 1 == branch.below.len();
+    for (at, child) in branch.children.iter().enumerate() {
+        let is_last = at + 1 == branch.children.len();
         let (bend, line) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        write(below, &format!("{rest}{bend}"), &format!("{rest}{line}"), lines);
+        write(child, &format!("{rest}{bend}"), &format!("{rest}{line}"), lines);
     }
 }
 
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_under_their_group_and_addresses_under_their_service() {
+    fn versions_are_below_their_group_and_addresses_below_their_service() {
         let route = |group: &str, version: &str, service: &str, targets: &[&str]| RouteSummary {
             group: group.into(),
             version: version.into(),

@@ -39,9 +39,9 @@ impl UnusedFlag {
     /// Returns the first unused flag on the command line that `tree` has parsed, if any.
     pub(super) fn find(tree: &Command, matches: &ArgMatches) -> Option<Self> {
         let (mut command, mut matches, mut name) = (tree, matches, String::new());
-        while let Some((next, below)) = matches.subcommand() {
-            (command, matches) = (command.find_subcommand(next)?, below);
-            name = joined(&name, next);
+        while let Some((next, submatches)) = matches.subcommand() {
+            (command, matches) = (command.find_subcommand(next)?, submatches);
+            name = join_names(&name, next);
         }
         let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let id = IDS.into_iter().find(|id| is_given(id) && !uses(command, id))?;
@@ -67,7 +67,7 @@ impl UnusedFlag {
 
 impl fmt::Display for UnusedFlag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--{} does not apply to `{}`", self.id, joined("portico", &self.command))
+        write!(f, "--{} does not apply to `{}`", self.id, join_names("portico", &self.command))
     }
 }
 
@@ -80,12 +80,12 @@ fn collect_users(command: &Command, name: &str, id: &str, users: &mut Vec<String
     if uses(command, id) {
         users.push(name.to_owned());
     }
-    for below in command.get_subcommands() {
-        collect_users(below, &joined(name, below.get_name()), id, users);
+    for subcommand in command.get_subcommands() {
+        collect_users(subcommand, &join_names(name, subcommand.get_name()), id, users);
     }
 }
 
-fn joined(parent: &str, name: &str) -> String {
+fn join_names(parent: &str, name: &str) -> String {
     if parent.is_empty() || name.is_empty() { format!("{parent}{name}") } else { format!("{parent} {name}") }
 }
 
@@ -95,12 +95,12 @@ mod tests {
     use crate::command_line::command;
 
     /// Collects the words of each command that can be called.
-    fn collect_callable(command: &Command, words: &[&str], found: &mut Vec<Vec<String>>) {
+    fn collect_callable(command: &Command, words: &[&str], callable: &mut Vec<Vec<String>>) {
         if !command.is_subcommand_required_set() {
-            found.push(words.iter().map(|word| (*word).to_owned()).collect());
+            callable.push(words.iter().map(|word| (*word).to_owned()).collect());
         }
-        for below in command.get_subcommands() {
-            collect_callable(below, &[words, &[below.get_name()]].concat(), found);
+        for subcommand in command.get_subcommands() {
+            collect_callable(subcommand, &[words, &[subcommand.get_name()]].concat(), callable);
         }
     }
 
@@ -139,7 +139,8 @@ mod tests {
                 let unused = UnusedFlag::find(&tree, &matches);
                 assert_eq!(unused.is_none(), help.contains(&format!("--{id} <")), "{line:?}");
                 if let Some(unused) = unused {
-                    let text = format!("--{id} does not apply to `{}`", joined("portico", &words.join(" ")));
+                    let text =
+                        format!("--{id} does not apply to `{}`", join_names("portico", &words.join(" ")));
                     assert!(unused.to_string() == text && !unused.hint().is_empty(), "{unused}");
                     refused += 1;
                 }

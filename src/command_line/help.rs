@@ -64,15 +64,15 @@ impl Help {
 fn help_of(mut portico: Command, names: &[&str]) -> Option<String> {
     names.iter().try_fold(&portico, |command, name| command.find_subcommand(name))?;
     let arguments = ["portico"].iter().chain(names).chain(&["--help"]);
-    let asked = portico.try_get_matches_from_mut(arguments);
-    asked.err().filter(|error| error.kind() == ErrorKind::DisplayHelp).map(|error| error.to_string())
+    let result = portico.try_get_matches_from_mut(arguments);
+    result.err().filter(|error| error.kind() == ErrorKind::DisplayHelp).map(|error| error.to_string())
 }
 
 /// Returns the hint for an unknown flag, argument or command: the most similar name, or else the command that lists the known ones.
-pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: &Command) -> Option<String> {
-    let command = wrong.command.as_str();
-    let general = match (kind, wrong.argument.starts_with('-'), command) {
-        (ErrorKind::UnknownArgument, true, "") => return Some(hint_before_commands(wrong, tree)),
+pub(super) fn hint(kind: ErrorKind, error: &UsageError, tree: &Command) -> Option<String> {
+    let command = error.command.as_str();
+    let general = match (kind, error.argument.starts_with('-'), command) {
+        (ErrorKind::UnknownArgument, true, "") => return Some(hint_before_commands(error, tree)),
         (ErrorKind::UnknownArgument, false, "" | "run") => {
             "a program to run goes behind --: portico run -- CMD ARGS".to_owned()
         }
@@ -80,20 +80,20 @@ pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: &Command) -> Optio
         (ErrorKind::UnknownArgument, false, _) => format!("`portico {command} --help` lists its arguments"),
         (ErrorKind::InvalidSubcommand, _, "") => "`portico -h` lists all commands".to_owned(),
         (ErrorKind::InvalidSubcommand, ..) => format!("`portico {command} --help` lists its commands"),
-        _ => return wrong.hint.clone(),
+        _ => return error.hint.clone(),
     };
-    Some(wrong.hint.clone().unwrap_or(general))
+    Some(error.hint.clone().unwrap_or(general))
 }
 
 /// Returns the hint for an unknown flag before the command: the commands that accept the flag, or else the most similar flag.
-fn hint_before_commands(wrong: &UsageError, tree: &Command) -> String {
-    let long = wrong.argument.strip_prefix("--");
-    let has = |command: &&Command| {
+fn hint_before_commands(error: &UsageError, tree: &Command) -> String {
+    let long = error.argument.strip_prefix("--");
+    let has_flag = |command: &&Command| {
         long.is_some() && command.get_arguments().any(|argument| argument.get_long() == long)
     };
-    let names: Vec<&str> = tree.get_subcommands().filter(has).map(Command::get_name).collect();
+    let names: Vec<&str> = tree.get_subcommands().filter(has_flag).map(Command::get_name).collect();
     let behind = "flags of a command go behind the command";
-    match (&names[..], &wrong.hint, long) {
+    match (&names[..], &error.hint, long) {
         ([], Some(similar), _) => similar.clone(),
         ([], None, Some(_)) => {
             "`portico help flags` lists the flags of servers, `portico help COMMAND` those of a command"

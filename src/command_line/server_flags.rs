@@ -27,8 +27,9 @@ impl Args for ServerFlags {
 
 impl FromArgMatches for ServerFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let given = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
-        let flags = matches.ids().map(|id| id.as_str()).filter(|id| id.starts_with("--")).filter(given);
+        let is_on_command_line = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+        let flags =
+            matches.ids().map(|id| id.as_str()).filter(|id| id.starts_with("--")).filter(is_on_command_line);
         Ok(Self(flags.flat_map(|flag| with_values(flag, matches)).collect()))
     }
 

@@ -24,15 +24,15 @@ pub(super) fn text(report: &ManifestsReport) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Printed<'a> {
+struct ReportOutput<'a> {
     files: usize,
     documents: usize,
     unchecked: usize,
-    findings: Vec<PrintedFinding<'a>>,
+    findings: Vec<FindingOutput<'a>>,
 }
 
 #[derive(Serialize)]
-struct PrintedFinding<'a> {
+struct FindingOutput<'a> {
     severity: &'static str,
     file: &'a str,
     line: usize,
@@ -45,18 +45,18 @@ struct PrintedFinding<'a> {
 
 /// Prints the report as one JSON document.
 pub(super) fn json(report: &ManifestsReport) -> io::Result<()> {
-    let findings = report.findings.iter().map(printed).collect();
+    let findings = report.findings.iter().map(finding_output).collect();
     let (files, documents, unchecked) = (report.files, report.documents, report.unchecked);
-    let printed = Printed { files, documents, unchecked, findings };
+    let printed = ReportOutput { files, documents, unchecked, findings };
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &printed)?;
     writeln!(out)
 }
 
-fn printed(finding: &ManifestsFinding) -> PrintedFinding<'_> {
+fn finding_output(finding: &ManifestsFinding) -> FindingOutput<'_> {
     let ManifestsFinding { file, line, document, item, object, message, .. } = finding;
     let (line, document, item) = (*line, *document, *item);
-    PrintedFinding { severity: severity(finding), file, line, document, item, object, message }
+    FindingOutput { severity: severity(finding), file, line, document, item, object, message }
 }
 
 fn severity(finding: &ManifestsFinding) -> &'static str {

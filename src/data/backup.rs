@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portico_server::data::{self, BackupDone, CopyError, CopySource, Counts, Header};
+use portico_server::data::{self, BackupCounts, BackupSummary, CopyError, CopySource, Header};
 
 use super::failure::Failure;
-use super::location::Location;
+use super::location::LocationArgs;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Backup {
@@ -27,7 +27,7 @@ pub(crate) struct Backup {
     #[arg(long, conflicts_with = "check")]
     without_history: bool,
     #[command(flatten)]
-    from: Location,
+    from: LocationArgs,
 }
 
 pub(super) async fn run(verb: &Backup) -> Result<String, Failure> {
@@ -40,7 +40,7 @@ pub(super) async fn run(verb: &Backup) -> Result<String, Failure> {
 
 async fn back_up(verb: &Backup, to: &Path) -> Result<String, Failure> {
     if let Some(time) = verb.at_time {
-        refuse_future(time, data::now())?;
+        refuse_future(time, data::unix_now())?;
     }
     let source = verb.from.source().await?;
     let revision = match verb.at_time {
@@ -48,15 +48,16 @@ async fn back_up(verb: &Backup, to: &Path) -> Result<String, Failure> {
         None => verb.at_revision,
     };
     let history = !verb.without_history;
-    let (now, portico) = (data::now(), env!("CARGO_PKG_VERSION"));
-    let done = data::back_up(&*source, &data::Backup { file: to, revision, history, now, portico }).await?;
-    let BackupDone { header, counts, bytes, resumed, began_anew } = done;
-    let mut text = format!("{}: {}, {bytes} bytes", to.display(), described(&header, counts));
-    if resumed > 0 {
-        text.push_str(&format!("\ncontinued an interrupted backup after {resumed} objects"));
+    let (now, portico) = (data::unix_now(), env!("CARGO_PKG_VERSION"));
+    let summary =
+        data::back_up(&*source, &data::Backup { file: to, revision, history, now, portico }).await?;
+    let BackupSummary { header, counts, bytes, resumed_objects, restart_reason } = summary;
+    let mut text = format!("{}: {}, {bytes} bytes", to.display(), describe(&header, counts));
+    if resumed_objects > 0 {
+        text.push_str(&format!("\ncontinued an interrupted backup after {resumed_objects} objects"));
     }
-    if let Some(why) = began_anew {
-        text.push_str(&format!("\nstarted again: {why}"));
+    if let Some(reason) = restart_reason {
+        text.push_str(&format!("\nstarted again: {reason}"));
     }
     Ok(text)
 }
@@ -65,7 +66,7 @@ fn refuse_future(time: i64, now: i64) -> Result<(), Failure> {
     if time <= now {
         return Ok(());
     }
-    let (time, now) = (data::time_text(time), data::time_text(now));
+    let (time, now) = (data::format_time(time), data::format_time(now));
     Err(Failure::Usage(format!("--at-time {time} is in the future: the current time is {now}")))
 }
 
@@ -78,9 +79,10 @@ async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, Failure> {
     Ok(revision)
 }
 
-fn described(header: &Header, counts: Counts) -> String {
+fn describe(header: &Header, counts: BackupCounts) -> String {
     let Header { store_id, epoch, revision, created_at, portico } = header;
-    let (at, content) = (data::time_text(*created_at), content(counts.objects, counts.past));
+    let (at, content) =
+        (data::format_time(*created_at), describe_content(counts.objects, counts.past_states));
     format!("store {store_id}, epoch {epoch}, revision {revision}, {content}, made {at} by portico {portico}")
 }
 
@@ -89,11 +91,11 @@ fn check(verb: &Backup, file: &Path) -> Result<String, Failure> {
         return Err(Failure::Usage(format!("{flag} cannot be used with --check, which reads only the file")));
     }
     let (header, counts) = data::check_backup(file)?;
-    Ok(format!("{}: complete: {}", file.display(), described(&header, counts)))
+    Ok(format!("{}: complete: {}", file.display(), describe(&header, counts)))
 }
 
 /// Returns a text with the numbers of objects and past states in a copy.
-pub(super) fn content(objects: u64, past: Option<u64>) -> String {
+pub(super) fn describe_content(objects: u64, past: Option<u64>) -> String {
     let past = past.map(|past| format!(", {past} past states")).unwrap_or_default();
     format!("{objects} objects{past}")
 }

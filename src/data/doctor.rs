@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use portico_gostd::os::error_text;
 use portico_kit::platform::OpenOptionsExt;
 use portico_machinery::effective_version::KUBERNETES;
-use portico_machinery::expiration::Evaluator;
-use portico_server::data::{DataError, DataFolder, Exported};
+use portico_machinery::expiration::ExpirationEvaluator;
+use portico_server::data::{DataError, DataFolder, ExportResult};
 
 use super::failure::{Failure as LocationFailure, NAME_DATA};
-use super::location::{Location, Place, two_places};
+use super::location::{DataLocation, LocationArgs, two_locations_error};
 use crate::exit::{fail_with_hint, is_closed_pipe};
 use crate::exit_codes;
 
@@ -29,7 +29,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     remove_unreadable: bool,
     #[command(flatten)]
-    location: Location,
+    location: LocationArgs,
 }
 
 /// Error of `portico doctor`. The message is one line.
@@ -63,21 +63,21 @@ impl Failure {
 impl Doctor {
     /// Returns the data folder, or an error for other locations: only SQLite databases can be examined.
     fn folder(&self) -> Result<&Path, LocationFailure> {
-        match (&self.folder, self.location.name()) {
-            (Some(_), Some(flag)) => return Err(two_places("DATA_DIR", flag)),
+        match (&self.folder, self.location.selecting_flag()) {
+            (Some(_), Some(flag)) => return Err(two_locations_error("DATA_DIR", flag)),
             (Some(folder), None) => return self.location.refuse_unused("", &[]).map(|()| folder.as_path()),
             (None, _) => {}
         }
-        let (problem, hint) = match self.location.place()? {
-            Place::Folder(folder) => return Ok(folder),
-            Place::Server(_) => (
+        let (problem, hint) = match self.location.location()? {
+            DataLocation::Folder(folder) => return Ok(folder),
+            DataLocation::Server(_) => (
                 "the files of a running control service are not accessible through its API",
                 "run doctor with --data-dir DIR on the machine of the server",
             ),
-            Place::Postgres(_) => {
+            DataLocation::Postgres(_) => {
                 ("only SQLite databases can be examined", "PostgreSQL's pg_amcheck examines its databases")
             }
-            Place::Etcd(_) => (
+            DataLocation::Etcd(_) => (
                 "only SQLite databases can be examined",
                 "`etcdctl endpoint health` and `etcdutl` examine an etcd",
             ),
@@ -99,9 +99,9 @@ pub(super) async fn run(verb: &Doctor) -> ExitCode {
 
 /// Examines the database, and returns true if it is sound.
 async fn examine(verb: &Doctor) -> Result<bool, Failure> {
-    let mut folder = DataFolder::new(verb.folder()?, &Evaluator::new(KUBERNETES))?;
+    let mut folder = DataFolder::new(verb.folder()?, &ExpirationEvaluator::new(KUBERNETES))?;
     if let Some(file) = verb.location.encryption() {
-        folder = folder.opening_with(file)?;
+        folder = folder.with_encryption_config(file)?;
     }
     let to_stdout = verb.export.as_deref() == Some(Path::new("-"));
     let mut out: Box<dyn Write> = if to_stdout { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
@@ -109,14 +109,14 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     for finding in &examined.findings {
         writeln!(out, "{finding}")?;
     }
-    let mut is_whole = true;
+    let mut is_complete = true;
     if let Some(path) = &verb.export {
-        let Exported { objects, end } = export(&folder, path).await?;
-        writeln!(out, "exported {objects} objects, skipped {} that cannot be read", end.left_out)?;
+        let ExportResult { objects, end } = export(&folder, path).await?;
+        writeln!(out, "exported {objects} objects, skipped {} that cannot be read", end.unreadable)?;
         if let Some(damage) = end.damage {
             let lost = end.lost;
             writeln!(out, "the file is damaged ({damage}): at least {lost} objects are lost")?;
-            is_whole = false;
+            is_complete = false;
         }
     }
     if verb.remove_unreadable {
@@ -131,7 +131,7 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     if examined.sealed > 0 {
         writeln!(out, "{} states are encrypted and were not examined", examined.sealed)?;
     }
-    let is_sound = examined.is_sound() && is_whole;
+    let is_sound = examined.is_sound() && is_complete;
     let sound = if is_sound { "sound" } else { "problems found" };
     writeln!(
         out,
@@ -141,7 +141,7 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     Ok(is_sound)
 }
 
-async fn export(folder: &DataFolder, path: &Path) -> Result<Exported, Failure> {
+async fn export(folder: &DataFolder, path: &Path) -> Result<ExportResult, Failure> {
     if path == Path::new("-") {
         let mut out = BufWriter::new(io::stdout());
         let exported = folder.export(&mut out).await?;

@@ -12,28 +12,28 @@ use portico_server::data::{self, CopySource, EtcdSource, PostgresSource, SqliteS
 use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::failure::Failure;
-use super::remote::{Remote, Server};
+use super::remote::{RemoteStore, ServerFlags};
 use crate::postgres_flags;
-use flags::{DATA_DIR, DATABASE_URL, ETCD_SERVERS, Flags, GivenFlags, KUBECONFIG};
+use flags::{CommandLineFlags, DATA_DIR, DATABASE_URL, ETCD_SERVERS, Flags, KUBECONFIG};
 pub(super) use flags::{ETCD_FILES, SERVER};
 
 /// Values of the location flags, and the flags on the command line, which take precedence over environment variables.
 #[derive(Debug)]
-pub(super) struct Location {
+pub(super) struct LocationArgs {
     flags: Flags,
-    given: GivenFlags,
+    command_line: CommandLineFlags,
 }
 
 /// Location of stored data.
 #[derive(Debug)]
-pub(super) enum Place<'l> {
+pub(super) enum DataLocation<'l> {
     Folder(&'l Path),
     Postgres(Box<PostgresSettings>),
     Etcd(EtcdSettings),
-    Server(Server<'l>),
+    Server(ServerFlags<'l>),
 }
 
-impl Place<'_> {
+impl DataLocation<'_> {
     /// Returns the flag that selects this kind of location.
     fn flag(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Place<'_> {
     }
 }
 
-impl Args for Location {
+impl Args for LocationArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
         Flags::augment_args(command)
     }
@@ -55,9 +55,12 @@ impl Args for Location {
     }
 }
 
-impl FromArgMatches for Location {
+impl FromArgMatches for LocationArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self { flags: Flags::from_arg_matches(matches)?, given: GivenFlags::of(matches) })
+        Ok(Self {
+            flags: Flags::from_arg_matches(matches)?,
+            command_line: CommandLineFlags::from_matches(matches),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -66,70 +69,72 @@ impl FromArgMatches for Location {
     }
 }
 
-impl Location {
+impl LocationArgs {
     /// Returns the location that a flag selects, or else an environment variable, or else the default data folder.
-    pub(super) fn place(&self) -> Result<Place<'_>, Failure> {
-        let named: Vec<_> = self.given.names().collect();
-        let place = self.place_among(&named)?;
-        self.refuse_unused(place.flag(), &[])?;
-        Ok(place)
+    pub(super) fn location(&self) -> Result<DataLocation<'_>, Failure> {
+        let selecting: Vec<_> = self.command_line.selecting_flags().collect();
+        let location = self.select_location(&selecting)?;
+        self.refuse_unused(location.flag(), &[])?;
+        Ok(location)
     }
 
-    fn place_among(&self, named: &[&'static str]) -> Result<Place<'_>, Failure> {
+    fn select_location(&self, selecting: &[&'static str]) -> Result<DataLocation<'_>, Failure> {
         let flags = &self.flags;
-        let is_meant = |flag, is_set| if named.is_empty() { is_set } else { named.contains(&flag) };
-        let url = flags.database_url.as_ref().filter(|_| is_meant(DATABASE_URL, true));
-        let has_etcd = is_meant(ETCD_SERVERS, !flags.etcd.etcd_servers.is_empty());
-        match named {
-            [first, second, ..] => return Err(two_places(first, second)),
+        let is_selected =
+            |flag, is_set| if selecting.is_empty() { is_set } else { selecting.contains(&flag) };
+        let url = flags.database_url.as_ref().filter(|_| is_selected(DATABASE_URL, true));
+        let has_etcd = is_selected(ETCD_SERVERS, !flags.etcd.etcd_servers.is_empty());
+        match selecting {
+            [first, second, ..] => return Err(two_locations_error(first, second)),
             [] if url.is_some() && has_etcd => {
-                return Err(two_places("PORTICO_DATABASE_URL", "PORTICO_ETCD_SERVERS"));
+                return Err(two_locations_error("PORTICO_DATABASE_URL", "PORTICO_ETCD_SERVERS"));
             }
             _ => {}
         }
-        if let Some(kubeconfig) = flags.kubeconfig.as_deref().filter(|_| is_meant(KUBECONFIG, false)) {
-            return Ok(Place::Server(self.server(kubeconfig)));
+        if let Some(kubeconfig) = flags.kubeconfig.as_deref().filter(|_| is_selected(KUBECONFIG, false)) {
+            return Ok(DataLocation::Server(self.server(kubeconfig)));
         }
         if let Some(url) = url {
-            return Ok(Place::Postgres(Box::new(self.postgres(url)?)));
+            return Ok(DataLocation::Postgres(Box::new(self.postgres(url)?)));
         }
         flags.etcd.check().map_err(Failure::Usage)?;
-        let etcd = if has_etcd { flags.etcd.settings(read)? } else { None };
-        Ok(etcd.map_or(Place::Folder(&flags.data_dir), Place::Etcd))
+        let etcd = if has_etcd { flags.etcd.settings(read_file)? } else { None };
+        Ok(etcd.map_or(DataLocation::Folder(&flags.data_dir), DataLocation::Etcd))
     }
 
     /// Returns the location like [`Self::location`], except that `--kubeconfig` may also name the control service that serves a
     /// data folder. Accepts the flags in `also_used`, which the caller needs for other purposes.
-    pub(super) fn place_of_data(&self, also_used: &[&str]) -> Result<Place<'_>, Failure> {
-        let named: Vec<_> = self.given.names().filter(|flag| *flag != KUBECONFIG).collect();
-        let place = match named.is_empty() && self.flags.kubeconfig.is_some() {
-            true => self.place_among(&[KUBECONFIG])?,
-            false => self.place_among(&named)?,
+    pub(super) fn location_or_server(&self, also_used: &[&str]) -> Result<DataLocation<'_>, Failure> {
+        let selecting: Vec<_> =
+            self.command_line.selecting_flags().filter(|flag| *flag != KUBECONFIG).collect();
+        let location = match selecting.is_empty() && self.flags.kubeconfig.is_some() {
+            true => self.select_location(&[KUBECONFIG])?,
+            false => self.select_location(&selecting)?,
         };
-        let server: &[&str] = match place {
-            Place::Folder(_) => &SERVER,
-            Place::Postgres(_) | Place::Etcd(_) if self.flags.kubeconfig.is_some() => {
-                return Err(two_places(place.flag(), KUBECONFIG));
+        let server: &[&str] = match location {
+            DataLocation::Folder(_) => &SERVER,
+            DataLocation::Postgres(_) | DataLocation::Etcd(_) if self.flags.kubeconfig.is_some() => {
+                return Err(two_locations_error(location.flag(), KUBECONFIG));
             }
             _ => &[],
         };
-        self.refuse_unused(place.flag(), &[also_used, server].concat())?;
-        Ok(place)
+        self.refuse_unused(location.flag(), &[also_used, server].concat())?;
+        Ok(location)
     }
 
     /// Refuses flags that neither apply to the location selected by the flag `name` nor are in `also_used`.
     pub(super) fn refuse_unused(&self, name: &str, also_used: &[&str]) -> Result<(), Failure> {
-        self.given.refuse_unused(name, also_used)
+        self.command_line.refuse_unused(name, also_used)
     }
 
     /// Returns the first flag on the command line that selects a location.
-    pub(super) fn name(&self) -> Option<&'static str> {
-        self.given.names().next()
+    pub(super) fn selecting_flag(&self) -> Option<&'static str> {
+        self.command_line.selecting_flags().next()
     }
 
     /// Returns the first location flag on the command line.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
-        self.given.first()
+        self.command_line.first()
     }
 
     /// Returns the value of `--kubeconfig`.
@@ -138,8 +143,8 @@ impl Location {
     }
 
     /// Returns the control service that `kubeconfig`, `--context` and `--server` select.
-    pub(super) fn server<'l>(&'l self, kubeconfig: &'l Path) -> Server<'l> {
-        Server { kubeconfig, context: &self.flags.context, address: self.flags.server.as_deref() }
+    pub(super) fn server<'l>(&'l self, kubeconfig: &'l Path) -> ServerFlags<'l> {
+        ServerFlags { kubeconfig, context: &self.flags.context, address: self.flags.server.as_deref() }
     }
 
     /// Returns the value of `--encryption-provider-config`.
@@ -149,7 +154,7 @@ impl Location {
 
     /// Adds the TLS files of `--etcd-cafile`, `--etcd-certfile` and `--etcd-keyfile` to settings parsed from an etcd URL.
     pub(super) fn with_etcd_files(&self, settings: EtcdSettings) -> Result<EtcdSettings, Failure> {
-        self.flags.etcd.files.add_to(settings, read)
+        self.flags.etcd.files.add_to(settings, read_file)
     }
 
     fn postgres(&self, url: &PostgresSettings) -> Result<PostgresSettings, Failure> {
@@ -161,17 +166,17 @@ impl Location {
     /// Opens the data at the location for reading.
     pub(super) async fn source(&self) -> Result<Arc<dyn CopySource>, Failure> {
         let encryption = self.encryption();
-        Ok(match self.place()? {
-            Place::Server(server) => Arc::new(Remote::new(&server)?),
-            Place::Etcd(settings) => {
-                Arc::new(EtcdSource::open(&settings, data::known(encryption).await?).await?)
+        Ok(match self.location()? {
+            DataLocation::Server(server) => Arc::new(RemoteStore::new(&server)?),
+            DataLocation::Etcd(settings) => {
+                Arc::new(EtcdSource::open(&settings, data::etcd_format(encryption).await?).await?)
             }
-            Place::Postgres(settings) => {
-                Arc::new(PostgresSource::open(*settings, data::opener(encryption)?).await?)
+            DataLocation::Postgres(settings) => {
+                Arc::new(PostgresSource::open(*settings, data::load_seal(encryption)?).await?)
             }
-            Place::Folder(folder) => {
-                Arc::new(SqliteSource::open(&data::database_in(folder), data::opener(encryption)?).await?)
-            }
+            DataLocation::Folder(folder) => Arc::new(
+                SqliteSource::open(&data::resolve_database(folder), data::load_seal(encryption)?).await?,
+            ),
         })
     }
 }
@@ -183,18 +188,18 @@ pub(super) fn with_password(
     file: Option<&Path>,
 ) -> Result<PostgresSettings, Failure> {
     let Some(path) = file else { return Ok(settings) };
-    postgres_flags::with_password(settings, read(flag, path)?)
-        .map_err(|why| Failure::Usage(format!("{flag} {}: {why}", path.display())))
+    postgres_flags::with_password(settings, read_file(flag, path)?)
+        .map_err(|reason| Failure::Usage(format!("{flag} {}: {reason}", path.display())))
 }
 
 /// Reads the file that a flag names.
-fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> {
+fn read_file(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> {
     portico_kit::config_file::read(path)
         .map_err(|error| Failure::Usage(format!("{flag} {}: {}", path.display(), error_text(&error))))
 }
 
 /// Returns the error for a command line that names two locations.
-pub(super) fn two_places(first: &str, second: &str) -> Failure {
+pub(super) fn two_locations_error(first: &str, second: &str) -> Failure {
     Failure::Hinted(
         format!("{first} and {second} name two locations"),
         "name one: --data-dir, --database-url, --etcd-servers or --kubeconfig",

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use portico_server::EtcdSettings;
 use portico_server::data::{
-    self, CopySource, CopyTarget, DataError, EtcdSource, EtcdSwitch, EtcdTarget, Extent, Migrated, Migration,
-    MigrationStep, OpenError, OwnedStore, PostgresSource, PostgresSwitch, PostgresTarget, SqliteSource,
-    SqliteTarget, WriteSwitch,
+    self, CopySource, CopyTarget, DataError, EtcdSource, EtcdSwitch, EtcdTarget, ExclusiveStore, Migration,
+    MigrationStep, MigrationSummary, OpenError, PostgresSource, PostgresSwitch, PostgresTarget, SqliteSource,
+    SqliteTarget, StoreExtent, WriteSwitch,
 };
 
-use super::backup::content;
+use super::backup::describe_content;
+use super::etcd_servers;
 use super::failure::Failure;
-use super::location::{Location, with_password};
-use super::remote::Remote;
-use super::serving;
+use super::location::{LocationArgs, with_password};
+use super::remote::RemoteStore;
 use crate::connection_flags::ADMIN_KUBECONFIG;
 use address::{Address, source_of};
 
@@ -49,64 +49,73 @@ pub(crate) struct Migrate {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    location: Location,
+    location: LocationArgs,
 }
 
 /// Source of a move, and the switch that stops writes to it.
-struct From {
+struct MigrationSource {
     source: Arc<dyn CopySource>,
     switch: Arc<dyn WriteSwitch>,
     /// Store to close at the end, if no server has the database open.
-    owned: Option<OwnedStore>,
+    owned: Option<ExclusiveStore>,
 }
 
 pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
     let from = open(verb).await?;
-    let ended = match &verb.to {
+    let result = match &verb.to {
         Some(to) => move_to(verb, to, &from).await.map(summary),
         None => resume(&from).await,
     };
     if let Some(owned) = from.owned {
         owned.close().await;
     }
-    ended
+    result
 }
 
-async fn resume(from: &From) -> Result<String, Failure> {
+async fn resume(from: &MigrationSource) -> Result<String, Failure> {
     let revision = from.switch.set_read_only(None).await?;
     Ok(format!("the database accepts writes again, from revision {revision} on"))
 }
 
-fn summary(moved: Migrated) -> String {
-    let Migrated { extent, is_new_epoch, objects, changes, past, left_behind, stopped, kept } = moved;
+fn summary(moved: MigrationSummary) -> String {
+    let MigrationSummary {
+        extent,
+        is_new_epoch,
+        objects,
+        changes,
+        past_states,
+        history_skipped,
+        write_downtime,
+        saved_to,
+    } = moved;
     let (identity, revision) = (extent.identity, extent.revision);
-    let content = content(objects, (past > 0).then_some(past));
+    let content = describe_content(objects, (past_states > 0).then_some(past_states));
     let mut text = format!(
         "moved: store {}, epoch {}, revision {revision}, {content} and {changes} changes; writes were refused for {} ms\n\
          start the control service on the new database; the old one refuses writes",
         identity.store_id,
         identity.epoch,
-        stopped.as_millis()
+        write_downtime.as_millis()
     );
     if is_new_epoch {
         text.push_str("\nrevisions could not be kept: clients that watch get 410 and list again");
     }
-    if left_behind {
+    if history_skipped {
         text.push_str(
             "\nthe past states that --history-retention kept were left out: etcd keeps only its own history",
         );
     }
-    if let Some(kept) = kept {
-        text.push_str(&format!("\nthe previous database is now {kept}"));
+    if let Some(location) = saved_to {
+        text.push_str(&format!("\nthe previous database is now {location}"));
     }
     text
 }
 
-async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, Failure> {
+async fn move_to(verb: &Migrate, to: &Address, from: &MigrationSource) -> Result<MigrationSummary, Failure> {
     let extent = from.source.extent().await?;
-    let (target, place) = target(verb, to, &extent).await?;
+    let (target, engine) = target(verb, to, &extent).await?;
     // The reason is shown to clients, so it does not contain the address.
-    let reason = format!("it was moved to {place}");
+    let reason = format!("it was moved to {engine}");
     let history = !verb.without_history;
     let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason, history };
     let mut last_report = None;
@@ -116,11 +125,11 @@ async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, 
 async fn target(
     verb: &Migrate,
     to: &Address,
-    from: &Extent,
+    from: &StoreExtent,
 ) -> Result<(Box<dyn CopyTarget>, &'static str), Failure> {
     Ok(match to {
         Address::Sqlite(path) => {
-            let database = data::database_in(path);
+            let database = data::resolve_database(path);
             let target = SqliteTarget::open(&database, &from.identity.store_id, verb.force).await?;
             (Box::new(target), "a SQLite file")
         }
@@ -131,66 +140,68 @@ async fn target(
         }
         Address::Etcd(settings) => {
             let settings = verb.location.with_etcd_files(settings.as_ref().clone())?;
-            let known = data::known(verb.location.encryption()).await?;
-            serving::refuse_into(&settings, &known, verb.force).await?;
-            (Box::new(EtcdTarget::open(&settings, known, from.revision, verb.force).await?), "an etcd")
+            let format = data::etcd_format(verb.location.encryption()).await?;
+            etcd_servers::refuse_served_target(&settings, &format, verb.force).await?;
+            (Box::new(EtcdTarget::open(&settings, format, from.revision, verb.force).await?), "an etcd")
         }
     })
 }
 
-async fn open(verb: &Migrate) -> Result<From, Failure> {
+async fn open(verb: &Migrate) -> Result<MigrationSource, Failure> {
     refuse_unused_passwords(verb)?;
-    let opener = || data::opener(verb.location.encryption());
+    let opener = || data::load_seal(verb.location.encryption());
     let password_file = verb.from_password_file.as_deref();
     let folder = match source_of(verb.from.as_ref(), password_file, verb.to.as_ref(), &verb.location)? {
         Address::Sqlite(folder) => folder,
-        Address::Etcd(settings) => return of_etcd(verb, &settings).await,
+        Address::Etcd(settings) => return open_etcd(verb, &settings).await,
         Address::Postgres(settings) => {
             let source = PostgresSource::open((*settings).clone(), opener()?).await?;
             let (source, switch) = (Arc::new(source), Arc::new(PostgresSwitch(*settings)));
-            return Ok(From { source, switch, owned: None });
+            return Ok(MigrationSource { source, switch, owned: None });
         }
     };
-    let database = data::database_in(&folder);
-    match OwnedStore::open(&database, opener()?).await {
-        Ok(owned) => {
-            Ok(From { source: owned.source(), switch: Arc::new(owned.switch()), owned: Some(owned) })
-        }
-        Err(DataError::Open(OpenError::InUse { .. })) => served(verb, &database).await,
+    let database = data::resolve_database(&folder);
+    match ExclusiveStore::open(&database, opener()?).await {
+        Ok(owned) => Ok(MigrationSource {
+            source: owned.source(),
+            switch: Arc::new(owned.switch()),
+            owned: Some(owned),
+        }),
+        Err(DataError::Open(OpenError::InUse { .. })) => open_served(verb, &database).await,
         Err(error) => Err(error.into()),
     }
 }
 
 /// Opens an etcd as the source, with or without running servers.
-async fn of_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<From, Failure> {
-    let known = data::known(verb.location.encryption()).await?;
-    let source = Arc::new(EtcdSource::open(settings, known.clone()).await?);
+async fn open_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<MigrationSource, Failure> {
+    let format = data::etcd_format(verb.location.encryption()).await?;
+    let source = Arc::new(EtcdSource::open(settings, format.clone()).await?);
     if !verb.force && !verb.resume_writes {
-        serving::refuse_from(&source, &settings.place()).await?;
+        etcd_servers::refuse_served_source(&source, &settings.place()).await?;
     }
-    let switch = Arc::new(EtcdSwitch::open(settings, known).await?);
-    Ok(From { source, switch, owned: None })
+    let switch = Arc::new(EtcdSwitch::open(settings, format).await?);
+    Ok(MigrationSource { source, switch, owned: None })
 }
 
 /// Opens the source through the control service that has the SQLite file open.
-async fn served(verb: &Migrate, database: &Path) -> Result<From, Failure> {
-    let own = database.with_file_name(ADMIN_KUBECONFIG);
-    let kubeconfig = verb.location.kubeconfig().unwrap_or(&own);
-    let remote = Arc::new(Remote::new(&verb.location.server(kubeconfig))?);
-    let there = SqliteSource::open(database, data::opener(None)?).await?.extent().await?.identity;
-    let found = remote.extent().await?.identity;
-    if found != there {
+async fn open_served(verb: &Migrate, database: &Path) -> Result<MigrationSource, Failure> {
+    let default_kubeconfig = database.with_file_name(ADMIN_KUBECONFIG);
+    let kubeconfig = verb.location.kubeconfig().unwrap_or(&default_kubeconfig);
+    let remote = Arc::new(RemoteStore::new(&verb.location.server(kubeconfig))?);
+    let file_identity = SqliteSource::open(database, data::load_seal(None)?).await?.extent().await?.identity;
+    let served_identity = remote.extent().await?.identity;
+    if served_identity != file_identity {
         return Err(Failure::OtherStore(format!(
             "the control service of {} serves store {}, epoch {}; {} is store {}, epoch {}",
             kubeconfig.display(),
-            found.store_id,
-            found.epoch,
+            served_identity.store_id,
+            served_identity.epoch,
             database.display(),
-            there.store_id,
-            there.epoch
+            file_identity.store_id,
+            file_identity.epoch
         )));
     }
-    Ok(From { source: remote.clone(), switch: remote, owned: None })
+    Ok(MigrationSource { source: remote.clone(), switch: remote, owned: None })
 }
 
 /// Prints progress to standard error, at most once per [`PROGRESS_INTERVAL`].
@@ -201,8 +212,8 @@ fn report(step: MigrationStep, last: &mut Option<Instant>) {
             format!("copied {objects} objects, {bytes} bytes")
         }
         MigrationStep::Archived { states } if is_due => format!("copied {states} past states"),
-        MigrationStep::Followed { changes, behind } if is_due || behind == 0 => {
-            format!("applied {changes} changes, {behind} revisions behind")
+        MigrationStep::Followed { changes, lag } if is_due || lag == 0 => {
+            format!("applied {changes} changes, {lag} revisions behind")
         }
         MigrationStep::Stopped { revision } => format!("writes are stopped at revision {revision}"),
         _ => return,

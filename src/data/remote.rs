@@ -7,7 +7,8 @@ use futures::future::BoxFuture;
 use portico_proto::admin as pb;
 use portico_proto::client::{Client, Connection};
 use portico_server::data::{
-    ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, Identity, Key, StoredState, WriteSwitch,
+    ArchiveCursor, ArchivePart, Changes, CopyError, CopySource, Identity, Key, StoreExtent, StoredState,
+    WriteSwitch,
 };
 use tonic::Code;
 
@@ -19,7 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Connection parameters of a running control service.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Server<'s> {
+pub(super) struct ServerFlags<'s> {
     pub(super) kubeconfig: &'s Path,
     pub(super) context: &'s str,
     /// Address to connect to instead of the address in the kubeconfig.
@@ -27,30 +28,30 @@ pub(super) struct Server<'s> {
 }
 
 /// Source of data that is read from a running control service.
-pub(super) struct Remote {
+pub(super) struct RemoteStore {
     client: Client,
-    place: String,
+    location: String,
 }
 
-impl Remote {
-    pub(super) fn new(server: &Server<'_>) -> Result<Self, NoClient> {
+impl RemoteStore {
+    pub(super) fn new(server: &ServerFlags<'_>) -> Result<Self, NoClient> {
         let connection = Connection::from_kubeconfig(server.kubeconfig, Some(server.context))?;
         let connection = at_address(connection, server.address);
-        let place = format!("the control service {}", connection.server);
-        Ok(Self { client: Client::connect(&connection.with_deadline(DEADLINE))?, place })
+        let location = format!("the control service {}", connection.server);
+        Ok(Self { client: Client::connect(&connection.with_deadline(DEADLINE))?, location })
     }
 
-    fn failed(&self, reason: &str) -> CopyError {
-        CopyError::Store { place: self.place.clone(), reason: reason.to_owned() }
+    fn error(&self, reason: &str) -> CopyError {
+        CopyError::Store { place: self.location.clone(), reason: reason.to_owned() }
     }
 
-    fn states_of(&self, bytes: &[u8]) -> Result<Vec<StoredState>, CopyError> {
-        StoredState::decode_all(bytes).map_err(|reason| self.failed(&reason))
+    fn decode_states(&self, bytes: &[u8]) -> Result<Vec<StoredState>, CopyError> {
+        StoredState::decode_all(bytes).map_err(|reason| self.error(&reason))
     }
 
     async fn describe(&self, time: i64) -> Result<pb::DescribeLogResponse, CopyError> {
         let answer = self.client.admin().describe_log(pb::DescribeLogRequest { time }).await;
-        Ok(answer.map_err(|status| self.failed(&describe(&status)))?.into_inner())
+        Ok(answer.map_err(|status| self.error(&describe(&status)))?.into_inner())
     }
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
@@ -61,49 +62,49 @@ impl Remote {
             name: key.name().to_owned(),
         });
         let answer = self.client.admin().read_states(pb::ReadStatesRequest { revision, after }).await;
-        let page = answer.map_err(|status| self.failed(&describe(&status)))?.into_inner();
+        let page = answer.map_err(|status| self.error(&describe(&status)))?.into_inner();
         if page.oldest_revision > revision {
             return Err(CopyError::Compacted { revision, oldest: page.oldest_revision });
         }
-        self.states_of(&page.states)
+        self.decode_states(&page.states)
     }
 
     async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
         let answer = self.client.admin().read_changes(pb::ReadChangesRequest { after }).await;
-        let part = answer.map_err(|status| self.failed(&describe(&status)))?.into_inner();
+        let part = answer.map_err(|status| self.error(&describe(&status)))?.into_inner();
         if part.oldest_revision > after {
             return Err(CopyError::Compacted { revision: after, oldest: part.oldest_revision });
         }
-        Ok(Changes { states: self.states_of(&part.states)?, until: part.until, revision: part.revision })
+        Ok(Changes { states: self.decode_states(&part.states)?, until: part.until, revision: part.revision })
     }
 
-    async fn read_archive(&self, revision: i64, after: ArchiveAt) -> Result<ArchivePart, CopyError> {
-        let ArchiveAt { until, revision: after_revision, mark } = after;
+    async fn read_archive(&self, revision: i64, after: ArchiveCursor) -> Result<ArchivePart, CopyError> {
+        let ArchiveCursor { until, revision: after_revision, mark } = after;
         let request =
             pb::ReadArchiveRequest { revision, after_until: until, after_revision, after_mark: mark };
         let answer = self.client.admin().read_archive(request).await.map_err(|status| {
             let reason = describe(&status);
             match status.code() {
-                Code::Unimplemented => self.failed(&format!("{reason} (--without-history leaves it out)")),
-                _ => self.failed(&reason),
+                Code::Unimplemented => self.error(&format!("{reason} (--without-history leaves it out)")),
+                _ => self.error(&reason),
             }
         })?;
-        ArchivePart::decode(&answer.into_inner().part).map_err(|reason| self.failed(&reason))
+        ArchivePart::decode(&answer.into_inner().part).map_err(|reason| self.error(&reason))
     }
 
     async fn switch(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let (read_only, reason) = (reason.is_some(), reason.unwrap_or_default().to_owned());
         let answer = self.client.admin().set_read_only(pb::SetReadOnlyRequest { read_only, reason }).await;
-        Ok(answer.map_err(|status| self.failed(&describe(&status)))?.into_inner().revision)
+        Ok(answer.map_err(|status| self.error(&describe(&status)))?.into_inner().revision)
     }
 }
 
-impl CopySource for Remote {
-    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+impl CopySource for RemoteStore {
+    fn extent(&self) -> BoxFuture<'_, Result<StoreExtent, CopyError>> {
         Box::pin(async {
-            let found = self.describe(0).await?;
-            let identity = Identity { store_id: found.store_id, epoch: found.epoch };
-            Ok(Extent { identity, revision: found.revision, oldest: found.oldest_revision })
+            let response = self.describe(0).await?;
+            let identity = Identity { store_id: response.store_id, epoch: response.epoch };
+            Ok(StoreExtent { identity, revision: response.revision, oldest: response.oldest_revision })
         })
     }
 
@@ -119,7 +120,7 @@ impl CopySource for Remote {
         Box::pin(self.read_changes(after))
     }
 
-    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+    fn archive(&self, revision: i64, after: ArchiveCursor) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
         Box::pin(self.read_archive(revision, after))
     }
 
@@ -128,7 +129,7 @@ impl CopySource for Remote {
     }
 }
 
-impl WriteSwitch for Remote {
+impl WriteSwitch for RemoteStore {
     fn set_read_only<'a>(&'a self, reason: Option<&'a str>) -> BoxFuture<'a, Result<i64, CopyError>> {
         Box::pin(self.switch(reason))
     }

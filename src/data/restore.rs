@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use portico_server::data::{
     self, BackupFile, CopyError, CopyTarget, DEFAULT_REVISION_BUMP, ETCD_REVISION_BUMP, EtcdTarget,
-    FormatError, Header, PostgresTarget, RestoredFrom, Restoring, SqliteTarget,
+    FormatError, Header, PostgresTarget, RestoreOptions, RestoreSummary, SqliteTarget,
 };
 
-use super::backup::content;
+use super::backup::describe_content;
+use super::etcd_servers;
 use super::failure::Failure;
-use super::location::{Location, Place};
-use super::serving;
+use super::location::{DataLocation, LocationArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
@@ -35,7 +35,7 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
     bump_revision: Option<i64>,
     #[command(flatten)]
-    to: Location,
+    to: LocationArgs,
 }
 
 /// Maximum of `--bump-revision`: a thousand times the default, and far below the maximum of resource versions (2^63).
@@ -54,47 +54,47 @@ pub(super) async fn run(verb: &Restore) -> Result<String, Failure> {
 async fn restore_backup(verb: &Restore, file: &Path, header: &Header) -> Result<String, Failure> {
     // An incomplete file is refused before anything is replaced.
     data::check_backup(file)?;
-    let (target, bump): (Box<dyn CopyTarget>, i64) = match verb.to.place()? {
-        Place::Server(_) => return Err(into_server()),
-        Place::Etcd(settings) => {
-            let known = data::known(verb.to.encryption()).await?;
+    let (target, bump): (Box<dyn CopyTarget>, i64) = match verb.to.location()? {
+        DataLocation::Server(_) => return Err(restore_into_server_error()),
+        DataLocation::Etcd(settings) => {
+            let format = data::etcd_format(verb.to.encryption()).await?;
             let bump = verb.bump_revision.unwrap_or(ETCD_REVISION_BUMP);
-            serving::refuse_into(&settings, &known, verb.force).await?;
+            etcd_servers::refuse_served_target(&settings, &format, verb.force).await?;
             let revision = header.revision.saturating_add(bump);
-            (Box::new(EtcdTarget::open(&settings, known, revision, verb.force).await?), bump)
+            (Box::new(EtcdTarget::open(&settings, format, revision, verb.force).await?), bump)
         }
-        Place::Postgres(settings) => {
+        DataLocation::Postgres(settings) => {
             let target = PostgresTarget::open(*settings, verb.force).await?;
             (Box::new(target), verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP))
         }
-        Place::Folder(folder) => {
-            let database = data::database_in(folder);
+        DataLocation::Folder(folder) => {
+            let database = data::resolve_database(folder);
             let target = SqliteTarget::open(&database, &header.store_id, verb.force).await?;
             (Box::new(target), verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP))
         }
     };
-    let restoring = Restoring { bump, history: !verb.without_history };
+    let restoring = RestoreOptions { bump, history: !verb.without_history };
     let restored = data::restore_from(file, target, restoring).await?;
-    let RestoredFrom { becomes, objects, past, left_behind, kept } = restored;
-    let (identity, revision) = (becomes.identity, becomes.revision);
+    let RestoreSummary { extent, objects, past_states, skipped_past_states, saved_to } = restored;
+    let (identity, revision) = (extent.identity, extent.revision);
     let (store_id, epoch) = (identity.store_id, identity.epoch);
-    let content = content(objects, (past > 0).then_some(past));
+    let content = describe_content(objects, (past_states > 0).then_some(past_states));
     let mut text = format!("restored: store {store_id}, epoch {epoch}, revision {revision}, {content}");
-    if left_behind > 0 {
-        let why = if verb.without_history { "" } else { ": etcd keeps only its own history" };
-        text.push_str(&format!("\n{left_behind} past states of the backup were left out{why}"));
+    if skipped_past_states > 0 {
+        let reason = if verb.without_history { "" } else { ": etcd keeps only its own history" };
+        text.push_str(&format!("\n{skipped_past_states} past states of the backup were left out{reason}"));
     }
-    if let Some(kept) = kept {
-        text.push_str(&format!("\nthe previous database is now {kept}"));
+    if let Some(location) = saved_to {
+        text.push_str(&format!("\nthe previous database is now {location}"));
     }
     Ok(text)
 }
 
 async fn restore_sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> {
-    let folder = match verb.to.place()? {
-        Place::Folder(folder) => folder,
-        Place::Server(_) => return Err(into_server()),
-        Place::Postgres(_) | Place::Etcd(_) => {
+    let folder = match verb.to.location()? {
+        DataLocation::Folder(folder) => folder,
+        DataLocation::Server(_) => return Err(restore_into_server_error()),
+        DataLocation::Postgres(_) | DataLocation::Etcd(_) => {
             return Err(Failure::Hinted(
                 "a SQLite file can only be restored into a data folder".to_owned(),
                 "restore it with --data-dir, then move it with `portico migrate`",
@@ -102,13 +102,13 @@ async fn restore_sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> 
         }
     };
     if verb.without_history {
-        let why = "--without-history does not apply to a SQLite file";
-        return Err(Failure::Usage(why.to_owned()));
+        let message = "--without-history does not apply to a SQLite file";
+        return Err(Failure::Usage(message.to_owned()));
     }
-    let database = data::database(folder);
+    let database = data::database_file(folder);
     let restored =
         data::restore(file, &database, verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP)).await?;
-    let data::Restored { store_id, epoch, revision, replaced } = restored;
+    let data::RestoredDatabase { store_id, epoch, revision, replaced } = restored;
     let mut text = format!("{}: store {store_id}, epoch {epoch}, revision {revision}", database.display());
     if let Some(replaced) = replaced {
         text.push_str(&format!("\nthe previous database is now {}", replaced.display()));
@@ -116,7 +116,7 @@ async fn restore_sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> 
     Ok(text)
 }
 
-fn into_server() -> Failure {
+fn restore_into_server_error() -> Failure {
     Failure::Hinted(
         "a backup cannot be restored into a running control service".to_owned(),
         "stop it, and name its database: --data-dir, --database-url or --etcd-servers",

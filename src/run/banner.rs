@@ -13,7 +13,7 @@ use crate::settings::{ReadyFormat, Settings};
 use crate::shell;
 
 /// Prints the message to standard output. Write errors are ignored.
-pub(super) fn ready(
+pub(super) fn print_ready(
     settings: &Settings,
     started: Instant,
     https: Option<SocketAddr>,
@@ -24,7 +24,7 @@ pub(super) fn ready(
         ReadyFormat::Text => {
             text(settings, started.elapsed().as_millis(), https, grpc.as_deref(), kubeconfig)
         }
-        ReadyFormat::Json => line(settings, https, grpc, kubeconfig),
+        ReadyFormat::Json => json_line(settings, https, grpc, kubeconfig),
     };
     if let Err(error) = std::io::stdout().write_all(text.as_bytes()) {
         tracing::debug!(%error, "cannot print the addresses: standard output is closed");
@@ -33,7 +33,7 @@ pub(super) fn ready(
 
 /// Output of `--ready-format=json`.
 #[derive(Serialize)]
-struct Ready {
+struct ReadyOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,11 +43,16 @@ struct Ready {
     pid: u32,
 }
 
-fn line(settings: &Settings, https: Option<SocketAddr>, grpc: Option<String>, kubeconfig: &Path) -> String {
+fn json_line(
+    settings: &Settings,
+    https: Option<SocketAddr>,
+    grpc: Option<String>,
+    kubeconfig: &Path,
+) -> String {
     // A path that cannot be made absolute, such as an empty path, is printed unchanged.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let ready = Ready {
-        url: https.map(|bound| facade::url(settings, bound)),
+    let ready = ReadyOutput {
+        url: https.map(|bound| facade::facade_url(settings, bound)),
         grpc,
         kubeconfig: absolute(kubeconfig),
         certs: absolute(&settings.cert_dir()),
@@ -79,13 +84,13 @@ fn text(
     if let Some(https) = https {
         line("HTTPS", &format_args!("https://{https}"));
         if settings.process.console {
-            line("console", &format_args!("{}/console/", facade::url(settings, https)));
+            line("console", &format_args!("{}/console/", facade::facade_url(settings, https)));
         }
     }
     if let Some(grpc) = grpc {
         line("gRPC", &format_args!("{grpc} (TLS, reflection)"));
         line("CA", &format_args!("{certs}/internal-ca.crt"));
-        line("database", &settings.store.place().unwrap_or_else(|| format!("{data}/portico.db")));
+        line("database", &settings.store.describe_location().unwrap_or_else(|| format!("{data}/portico.db")));
     }
     // A facade alone has no kubeconfig for kubectl: its kubeconfig is for the control service.
     line(if grpc.is_some() { "kubeconfig" } else { "control" }, &kubeconfig.display());
@@ -93,9 +98,10 @@ fn text(
         line("workloads", &"pods are not run: Deployments, Jobs and similar objects are only stored");
     }
     let internal_ca = format!("{certs}/internal-ca.crt");
-    let with = |flags: [&str; 3], ca: &str| {
+    let connection_flags = |flags: [&str; 3], ca: &str| {
         let files = [ca, &format!("{certs}/admin.crt"), &format!("{certs}/admin.key")];
-        let pairs = flags.iter().zip(files).map(|(flag, file)| format!("{flag} {}", shell::word(file)));
+        let pairs =
+            flags.iter().zip(files).map(|(flag, file)| format!("{flag} {}", shell::quote_if_needed(file)));
         pairs.collect::<Vec<_>>().join(" ")
     };
     if let Some(grpc) = grpc {
@@ -103,19 +109,20 @@ fn text(
         let _ = writeln!(
             text,
             "\n  grpcurl {} {grpc} {service}",
-            with(["-cacert", "-cert", "-key"], &internal_ca)
+            connection_flags(["-cacert", "-cert", "-key"], &internal_ca)
         );
     }
     if let (Some(https), Some(_)) = (https, grpc) {
         let _ = writeln!(
             text,
             "  kubectl --kubeconfig {} get apiservices",
-            shell::word(&kubeconfig.display().to_string())
+            shell::quote_if_needed(&kubeconfig.display().to_string())
         );
         // As in the kubeconfig, a configured certificate is pinned, because its CA is not known.
-        let own = settings.serving.tls_cert_file.as_ref().map(|file| file.display().to_string());
-        let files = with(["--cacert", "--cert", "--key"], own.as_deref().unwrap_or(&internal_ca));
-        let _ = writeln!(text, "  curl {files} {}/apis", facade::url(settings, https));
+        let cert_file = settings.serving.tls_cert_file.as_ref().map(|file| file.display().to_string());
+        let files =
+            connection_flags(["--cacert", "--cert", "--key"], cert_file.as_deref().unwrap_or(&internal_ca));
+        let _ = writeln!(text, "  curl {files} {}/apis", facade::facade_url(settings, https));
     }
     text.push('\n');
     text

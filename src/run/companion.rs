@@ -66,28 +66,28 @@ impl Companion {
     ///
     /// # Errors
     /// Returns [`Failure::Runtime`] if waiting fails.
-    pub(super) async fn ended(&mut self) -> Result<u8, Failure> {
+    pub(super) async fn wait(&mut self) -> Result<u8, Failure> {
         self.child.wait().await.map(exit_code).map_err(Failure::Runtime)
     }
 }
 
 fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| signal_of(status).map(|signal| i32::from(SIGNAL_BASE) + signal));
+    let code = status.code().or_else(|| exit_signal(status).map(|signal| i32::from(SIGNAL_BASE) + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
 #[cfg(unix)]
-fn signal_of(status: ExitStatus) -> Option<i32> {
+fn exit_signal(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
 }
 
 #[cfg(not(unix))]
-fn signal_of(_: ExitStatus) -> Option<i32> {
+fn exit_signal(_: ExitStatus) -> Option<i32> {
     None
 }
 
 /// Returns the exit code of a program that the signal `stop` ended.
-pub(super) fn code_of(stop: Stop) -> u8 {
+pub(super) fn signal_exit_code(stop: Stop) -> u8 {
     SIGNAL_BASE + stop.number()
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_ends_as_a_shell_would_say() {
+    fn exit_codes_of_programs_are_those_of_a_shell() {
         for (raw, code) in [(0, 0), (3 << 8, 3), (15, 143), (9, 137)] {
             assert_eq!(exit_code(ExitStatus::from_raw(raw)), code);
         }

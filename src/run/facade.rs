@@ -24,16 +24,16 @@ pub(super) fn start_with_server(
     server: &Server,
 ) -> Result<RunningFacade, Failure> {
     let certificate =
-        certificate_files(settings).unwrap_or_else(|| ServingCertificate::Given(server.facade_serving()));
+        certificate_files(settings).unwrap_or_else(|| ServingCertificate::Channel(server.facade_serving()));
     let mut facade = facade_settings(settings, certificate)?;
     facade.passed_socket.clone_from(&process.sockets.https);
     facade.authentication.internal_ca = Some(server.internal_ca().into_bytes());
-    let shown = server.proxy_client().map(|(cert, key)| ProxyClientCertificate::Files { cert, key });
-    facade.proxying.client_cert = facade.proxying.client_cert.or(shown);
+    let presented_cert = server.proxy_client().map(|(cert, key)| ProxyClientCertificate::Files { cert, key });
+    facade.proxying.client_cert = facade.proxying.client_cert.or(presented_cert);
     "in-process".clone_into(&mut facade.name);
-    let (services, trust) = server.local();
+    let (services, trust) = server.local_services();
     let control = ControlTransport::local(services, trust);
-    Ok(Facade::start(facade, shared(process), control)?)
+    Ok(Facade::start(facade, process_resources(process), control)?)
 }
 
 /// Starts a facade that calls control services of other processes.
@@ -43,28 +43,30 @@ pub(super) async fn start_alone(
     tasks: &TaskSet,
 ) -> Result<RunningFacade, Failure> {
     let connections = connections(&settings.control.control_kubeconfig)?;
-    let wrong = |e: &dyn std::fmt::Display| SettingError::new("--control-kubeconfig", e.to_string());
+    let invalid = |e: &dyn std::fmt::Display| SettingError::new("--control-kubeconfig", e.to_string());
     let store_id = connections.iter().find_map(|connection| connection.store_id.clone());
     let mut transports = Vec::new();
     for connection in &connections {
         let transport = ControlTransport::remote(connection, process.runtimes.count());
-        transports.push((connection.server.clone(), transport.map_err(|e| wrong(&e))?));
+        transports.push((connection.server.clone(), transport.map_err(|e| invalid(&e))?));
     }
     let control =
-        ControlServices::of(transports, settings.control.control_failover_timeout, store_id.clone());
+        ControlServices::new(transports, settings.control.control_failover_timeout, store_id.clone());
     control.start(&process.registry, tasks);
-    portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
+    portico_kit::atomic_file::create_private_dir(&settings.process.data_dir).map_err(|e| {
         SettingError::new(
             "--data-dir",
             format!("{}: {}", settings.process.data_dir.display(), error_text(&e)),
         )
     })?;
-    portico_facade::keep_client_certificate(&settings.cert_dir(), &connections, &control, tasks)
-        .map_err(|e| wrong(&e))?;
-    let (certificate, shown) =
-        tokio::join!(serving(settings, &control, tasks), proxy_client(settings, &control, tasks));
+    portico_facade::maintain_client_certificate(&settings.cert_dir(), &connections, &control, tasks)
+        .map_err(|e| invalid(&e))?;
+    let (certificate, presented_cert) = tokio::join!(
+        serving_certificate(settings, &control, tasks),
+        proxy_client_certificate(settings, &control, tasks)
+    );
     let mut facade = facade_settings(settings, certificate?)?;
-    facade.proxying.client_cert = facade.proxying.client_cert.or(shown?);
+    facade.proxying.client_cert = facade.proxying.client_cert.or(presented_cert?);
     facade.passed_socket.clone_from(&process.sockets.https);
     // Control services of one database share their CA.
     facade.authentication.internal_ca = connections.iter().find_map(|connection| connection.ca_pem.clone());
@@ -73,25 +75,30 @@ pub(super) async fn start_alone(
         max_age: settings.control.fail_static_max_age,
         store_id,
     });
-    Ok(Facade::start(facade, shared(process), control)?)
+    Ok(Facade::start(facade, process_resources(process), control)?)
 }
 
 /// Returns the serving certificate: from files, or signed by the control service.
-async fn serving(
+async fn serving_certificate(
     settings: &Settings,
     control: &ControlServices,
     tasks: &TaskSet,
 ) -> Result<ServingCertificate, SettingError> {
     match certificate_files(settings) {
         Some(files) => Ok(files),
-        None => portico_facade::signed_certificate(&settings.cert_dir(), &names(settings), control, tasks)
-            .await
-            .map_err(|e| SettingError::new("--cert-dir", e)),
+        None => portico_facade::serving_certificate(
+            &settings.cert_dir(),
+            &certificate_names(settings),
+            control,
+            tasks,
+        )
+        .await
+        .map_err(|e| SettingError::new("--cert-dir", e)),
     }
 }
 
 /// Returns the client certificate for backends that the control service signs, or `None` if flags replace or disable it.
-async fn proxy_client(
+async fn proxy_client_certificate(
     settings: &Settings,
     control: &ControlServices,
     tasks: &TaskSet,
@@ -101,24 +108,24 @@ async fn proxy_client(
     }
     let signed = portico_facade::front_proxy_certificate(&settings.cert_dir(), control, tasks).await;
     let signed = signed.map_err(|e| SettingError::new("--cert-dir", e))?;
-    Ok(Some(ProxyClientCertificate::Given(signed)))
+    Ok(Some(ProxyClientCertificate::Channel(signed)))
 }
 
 /// Returns the control services in the kubeconfig files, in order and without duplicates.
 fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
-    let wrong = |file: &Path, e: &dyn std::fmt::Display| {
+    let invalid = |file: &Path, e: &dyn std::fmt::Display| {
         SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
     };
     let mut connections: Vec<Connection> = Vec::new();
     for file in files {
-        for connection in Connection::all_from_kubeconfig(file).map_err(|e| wrong(file, &e))? {
-            let others = connections.iter().find_map(|other| other.store_id.as_ref());
-            if let (Some(own), Some(other)) = (&connection.store_id, others)
+        for connection in Connection::all_from_kubeconfig(file).map_err(|e| invalid(file, &e))? {
+            let other_store = connections.iter().find_map(|other| other.store_id.as_ref());
+            if let (Some(own), Some(other)) = (&connection.store_id, other_store)
                 && own != other
             {
                 let text =
                     format!("store {own}, but others serve store {other}: all must serve one database");
-                return Err(wrong(file, &text));
+                return Err(invalid(file, &text));
             }
             if !connections.iter().any(|other| other.server == connection.server) {
                 connections.push(connection);
@@ -129,7 +136,7 @@ fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
 }
 
 /// Returns the CA certificate (PEM) with which clients verify a facade that runs together with a control service.
-pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, Failure> {
+pub(super) fn serving_ca(settings: &Settings, server: &Server) -> Result<String, Failure> {
     match &settings.serving.tls_cert_file {
         None => Ok(server.facade_trust()?),
         // The CA of a configured certificate is not known: kubeconfigs pin the certificate itself.
@@ -139,7 +146,7 @@ pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, 
 }
 
 /// Returns the URL at which clients reach the facade.
-pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
+pub(super) fn facade_url(settings: &Settings, bound: SocketAddr) -> String {
     match &settings.serving.external_hostname {
         Some(host) => format!("https://{host}:{}", bound.port()),
         None if bound.ip().is_unspecified() => format!("https://127.0.0.1:{}", bound.port()),
@@ -147,8 +154,8 @@ pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
     }
 }
 
-fn shared(process: &Process) -> portico_facade::Process {
-    portico_facade::Process {
+fn process_resources(process: &Process) -> portico_facade::ProcessResources {
+    portico_facade::ProcessResources {
         registry: process.registry.clone(),
         telemetry: Some(process.telemetry.clone()),
         runtimes: Some(Arc::clone(&process.runtimes)),
@@ -162,7 +169,7 @@ fn certificate_files(settings: &Settings) -> Option<ServingCertificate> {
     files.map(|(cert, key)| ServingCertificate::Files { cert, key })
 }
 
-fn names(settings: &Settings) -> Vec<String> {
+fn certificate_names(settings: &Settings) -> Vec<String> {
     settings
         .serving
         .external_hostname

@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     #[error("a socket of the parent process cannot be used: {}", error_text(.0))]
     PassedSocket(#[source] std::io::Error),
     #[error("the parent process passed an unexpected socket '{0}': pass one named https and one named grpc")]
-    StrangeSocket(String),
+    UnexpectedSocket(String),
     #[error(transparent)]
     Server(#[from] portico_server::StartError),
     #[error(transparent)]
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Unapplied(String),
     /// An essential part of the server ended.
     #[error("{} ended: {}", .0.task, .0.reason)]
-    Part(TaskFailure),
+    TaskEnded(TaskFailure),
 }
 
 impl Failure {
@@ -70,16 +70,16 @@ impl Failure {
         match self {
             Self::Setting(_) | Self::Telemetry(_) | Self::Audit(_) => exit_codes::USAGE,
             Self::Server(error) if error.is_setting() => exit_codes::USAGE,
-            Self::Facade(error) if error.is_setting() => exit_codes::USAGE,
+            Self::Facade(error) if error.is_settings_error() => exit_codes::USAGE,
             Self::Server(error) if error.is_replaced() => exit_codes::DATABASE_REPLACED,
-            Self::Command { error, .. } => not_started(error),
+            Self::Command { error, .. } => start_error_code(error),
             _ => exit_codes::FAILED,
         }
     }
 }
 
 /// Returns the exit code for a program that cannot be started, as shells do.
-fn not_started(error: &std::io::Error) -> u8 {
+fn start_error_code(error: &std::io::Error) -> u8 {
     match error.kind() {
         std::io::ErrorKind::NotFound => exit_codes::NOT_FOUND,
         _ => exit_codes::NOT_EXECUTABLE,

@@ -28,24 +28,24 @@ impl PassedSockets {
     pub(super) fn take(role: Role) -> Result<Self, Failure> {
         let names = std::env::var(NAMES).unwrap_or_default();
         let mut names = names.split(':');
-        let (mut passed, mut sockets) = (ListenFd::from_env(), Self::default());
-        for index in 0..passed.len() {
+        let (mut inherited, mut sockets) = (ListenFd::from_env(), Self::default());
+        for index in 0..inherited.len() {
             let name = names.next().unwrap_or_default();
-            let socket = passed.take_tcp_listener(index).map_err(Failure::PassedSocket)?;
-            let place = sockets.place(name, role).ok_or_else(|| Failure::StrangeSocket(name.to_owned()))?;
-            *place = socket.map(Arc::new);
+            let socket = inherited.take_tcp_listener(index).map_err(Failure::PassedSocket)?;
+            let slot = sockets.slot(name, role).ok_or_else(|| Failure::UnexpectedSocket(name.to_owned()))?;
+            *slot = socket.map(Arc::new);
         }
         Ok(sockets)
     }
 
     /// Returns the slot for a socket, or `None` if the role does not use such a socket or the slot is taken.
-    fn place(&mut self, name: &str, role: Role) -> Option<&mut Option<Arc<TcpListener>>> {
-        let place = match (name, role) {
+    fn slot(&mut self, name: &str, role: Role) -> Option<&mut Option<Arc<TcpListener>>> {
+        let slot = match (name, role) {
             (GRPC, Role::Facade) | (HTTPS, Role::Server) => return None,
             (GRPC, _) | (_, Role::Server) => &mut self.grpc,
             _ => &mut self.https,
         };
-        place.is_none().then_some(place)
+        slot.is_none().then_some(slot)
     }
 
     /// Copies the addresses of the sockets to the settings, because certificates and kubeconfigs contain the addresses.

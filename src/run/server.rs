@@ -31,20 +31,23 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         offload: Arc::clone(&process.offload),
         auditor: process.auditor.clone(),
     };
-    for controller in controllers::absent_of(&settings.controllers.controllers) {
+    for controller in controllers::not_implemented_in(&settings.controllers.controllers) {
         tracing::warn!(controller, "controller in --controllers is not implemented, ignored");
     }
     Ok(Server::start(server_settings(settings, passed_socket)?, process).await?)
 }
 
-fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Result<ServerSettings, Failure> {
+fn server_settings(
+    s: &Settings,
+    inherited_socket: Option<Arc<TcpListener>>,
+) -> Result<ServerSettings, Failure> {
     let proxy_client =
         s.proxying.proxy_client_cert_file.clone().zip(s.proxying.proxy_client_key_file.clone());
     Ok(ServerSettings {
         data_dir: s.process.data_dir.clone(),
         cert_dir: s.cert_dir(),
         control_address: s.control.control_address,
-        passed_socket,
+        inherited_socket,
         control_external_address: s.control.control_external_address.clone(),
         external_hostname: s.serving.external_hostname.clone(),
         bind_address: s.serving.bind_address,
@@ -56,23 +59,23 @@ fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Res
         authorization: s.authorization.server()?,
         service_accounts: service_accounts(s),
         proxy_client,
-        own_front_proxy: s.own_front_proxy(),
+        own_front_proxy: s.has_own_front_proxy(),
         egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),
         backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),
         backend_dial_timeout: s.proxying.backend_dial_timeout,
         webhooks: WebhookLimits {
             requests: s.proxying.webhook_max_requests,
-            answer_bytes: s.proxying.webhook_max_answer_bytes,
-            review_bytes: s.proxying.admission_webhook_max_answer_bytes,
+            max_response_bytes: s.proxying.webhook_max_answer_bytes,
+            max_review_bytes: s.proxying.admission_webhook_max_answer_bytes,
         },
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
-        expiration: s.core_api.expiration()?,
+        expiration: s.core_api.api_expiration()?,
         version: s.core_api.version()?,
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
         peer_advertise_address: s.peers.address(),
-        runtime_config: s.core_api.served()?,
+        runtime_config: s.core_api.runtime_config()?,
         features: s.core_api.features()?,
-        controllers: controllers::wanted(&s.controllers.controllers),
+        controllers: controllers::enabled(&s.controllers.controllers),
         controller_settings: s.controllers.settings(),
         leader_election: s.store.is_shared().then(|| s.controllers.leader_election()).flatten(),
         coordinated_leadership: s.controllers.leadership(),
@@ -96,7 +99,7 @@ fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Res
         admission: s.admission.settings(s.core_api.features()?)?,
         openapi_cache_bytes: s.store.openapi_cache_bytes,
         seats: s.serving.seats(),
-        call_time: s.serving.request_timeout,
+        default_call_timeout: s.serving.request_timeout,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         manifests: s.manifests.settings(),
@@ -112,7 +115,7 @@ fn connections(s: &Settings) -> Result<ConnectionSettings, Failure> {
         translation: TranslationSettings {
             commands: features.enabled(TRANSLATE_COMMANDS),
             ports: features.enabled(TRANSLATE_PORTS),
-            unless_declared: features.enabled(TranslationSettings::DECLARED),
+            pass_through_declared: features.enabled(TranslationSettings::DECLARED),
         },
     })
 }
@@ -139,7 +142,7 @@ fn store(s: &Settings) -> StoreSettings {
         history_retention: s.store.history_retention.of_all,
         archive: s.store.history_retention.archive.clone(),
         archive_max_bytes: s.store.history_archive_max_bytes,
-        marks_kept: s.store.event_ttl + s.store.compaction_interval * 2,
+        mark_retention: s.store.event_ttl + s.store.compaction_interval * 2,
         history_max_bytes: s.store.history_max_bytes,
         compaction_interval: s.store.compaction_interval,
         cache_max_bytes: (s.store.cache_max_bytes > 0).then_some(s.store.cache_max_bytes),
@@ -149,6 +152,6 @@ fn store(s: &Settings) -> StoreSettings {
         write_queue: s.store.write_queue,
         subscription_events: s.store.watch_queue_events,
         subscription_bytes: s.store.watch_queue_bytes,
-        ..StoreSettings::new(portico_server::data::database(&s.process.data_dir))
+        ..StoreSettings::new(portico_server::data::database_file(&s.process.data_dir))
     }
 }

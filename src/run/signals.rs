@@ -13,7 +13,7 @@ use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
 use super::request::{Request, Stop};
-use system::Listened;
+use system::SignalHandlers;
 pub(super) use system::send;
 #[cfg(unix)]
 use unix as system;
@@ -22,7 +22,7 @@ use windows as system;
 
 /// Sources of stop and reload requests to the process.
 pub(super) struct Signals {
-    signals: Listened,
+    signals: SignalHandlers,
     /// Standard input, if `--exit-with-stdin` is set.
     input: Option<File>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn listen(exit_with_stdin: bool) -> io::Result<Self> {
         let input = exit_with_stdin.then(system::input).transpose()?.map(File::from_std);
-        Ok(Self { signals: Listened::listen()?, input })
+        Ok(Self { signals: SignalHandlers::listen()?, input })
     }
 
     /// Waits for the next request. Cancel safe.
@@ -42,7 +42,7 @@ impl Signals {
                 }
                 request
             }
-            () = end_of(&mut self.input) => {
+            () = wait_for_end(&mut self.input) => {
                 tracing::info!("stop requested: end of standard input");
                 Request::Stop(Stop::Terminate)
             }
@@ -51,7 +51,7 @@ impl Signals {
 }
 
 /// Waits for the end of standard input or a read error, or forever without `--exit-with-stdin`. The input is discarded.
-async fn end_of(input: &mut Option<File>) {
+async fn wait_for_end(input: &mut Option<File>) {
     let Some(input) = input else { return std::future::pending().await };
     let mut bytes = [0; 256];
     loop {

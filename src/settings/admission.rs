@@ -72,11 +72,12 @@ impl Admission {
                 let flags = "admission-control and enable-admission-plugins/disable-admission-plugins flags";
                 return Err(SettingError::new(ONLY, format!("{flags} are mutually exclusive")));
             }
-            return EnabledPlugins::only(&self.admission_control).map_err(|error| unusable(ONLY, error));
+            return EnabledPlugins::only(&self.admission_control)
+                .map_err(|error| plugin_flag_error(ONLY, error));
         }
         EnabledPlugins::from_flags(enable, disable).map_err(|error| {
             let of_disable = matches!(&error, PluginNameError::Unknown(name) if !enable.contains(name));
-            unusable(if of_disable { DISABLE } else { ENABLE }, error)
+            plugin_flag_error(if of_disable { DISABLE } else { ENABLE }, error)
         })
     }
 
@@ -86,7 +87,7 @@ impl Admission {
 }
 
 /// Returns the error of a flag that lists plugins. Its hint lists the plugins that exist.
-fn unusable(flag: &str, error: PluginNameError) -> SettingError {
+fn plugin_flag_error(flag: &str, error: PluginNameError) -> SettingError {
     let plugins = || portico_server::plugin_reference().map(|plugin| plugin.name).collect::<Vec<_>>();
     let hint = matches!(error, PluginNameError::Unknown(_))
         .then(|| format!("the plugins are {}", plugins().join(", ")));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use portico_auditor::{
-    AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
-    AuditWebhookSettings, Truncation,
+    AuditBatchSettings, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
+    AuditWebhookSettings, TruncationLimits,
 };
 use portico_kit::rotating_file::Rotation;
 
@@ -187,8 +187,8 @@ impl Audit {
         let delivery = self.log_flags().delivery()?;
         let format = FORMATS.iter().find(|(name, _)| *name == self.audit_log_format);
         let Some((_, format)) = format else {
-            let wrong = &self.audit_log_format;
-            let words = format!("invalid audit log format {wrong}, allowed formats are \"legacy,json\"");
+            let invalid = &self.audit_log_format;
+            let words = format!("invalid audit log format {invalid}, allowed formats are \"legacy,json\"");
             return Err(SettingError::new("--audit-log-format", words));
         };
         let max_age = not_negative("--audit-log-maxage", self.audit_log_maxage)?;
@@ -249,28 +249,28 @@ impl Flags<'_> {
             let words = format!(
                 "invalid audit {plugin} mode {mode}, allowed modes are \"batch,blocking,blocking-strict\""
             );
-            return Err(self.wrong("mode", words));
+            return Err(self.flag_error("mode", words));
         };
         let batches = match mode {
             AuditMode::Batch => self.batches()?,
             // As upstream, flags of batches are validated only in batch mode.
-            _ => AuditBatches { buffer: 1, max_size: 1, max_wait: Duration::ZERO, throttle: None },
+            _ => AuditBatchSettings { buffer: 1, max_size: 1, max_wait: Duration::ZERO, throttle: None },
         };
         let truncation = self.truncation()?;
         if self.version != VERSION {
             let words = format!("invalid group version, allowed versions are [{VERSION:?}]");
-            return Err(self.wrong("version", words));
+            return Err(self.flag_error("version", words));
         }
         Ok(AuditDelivery { mode: *mode, batches, truncation })
     }
 
-    fn batches(&self) -> Result<AuditBatches, SettingError> {
+    fn batches(&self) -> Result<AuditBatchSettings, SettingError> {
         let plugin = self.plugin;
-        let positive = |flag, what, value: i64| match usize::try_from(value) {
+        let positive = |flag, name, value: i64| match usize::try_from(value) {
             Ok(value) if value > 0 => Ok(value),
             _ => {
-                let words = format!("invalid audit batch {plugin} {what} {value}, must be a positive number");
-                Err(self.wrong(flag, words))
+                let words = format!("invalid audit batch {plugin} {name} {value}, must be a positive number");
+                Err(self.flag_error(flag, words))
             }
         };
         let buffer = positive("batch-buffer-size", "buffer size", self.buffer)?;
@@ -279,37 +279,37 @@ impl Flags<'_> {
             Some((qps, _)) if qps.is_nan() || qps <= 0.0 => {
                 let words =
                     format!("invalid audit batch {plugin} throttle QPS {qps}, must be a positive number");
-                return Err(self.wrong("batch-throttle-qps", words));
+                return Err(self.flag_error("batch-throttle-qps", words));
             }
             Some((qps, burst)) => Some((qps, positive("batch-throttle-burst", "throttle burst", burst)?)),
             None => None,
         };
         // Tokio's channels cannot be larger.
         let buffer = buffer.min(tokio::sync::Semaphore::MAX_PERMITS);
-        Ok(AuditBatches { buffer, max_size, max_wait: self.max_wait, throttle })
+        Ok(AuditBatchSettings { buffer, max_size, max_wait: self.max_wait, throttle })
     }
 
-    fn truncation(&self) -> Result<Option<Truncation>, SettingError> {
+    fn truncation(&self) -> Result<Option<TruncationLimits>, SettingError> {
         let Self { plugin, max_event, max_batch, .. } = self;
         if *max_event <= 0 {
             let words = format!(
                 "invalid audit truncate {plugin} max event size {max_event}, must be a positive number"
             );
-            return Err(self.wrong("truncate-max-event-size", words));
+            return Err(self.flag_error("truncate-max-event-size", words));
         }
         if max_batch < max_event {
             let words = format!(
                 "invalid audit truncate {plugin} max batch size {max_batch}, must be greater than max event size ({max_event})"
             );
-            return Err(self.wrong("truncate-max-batch-size", words));
+            return Err(self.flag_error("truncate-max-batch-size", words));
         }
         let bytes = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
         let truncation =
-            Truncation { max_event_bytes: bytes(*max_event), max_batch_bytes: bytes(*max_batch) };
+            TruncationLimits { max_event_bytes: bytes(*max_event), max_batch_bytes: bytes(*max_batch) };
         Ok(self.truncate.then_some(truncation))
     }
 
-    fn wrong(&self, flag: &str, words: String) -> SettingError {
+    fn flag_error(&self, flag: &str, words: String) -> SettingError {
         SettingError::new(&format!("--audit-{}-{flag}", self.plugin), words)
     }
 }

@@ -92,11 +92,11 @@ impl Authentication {
     /// Returns the settings of the token webhook, if configured.
     pub(crate) fn token_webhook(&self) -> Result<Option<TokenWebhookSettings>, SettingError> {
         let name = &self.authentication_token_webhook_version;
-        let version = ReviewVersion::of_name(name).ok_or_else(|| {
-            let why = format!(
+        let version = ReviewVersion::from_name(name).ok_or_else(|| {
+            let message = format!(
                 "unsupported authentication webhook version {name:?}, supported versions are \"v1\", \"v1beta1\""
             );
-            SettingError::new("--authentication-token-webhook-version", why)
+            SettingError::new("--authentication-token-webhook-version", message)
         })?;
         let cache_ttl = self.authentication_token_webhook_cache_ttl;
         let file = self.authentication_token_webhook_config_file.clone();

@@ -98,15 +98,15 @@ impl Authorization {
                 || self.authorization_webhook_version.is_some()
                 || self.authorization_webhook_cache_authorized_ttl.is_some()
                 || self.authorization_webhook_cache_unauthorized_ttl.is_some();
-            let why = "can not be specified when --authorization-mode or --authorization-webhook-* flags are defined";
-            return if legacy { Err(SettingError::new(CONFIG, why)) } else { Ok(()) };
+            let message = "can not be specified when --authorization-mode or --authorization-webhook-* flags are defined";
+            return if legacy { Err(SettingError::new(CONFIG, message)) } else { Ok(()) };
         }
         let modes = &self.authorization_mode;
         let has = |mode| modes.contains(&mode);
         let (policies, webhook) = (&self.authorization_policy_file, &self.authorization_webhook_config_file);
-        let again = |(at, mode): (usize, &Mode)| modes[..at].contains(mode);
-        let wrong = [
-            (modes.iter().enumerate().any(again), MODE, "has mode specified more than once"),
+        let is_repeated = |(at, mode): (usize, &Mode)| modes[..at].contains(mode);
+        let violations = [
+            (modes.iter().enumerate().any(is_repeated), MODE, "has mode specified more than once"),
             (has(Mode::Abac) && policies.is_none(), MODE, "ABAC's authorization policy file not passed"),
             (has(Mode::Webhook) && webhook.is_none(), MODE, "Webhook's authorization config file not passed"),
             (!has(Mode::Abac) && policies.is_some(), POLICY_FILE, "cannot be specified without mode ABAC"),
@@ -116,8 +116,8 @@ impl Authorization {
                 "cannot be specified without mode Webhook",
             ),
         ];
-        match wrong.into_iter().find(|(is_wrong, ..)| *is_wrong) {
-            Some((_, setting, why)) => Err(SettingError::new(setting, why)),
+        match violations.into_iter().find(|(is_violated, ..)| *is_violated) {
+            Some((_, setting, message)) => Err(SettingError::new(setting, message)),
             None => Ok(()),
         }
     }
@@ -149,11 +149,11 @@ impl Authorization {
 
     fn version(&self) -> Result<ReviewVersion, SettingError> {
         let name = self.authorization_webhook_version.as_deref().unwrap_or("v1beta1");
-        ReviewVersion::of_name(name).ok_or_else(|| {
-            let why = format!(
+        ReviewVersion::from_name(name).ok_or_else(|| {
+            let message = format!(
                 "unsupported webhook authorizer version {name:?}, supported versions are \"v1\", \"v1beta1\""
             );
-            SettingError::new("--authorization-webhook-version", why)
+            SettingError::new("--authorization-webhook-version", message)
         })
     }
 }

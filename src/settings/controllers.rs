@@ -141,10 +141,10 @@ impl Controllers {
         if let Some(timers) = self.leader_election() {
             check_timers("--leader-elect", timers)?;
         }
-        let mut named = self.controllers.iter().filter(|name| !name.is_empty() && *name != "*");
+        let mut names = self.controllers.iter().filter(|name| !name.is_empty() && *name != "*");
         let bare = |name: &'_ String| name.strip_prefix('-').unwrap_or(name).to_owned();
-        match named.find(|name| controllers::known(&bare(name)).is_none()) {
-            Some(name) => Err(SettingError::new("--controllers", controllers::unknown(&bare(name)))),
+        match names.find(|name| controllers::find(&bare(name)).is_none()) {
+            Some(name) => Err(SettingError::new("--controllers", controllers::unknown_message(&bare(name)))),
             None => Ok(()),
         }
     }
@@ -154,11 +154,11 @@ impl Controllers {
 fn check_timers(flags: &str, timers: LeadershipTimers) -> Result<(), SettingError> {
     let [lease, deadline, retry] =
         ["lease-duration", "renew-deadline", "retry-period"].map(|name| format!("{flags}-{name}"));
-    let longer = |longer: Duration, shorter: Duration, flag: &str, than: &str| {
-        let wrong = || SettingError::new(flag, format!("must be greater than {than}"));
-        (longer > shorter).then_some(()).ok_or_else(wrong)
+    let check_longer = |longer: Duration, shorter: Duration, flag: &str, shorter_flag: &str| {
+        let error = || SettingError::new(flag, format!("must be greater than {shorter_flag}"));
+        (longer > shorter).then_some(()).ok_or_else(error)
     };
-    longer(timers.lease_duration, timers.renew_deadline, &lease, &deadline)?;
-    longer(timers.renew_deadline, timers.retry_period, &deadline, &retry)?;
-    longer(timers.retry_period, Duration::ZERO, &retry, "0s")
+    check_longer(timers.lease_duration, timers.renew_deadline, &lease, &deadline)?;
+    check_longer(timers.renew_deadline, timers.retry_period, &deadline, &retry)?;
+    check_longer(timers.retry_period, Duration::ZERO, &retry, "0s")
 }

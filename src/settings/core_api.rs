@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use portico_machinery::effective_version::EffectiveVersion;
-use portico_machinery::expiration::Evaluator;
+use portico_machinery::expiration::ExpirationEvaluator;
 use portico_machinery::features::FeatureGates;
 use portico_server::RuntimeConfig;
 
@@ -62,9 +62,9 @@ fn port_range(text: &str) -> Result<PortRange, String> {
     let number = |text: &str| text.trim().parse::<u16>().map_err(|e| format!("{text:?}: {e}"));
     let range = if let Some((first, last)) = text.split_once('-') {
         number(first)?..=number(last)?
-    } else if let Some((first, more)) = text.split_once('+') {
+    } else if let Some((first, count)) = text.split_once('+') {
         let first = number(first)?;
-        first..=first.saturating_add(number(more)?)
+        first..=first.saturating_add(number(count)?)
     } else {
         number(text)?..=number(text)?
     };
@@ -83,14 +83,14 @@ impl CoreApi {
     }
 
     /// Returns the rules that select the served versions of built-in APIs.
-    pub(crate) fn expiration(&self) -> Result<Evaluator, SettingError> {
+    pub(crate) fn api_expiration(&self) -> Result<ExpirationEvaluator, SettingError> {
         let on = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
-        Ok(Evaluator {
+        Ok(ExpirationEvaluator {
             strict_in_alpha: on("KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA"),
             one_more_release: on("KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE"),
             forward_compatible: self.emulation_forward_compatible,
             runtime_config_forward_compatible: self.runtime_config_emulation_forward_compatible,
-            ..Evaluator::new(self.version()?.emulation)
+            ..ExpirationEvaluator::new(self.version()?.emulation)
         })
     }
 
@@ -104,7 +104,7 @@ impl CoreApi {
                 self.runtime_config_emulation_forward_compatible,
             ),
         ];
-        match switches.into_iter().find(|(_, on)| *on && !version.emulates()) {
+        match switches.into_iter().find(|(_, on)| *on && !version.is_emulating()) {
             Some((flag, _)) => Err(SettingError::new(
                 flag,
                 "cannot be set to true if the emulation version is the same as the binary version",
@@ -115,12 +115,12 @@ impl CoreApi {
 
     /// Returns the feature gates.
     pub(crate) fn features(&self) -> Result<FeatureGates, SettingError> {
-        FeatureGates::parse_at(self.version()?, self.feature_gates.iter().map(String::as_str))
+        FeatureGates::parse_for_version(self.version()?, self.feature_gates.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--feature-gates", e))
     }
 
     /// Returns the APIs that are explicitly enabled or disabled.
-    pub(crate) fn served(&self) -> Result<RuntimeConfig, SettingError> {
+    pub(crate) fn runtime_config(&self) -> Result<RuntimeConfig, SettingError> {
         RuntimeConfig::parse(self.runtime_config.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--runtime-config", e))
     }
@@ -128,18 +128,18 @@ impl CoreApi {
     pub(super) fn check(&self) -> Result<(), SettingError> {
         self.features()?;
         self.check_version()?;
-        portico_server::check_introduced(&self.expiration()?, &self.served()?)
+        portico_server::check_introduced(&self.api_expiration()?, &self.runtime_config()?)
             .map_err(|e| SettingError::new("--runtime-config", e))?;
         self.check_ranges()
     }
 
     fn check_ranges(&self) -> Result<(), SettingError> {
-        let wrong = |message: &str| Err(SettingError::new("--service-cluster-ip-range", message));
+        let invalid = |message: &str| Err(SettingError::new("--service-cluster-ip-range", message));
         match self.service_cluster_ip_range.as_slice() {
             [] | [_] => Ok(()),
             [a, b] if a.addr().is_ipv4() != b.addr().is_ipv4() => Ok(()),
-            [_, _] => wrong("two ranges must be of different IP families, one IPv4 and one IPv6"),
-            _ => wrong("at most two ranges are allowed"),
+            [_, _] => invalid("two ranges must be of different IP families, one IPv4 and one IPv6"),
+            _ => invalid("at most two ranges are allowed"),
         }
     }
 }

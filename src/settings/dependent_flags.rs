@@ -4,7 +4,7 @@
 use clap::{ArgMatches, Command};
 
 use super::error::SettingError;
-use super::given::source;
+use super::value_source::source;
 
 /// Flags, each with the flag that it requires.
 const DEPENDENT: [(&str, &str); 10] = [

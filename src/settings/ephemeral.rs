@@ -3,7 +3,7 @@
 use clap::ArgMatches;
 
 use super::error::SettingError;
-use super::given::source;
+use super::value_source::source;
 
 /// Argument ids and their defaults with `--ephemeral`.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
@@ -15,13 +15,13 @@ pub(super) const DEFAULTS: &[(&str, &str)] = &[
 ];
 
 /// Returns true if `--ephemeral` is set.
-pub(super) fn is_asked_for(matches: &ArgMatches) -> bool {
+pub(super) fn is_set(matches: &ArgMatches) -> bool {
     matches.get_one("ephemeral").copied().unwrap_or(false)
 }
 
 /// Rejects flags that select a store if `--ephemeral` is set.
 pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
-    if !is_asked_for(matches) {
+    if !is_set(matches) {
         return Ok(());
     }
     let places =

@@ -12,7 +12,7 @@ use portico_gostd::os::error_text;
 use portico_kit::config_file;
 
 use super::error::SettingError;
-use super::given::source;
+use super::value_source::source;
 use crate::usage_error::UsageError;
 
 /// Value in the file.
@@ -45,21 +45,21 @@ impl Value {
 pub(super) fn arguments(
     path: &Path,
     command: &clap::Command,
-    given: &ArgMatches,
+    matches: &ArgMatches,
 ) -> Result<Vec<OsString>, SettingError> {
-    let wrong = |message: String| SettingError::new("--config", format!("{}: {message}", path.display()));
-    let text = config_file::read_text(path).map_err(|e| wrong(error_text(&e)))?;
+    let invalid = |message: String| SettingError::new("--config", format!("{}: {message}", path.display()));
+    let text = config_file::read_text(path).map_err(|e| invalid(error_text(&e)))?;
     let values: BTreeMap<String, Value> =
-        if text.trim().is_empty() { BTreeMap::new() } else { parse(&text).map_err(wrong)? };
+        if text.trim().is_empty() { BTreeMap::new() } else { parse(&text).map_err(invalid)? };
     let mut arguments = Vec::new();
     for (key, value) in &values {
         let argument = command.get_arguments().find(|a| a.get_long() == Some(key));
         let Some(argument) = argument.filter(|_| !matches!(key.as_str(), "config" | "help")) else {
-            let error = wrong(format!("unknown key {key:?}; keys are flag names without dashes"));
+            let error = invalid(format!("unknown key {key:?}; keys are flag names without dashes"));
             return Err(error.with_hint(similar_key(command, key)));
         };
         let is_overridden = matches!(
-            source(given, argument.get_id().as_str()),
+            source(matches, argument.get_id().as_str()),
             Some(ValueSource::CommandLine | ValueSource::EnvVariable)
         );
         if !is_overridden {
@@ -72,7 +72,7 @@ pub(super) fn arguments(
 /// Returns the question whether the most similar key was meant, if there is one.
 fn similar_key(command: &clap::Command, key: &str) -> Option<String> {
     let error = command.clone().try_get_matches_from(["portico", &format!("--{key}")]).err()?;
-    UsageError::of(&error).hint.map(|hint| hint.replace("--", ""))
+    UsageError::from_clap(&error).hint.map(|hint| hint.replace("--", ""))
 }
 
 fn parse(text: &str) -> Result<BTreeMap<String, Value>, String> {

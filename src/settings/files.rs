@@ -13,7 +13,7 @@ use super::{SettingError, Settings};
 
 /// Expected content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
+enum FileContent {
     /// At least one certificate in PEM format.
     Certificates,
     /// A private key in PEM format.
@@ -25,10 +25,10 @@ enum Holds {
 impl Settings {
     /// Reads and checks every file that a flag names.
     pub(super) fn check_files(&self) -> Result<(), SettingError> {
-        use Holds::{Certificates, Key, Text};
+        use FileContent::{Certificates, Key, Text};
         let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);
         let z = &self.authorization;
-        let files: [(&str, &Option<PathBuf>, Holds); 17] = [
+        let files: [(&str, &Option<PathBuf>, FileContent); 17] = [
             ("--client-ca-file", &a.client_ca_file, Certificates),
             ("--requestheader-client-ca-file", &a.requestheader_client_ca_file, Certificates),
             ("--token-auth-file", &a.token_auth_file, Text),
@@ -66,17 +66,19 @@ impl Settings {
     }
 }
 
-fn check(setting: &str, path: &Path, holds: Holds) -> Result<(), SettingError> {
-    let wrong =
+fn check(setting: &str, path: &Path, content: FileContent) -> Result<(), SettingError> {
+    let invalid =
         |reason: &dyn std::fmt::Display| SettingError::new(setting, format!("{}: {reason}", path.display()));
     let bytes = read(setting, path)?;
-    match holds {
-        Holds::Text => Ok(()),
-        Holds::Key => PrivateKeyDer::from_pem_slice(&bytes).map(drop).map_err(|e| wrong(&pem_reason(&e))),
-        Holds::Certificates => {
+    match content {
+        FileContent::Text => Ok(()),
+        FileContent::Key => {
+            PrivateKeyDer::from_pem_slice(&bytes).map(drop).map_err(|e| invalid(&pem_reason(&e)))
+        }
+        FileContent::Certificates => {
             let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-            match all.map_err(|e| wrong(&pem_reason(&e)))?.is_empty() {
-                true => Err(wrong(&"contains no PEM certificate")),
+            match all.map_err(|e| invalid(&pem_reason(&e)))?.is_empty() {
+                true => Err(invalid(&"contains no PEM certificate")),
                 false => Ok(()),
             }
         }

@@ -17,41 +17,41 @@ pub(crate) struct ForeignFlag {
     /// True if the value is optional.
     is_switch: bool,
     /// Accepted values.
-    accepted: Accepted,
+    accepted: AcceptedValues,
     /// Reason why the flag has no effect.
-    pub(crate) why: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Accepted {
+enum AcceptedValues {
     /// Any value, with a warning.
     Any,
     /// Only these values, which describe what Portico does in any case.
     Only(&'static [&'static str]),
     /// No value: the flag is rejected.
-    Nothing,
+    Refused,
 }
 
-const fn ignored(name: &'static str, why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: false, accepted: Accepted::Any, why }
+const fn ignored(name: &'static str, reason: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: false, accepted: AcceptedValues::Any, reason }
 }
 
-const fn refused(name: &'static str, why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: false, accepted: Accepted::Nothing, why }
+const fn refused(name: &'static str, reason: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: false, accepted: AcceptedValues::Refused, reason }
 }
 
-const fn only(name: &'static str, values: &'static [&'static str], why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: false, accepted: Accepted::Only(values), why }
+const fn only(name: &'static str, values: &'static [&'static str], reason: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: false, accepted: AcceptedValues::Only(values), reason }
 }
 
-const fn switch(name: &'static str, accepted: Accepted, why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: true, accepted, why }
+const fn switch(name: &'static str, accepted: AcceptedValues, reason: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: true, accepted, reason }
 }
 
 const COUNTED: &str = "sizes and counts are collected every --compaction-interval and on request";
 const ONE_TIMEOUT: &str = "--database-statement-timeout applies to every request to etcd";
 const UNBUFFERED_LOG: &str = "log lines are written to one stream without a buffer";
-const OFF: Accepted = Accepted::Only(&["false"]);
+const OFF: AcceptedValues = AcceptedValues::Only(&["false"]);
 
 /// All flags without effect, sorted by name.
 pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
@@ -59,7 +59,7 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ignored("delete-collection-workers", "objects are deleted sequentially, many per transaction"),
     switch(
         "enable-garbage-collector",
-        Accepted::Only(&["true"]),
+        AcceptedValues::Only(&["true"]),
         "use --controllers=*,-garbage-collector-controller to disable it",
     ),
     switch("enable-logs-handler", OFF, "the deprecated path /logs is not served"),
@@ -79,7 +79,7 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     switch("log-json-split-stream", OFF, UNBUFFERED_LOG),
     ignored("log-text-info-buffer-size", UNBUFFERED_LOG),
     switch("log-text-split-stream", OFF, UNBUFFERED_LOG),
-    switch("permit-address-sharing", Accepted::Any, "SO_REUSEADDR is always set"),
+    switch("permit-address-sharing", AcceptedValues::Any, "SO_REUSEADDR is always set"),
     only("storage-backend", &["etcd3"], "--etcd-servers and --database-url select the store"),
     ignored(
         "storage-initialization-timeout",
@@ -90,7 +90,7 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "values in etcd have the default encodings of kube-apiserver, other stores use JSON",
     ),
     refused("vmodule", "use --v with levels per module, for example --v=info,portico_store=debug"),
-    switch("watch-cache", Accepted::Only(&["true"]), "all resources are cached"),
+    switch("watch-cache", AcceptedValues::Only(&["true"]), "all resources are cached"),
     ignored(
         "watch-cache-sizes",
         "the watch history has one limit in bytes for all resources, --history-max-bytes",
@@ -110,23 +110,23 @@ impl ForeignFlag {
     /// Returns true if the value is accepted.
     fn accepts(&self, value: &str) -> bool {
         match self.accepted {
-            Accepted::Any => true,
-            Accepted::Only(values) => values.contains(&value),
-            Accepted::Nothing => false,
+            AcceptedValues::Any => true,
+            AcceptedValues::Only(values) => values.contains(&value),
+            AcceptedValues::Refused => false,
         }
     }
 
     /// Returns the accepted values for the reference: `ignored`, `refused`, or `only` followed by a list.
     pub(crate) fn outcome(&self) -> String {
         match self.accepted {
-            Accepted::Any => "ignored".to_owned(),
-            Accepted::Only(values) => {
+            AcceptedValues::Any => "ignored".to_owned(),
+            AcceptedValues::Only(values) => {
                 format!(
                     "only {}",
                     values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
                 )
             }
-            Accepted::Nothing => "refused".to_owned(),
+            AcceptedValues::Refused => "refused".to_owned(),
         }
     }
 }
@@ -140,23 +140,26 @@ pub(super) fn with_foreign_flags(command: clap::Command) -> clap::Command {
 ///
 /// # Errors
 /// Returns an error if a flag was set to a value that is not accepted.
-pub(super) fn given(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingError> {
+pub(super) fn ignored_flags(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingError> {
     let mut ignored = Vec::new();
     for flag in FOREIGN_FLAGS.iter().copied() {
-        let chosen = |matches: &&ArgMatches| {
+        let is_set = |matches: &&ArgMatches| {
             matches.value_source(flag.name).is_some_and(|source| source != ValueSource::DefaultValue)
         };
-        let below = matches.subcommand().map(|(_, matches)| matches);
-        let Some(matches) = [Some(matches), below].into_iter().flatten().find(chosen) else { continue };
+        let submatches = matches.subcommand().map(|(_, matches)| matches);
+        let Some(matches) = [Some(matches), submatches].into_iter().flatten().find(is_set) else { continue };
         let values = matches.get_many::<String>(flag.name).into_iter().flatten();
         for value in values {
             if !flag.accepts(value) {
                 let setting = format!("--{}", flag.name);
                 let value = without_secrets(value);
-                return Err(SettingError::new(&setting, format!("{value:?} is not supported: {}", flag.why)));
+                return Err(SettingError::new(
+                    &setting,
+                    format!("{value:?} is not supported: {}", flag.reason),
+                ));
             }
         }
-        if flag.accepted == Accepted::Any {
+        if flag.accepted == AcceptedValues::Any {
             ignored.push(flag);
         }
     }

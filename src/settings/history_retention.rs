@@ -34,13 +34,13 @@ impl FromStr for HistoryRetention {
                     "all resources".to_owned()
                 }
                 Some(("*", period)) => {
-                    retention.archive.keep_others(duration(period)?);
+                    retention.archive.set_default_retention(duration(period)?);
                     "*".to_owned()
                 }
                 Some((resource, period)) => {
                     let storage = storage(resource)?;
                     let name = storage.to_string();
-                    retention.archive.keep(storage, duration(period)?);
+                    retention.archive.set_retention(storage, duration(period)?);
                     name
                 }
             };
@@ -72,26 +72,34 @@ mod tests {
     fn plain_durations_apply_to_all_resources_and_named_ones_to_one() {
         let parsed: HistoryRetention =
             "10m, configmaps=720h,deployments.apps=1h,*=2h,events=0s".parse().unwrap();
-        let of = |group: &str, name: &str| {
-            parsed.archive.of(&GroupResource::new(group, name)).map(|kept| kept.as_secs() / 3_600)
+        let retention_hours = |group: &str, name: &str| {
+            parsed
+                .archive
+                .retention(&GroupResource::new(group, name))
+                .map(|retention| retention.as_secs() / 3_600)
         };
         assert_eq!(parsed.of_all, Duration::from_secs(600));
-        let kept = [of("", "configmaps"), of("apps", "deployments"), of("", "pods"), of("", "events")];
-        assert_eq!(kept, [Some(720), Some(1), Some(2), None]);
+        let hours = [
+            retention_hours("", "configmaps"),
+            retention_hours("apps", "deployments"),
+            retention_hours("", "pods"),
+            retention_hours("", "events"),
+        ];
+        assert_eq!(hours, [Some(720), Some(1), Some(2), None]);
         let alone: HistoryRetention = "secrets=1h".parse().unwrap();
         assert_eq!((alone.of_all, alone.archive.is_empty()), (DEFAULT, false));
-        for wrong in ["", "x", "pods=", "=1h", "1h,a/b=1h"] {
-            assert!(wrong.parse::<HistoryRetention>().is_err(), "{wrong:?}");
+        for invalid in ["", "x", "pods=", "=1h", "1h,a/b=1h"] {
+            assert!(invalid.parse::<HistoryRetention>().is_err(), "{invalid:?}");
         }
     }
 
     #[test]
     fn unknown_resources_and_duplicates_are_rejected() {
-        let kept: HistoryRetention = "events.events.k8s.io=1h,widgets.example.com=1h".parse().unwrap();
-        assert!(kept.archive.of(&GroupResource::new("", "events")).is_some());
+        let parsed: HistoryRetention = "events.events.k8s.io=1h,widgets.example.com=1h".parse().unwrap();
+        assert!(parsed.archive.retention(&GroupResource::new("", "events")).is_some());
         for (wrong, why) in [
-            ("deployments=1h", "unknown resource deployments: do you mean deployments.apps?"),
-            ("cm=1h", "unknown resource cm: do you mean configmaps?"),
+            ("deployments=1h", "unknown resource deployments: did you mean deployments.apps?"),
+            ("cm=1h", "unknown resource cm: did you mean configmaps?"),
             ("widgets=1h", "unknown resource widgets; "),
             ("pods=1h,pods=2h", "duplicate retention for pods"),
             ("events=1h,events.events.k8s.io=2h", "duplicate retention for events"),

@@ -42,15 +42,15 @@ pub(crate) struct Manifests {
 impl Manifests {
     /// Returns the settings of the manifest directory, if configured.
     pub(crate) fn settings(&self) -> Option<ManifestsSettings> {
-        self.manifests.clone().map(|folder| self.of_folder(folder))
+        self.manifests.clone().map(|folder| self.for_folder(folder))
     }
 
     /// Returns the settings for the manifest directory `folder`.
-    pub(crate) fn of_folder(&self, folder: PathBuf) -> ManifestsSettings {
+    pub(crate) fn for_folder(&self, folder: PathBuf) -> ManifestsSettings {
         ManifestsSettings {
             folder,
             prune: self.manifests_prune,
-            look_period: self.manifests_look_period,
+            poll_interval: self.manifests_look_period,
             resync_period: self.manifests_resync_period,
             max_files: self.manifests_max_files,
             max_bytes: self.manifests_max_bytes,
@@ -59,9 +59,9 @@ impl Manifests {
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let Some(folder) = &self.manifests else { return Ok(()) };
-        let wrong = |error: std::io::Error| {
+        let invalid = |error: std::io::Error| {
             SettingError::new(FOLDER, format!("{}: {}", folder.display(), error_text(&error)))
         };
-        std::fs::read_dir(folder).map(drop).map_err(wrong)
+        std::fs::read_dir(folder).map(drop).map_err(invalid)
     }
 }

@@ -55,27 +55,27 @@ impl Metrics {
             disabled: self.disabled_metrics.iter().cloned().collect(),
             ..MetricChoice::default()
         };
-        for (key, values) in self.allowed()? {
+        for (key, values) in self.allowed_label_values()? {
             // `check_keys` ensures that the key contains a comma.
             let Some((metric, label)) = key.split_once(',') else { continue };
             let values: HashSet<String> = values.split(',').map(str::to_owned).collect();
-            choice.allowed.entry(metric.to_owned()).or_default().insert(label.to_owned(), values);
+            choice.allowed_values.entry(metric.to_owned()).or_default().insert(label.to_owned(), values);
         }
         Ok(choice)
     }
 
-    fn allowed(&self) -> Result<Pairs, SettingError> {
+    fn allowed_label_values(&self) -> Result<Pairs, SettingError> {
         let flag: Pairs =
             self.allow_metric_labels.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
         check_keys(&flag).map_err(|e| SettingError::new("--allow-metric-labels", e))?;
         let Some(file) = &self.allow_metric_labels_manifest else { return Ok(flag) };
-        let wrong = |e: String| SettingError::new("--allow-metric-labels-manifest", e);
+        let invalid = |e: String| SettingError::new("--allow-metric-labels-manifest", e);
         if !flag.is_empty() {
-            return Err(wrong(
+            return Err(invalid(
                 "cannot specify both allowListMapping and allowListMappingManifest".to_owned(),
             ));
         }
-        manifest(file).map_err(wrong)
+        manifest(file).map_err(invalid)
     }
 
     fn check_version(&self) -> Result<(), SettingError> {
@@ -92,10 +92,11 @@ impl Metrics {
     }
 
     fn check_names(&self) -> Result<(), SettingError> {
-        let Some(wrong) = self.disabled_metrics.iter().find(|name| !matches(NAME, name)) else {
+        let Some(invalid_name) = self.disabled_metrics.iter().find(|name| !matches(NAME, name)) else {
             return Ok(());
         };
-        let names = format!("must be fully qualified metric names matching \"^{NAME}$\", got {wrong:?}");
+        let names =
+            format!("must be fully qualified metric names matching \"^{NAME}$\", got {invalid_name:?}");
         Err(SettingError::new("--disabled-metrics", names))
     }
 }
@@ -115,12 +116,12 @@ fn check_keys(pairs: &Pairs) -> Result<(), String> {
 }
 
 fn manifest(file: &Path) -> Result<Pairs, String> {
-    let shown = file.display();
+    let path = file.display();
     let text = portico_kit::config_file::read_text(file)
-        .map_err(|e| format!("failed to read allow list manifest: {shown}: {}", error_text(&e)))?;
+        .map_err(|e| format!("failed to read allow list manifest: {path}: {}", error_text(&e)))?;
     let pairs: Pairs = serde_saphyr::from_str(&text)
-        .map_err(|e| format!("failed to parse allow list manifest: {shown}: {e}"))?;
-    check_keys(&pairs).map_err(|e| format!("invalid allow list mapping in manifest: {shown}: {e}"))?;
+        .map_err(|e| format!("failed to parse allow list manifest: {path}: {e}"))?;
+    check_keys(&pairs).map_err(|e| format!("invalid allow list mapping in manifest: {path}: {e}"))?;
     Ok(pairs)
 }
 
@@ -141,21 +142,21 @@ fn pairs(text: &str) -> Result<Pairs, String> {
 
 /// Returns the fields of a CSV line.
 fn fields(line: &str) -> Result<Vec<String>, String> {
-    let (mut fields, mut rest) = (Vec::new(), line);
+    let (mut fields, mut remaining) = (Vec::new(), line);
     loop {
-        let (field, after) = match rest.strip_prefix('"') {
+        let (field, after) = match remaining.strip_prefix('"') {
             None => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                if rest[..end].contains('"') {
+                let end = remaining.find(',').unwrap_or(remaining.len());
+                if remaining[..end].contains('"') {
                     return Err("bare \" in non-quoted field".to_owned());
                 }
-                (rest[..end].to_owned(), &rest[end..])
+                (remaining[..end].to_owned(), &remaining[end..])
             }
             Some(quoted) => quoted_field(quoted)?,
         };
         fields.push(field);
         match after.strip_prefix(',') {
-            Some(more) => rest = more,
+            Some(after_comma) => remaining = after_comma,
             None if after.is_empty() => return Ok(fields),
             None => return Err("extraneous or missing \" in quoted field".to_owned()),
         }

@@ -75,14 +75,14 @@ impl Oidc {
             || !self.oidc_signing_algs.is_empty()
             || !self.oidc_required_claim.is_empty();
         if self.authentication_config.is_some() && flags {
-            let why = "authentication-config file and oidc-* flags are mutually exclusive";
-            return Err(SettingError::new(CONFIG, why));
+            let message = "authentication-config file and oidc-* flags are mutually exclusive";
+            return Err(SettingError::new(CONFIG, message));
         }
-        let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-        if flags && !(given(&self.oidc_issuer_url) && given(&self.oidc_client_id)) {
-            let why =
+        let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        if flags && !(is_set(&self.oidc_issuer_url) && is_set(&self.oidc_client_id)) {
+            let message =
                 "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set";
-            return Err(SettingError::new(ISSUER_URL, why));
+            return Err(SettingError::new(ISSUER_URL, message));
         }
         Ok(())
     }

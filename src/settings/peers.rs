@@ -40,20 +40,22 @@ impl Peers {
 
     /// Checks the flags like upstream's `validateUnknownVersionInteroperabilityProxyFlags`.
     pub(super) fn check(&self, features: &FeatureGates, has_identity: bool) -> Result<(), SettingError> {
-        let given = [
+        let flags_set = [
             ("--peer-ca-file", self.peer_ca_file.is_some()),
             ("--peer-advertise-ip", self.peer_advertise_ip.is_some()),
             ("--peer-advertise-port", self.peer_advertise_port.is_some()),
         ];
-        if let Some((flag, _)) = given.iter().find(|(_, given)| *given && !features.enabled(GATE)) {
+        if let Some((flag, _)) =
+            flags_set.iter().find(|(_, is_flag_set)| *is_flag_set && !features.enabled(GATE))
+        {
             return Err(SettingError::new(
                 flag,
                 format!("requires the feature gate {GATE}; pass --feature-gates={GATE}=true"),
             ));
         }
         if self.peer_advertise_ip.is_some() != self.peer_advertise_port.is_some() {
-            let both = "--peer-advertise-ip and --peer-advertise-port must be set together";
-            return Err(SettingError::new("--peer-advertise-ip", both));
+            let message = "--peer-advertise-ip and --peer-advertise-port must be set together";
+            return Err(SettingError::new("--peer-advertise-ip", message));
         }
         if self.peer_ca_file.is_some() && !has_identity {
             return Err(SettingError::new(

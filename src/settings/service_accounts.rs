@@ -113,18 +113,18 @@ impl ServiceAccounts {
     /// Checks `--service-account-signing-endpoint` like upstream's `validateServiceAccountTokenSigningConfig`.
     fn check_endpoint(&self) -> Result<(), SettingError> {
         let Some(endpoint) = &self.service_account_signing_endpoint else { return Ok(()) };
-        let refused = |why: &str| Err(SettingError::new(ENDPOINT, why));
+        let refuse = |message: &str| Err(SettingError::new(ENDPOINT, message));
         if endpoint.is_empty() {
-            return refused("is empty; pass the path of a Unix socket");
+            return refuse("is empty; pass the path of a Unix socket");
         }
         if self.service_account_signing_key_file.is_some() || !self.service_account_key_file.is_empty() {
-            return refused(
+            return refuse(
                 "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)",
             );
         }
         if endpoint.strip_prefix('@').is_some_and(|name| !is_abstract_name(name)) {
-            let why = "when prefixed with @ must be a valid abstract socket name";
-            return refused(&format!("invalid value {endpoint:?} passed for `{ENDPOINT}`, {why}"));
+            let message = "when prefixed with @ must be a valid abstract socket name";
+            return refuse(&format!("invalid value {endpoint:?} passed for `{ENDPOINT}`, {message}"));
         }
         Ok(())
     }

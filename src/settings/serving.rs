@@ -189,10 +189,10 @@ impl Serving {
                 "--tls-cert-file and --tls-private-key-file must be set together",
             ));
         }
-        let (reads, others) = (self.max_requests_inflight, self.max_mutating_requests_inflight);
+        let (max_reads, max_mutations) = (self.max_requests_inflight, self.max_mutating_requests_inflight);
         if self.seats() == Some(0) {
             let message = format!(
-                "invalid configuration: MaxRequestsInFlight={reads} and MaxMutatingRequestsInFlight={others}; \
+                "invalid configuration: MaxRequestsInFlight={max_reads} and MaxMutatingRequestsInFlight={max_mutations}; \
                 they must add up to something positive"
             );
             return Err(SettingError::new("--enable-priority-and-fairness", message));

@@ -54,14 +54,14 @@ pub(crate) struct Signing {
 }
 
 /// Flags that name a CA certificate and its key, and their values.
-struct Pair<'a> {
+struct CertificateFlags<'a> {
     flags: [&'static str; 2],
     cert: Option<&'a Path>,
     key: Option<&'a Path>,
 }
 
-impl<'a> Pair<'a> {
-    fn configured(self) -> impl Iterator<Item = (&'static str, &'a Path)> {
+impl<'a> CertificateFlags<'a> {
+    fn configured_files(self) -> impl Iterator<Item = (&'static str, &'a Path)> {
         let paths = self.flags.into_iter().zip([self.cert, self.key]);
         paths.filter_map(|(flag, path)| Some((flag, path?)))
     }
@@ -77,14 +77,14 @@ impl<'a> Pair<'a> {
 
 impl Signing {
     /// Returns the pair that all signers use, then the pair of each signer.
-    fn pairs(&self) -> [Pair<'_>; 5] {
+    fn pairs(&self) -> [CertificateFlags<'_>; 5] {
         [
-            Pair {
+            CertificateFlags {
                 flags: ["--cluster-signing-cert-file", "--cluster-signing-key-file"],
                 cert: self.cluster_signing_cert_file.as_deref(),
                 key: self.cluster_signing_key_file.as_deref(),
             },
-            Pair {
+            CertificateFlags {
                 flags: [
                     "--cluster-signing-kubelet-serving-cert-file",
                     "--cluster-signing-kubelet-serving-key-file",
@@ -92,7 +92,7 @@ impl Signing {
                 cert: self.cluster_signing_kubelet_serving_cert_file.as_deref(),
                 key: self.cluster_signing_kubelet_serving_key_file.as_deref(),
             },
-            Pair {
+            CertificateFlags {
                 flags: [
                     "--cluster-signing-kubelet-client-cert-file",
                     "--cluster-signing-kubelet-client-key-file",
@@ -100,7 +100,7 @@ impl Signing {
                 cert: self.cluster_signing_kubelet_client_cert_file.as_deref(),
                 key: self.cluster_signing_kubelet_client_key_file.as_deref(),
             },
-            Pair {
+            CertificateFlags {
                 flags: [
                     "--cluster-signing-kube-apiserver-client-cert-file",
                     "--cluster-signing-kube-apiserver-client-key-file",
@@ -108,7 +108,7 @@ impl Signing {
                 cert: self.cluster_signing_kube_apiserver_client_cert_file.as_deref(),
                 key: self.cluster_signing_kube_apiserver_client_key_file.as_deref(),
             },
-            Pair {
+            CertificateFlags {
                 flags: [
                     "--cluster-signing-legacy-unknown-cert-file",
                     "--cluster-signing-legacy-unknown-key-file",
@@ -121,7 +121,7 @@ impl Signing {
 
     /// Returns all configured files with their flags.
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
-        self.pairs().into_iter().flat_map(Pair::configured).collect()
+        self.pairs().into_iter().flat_map(CertificateFlags::configured_files).collect()
     }
 
     pub(super) fn check(&self) -> Result<(), SettingError> {

@@ -133,7 +133,7 @@ impl StoreSettings {
     }
 
     /// Returns a description of the store, or `None` for a SQLite file.
-    pub(crate) fn place(&self) -> Option<String> {
+    pub(crate) fn describe_location(&self) -> Option<String> {
         let etcd = (!self.etcd.etcd_servers.is_empty())
             .then(|| format!("etcd at {}", self.etcd.etcd_servers.join(", ")));
         etcd.or_else(|| self.database_url.as_ref().map(|_| "PostgreSQL (--database-url)".to_owned()))
@@ -145,12 +145,12 @@ impl StoreSettings {
     /// Returns an error if a file cannot be read or a flag does not apply to etcd.
     pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
         let read = |setting, path: &Path| files::read(setting, path);
-        self.etcd.check().map_err(|why| SettingError::new("--etcd-servers", why))?;
+        self.etcd.check().map_err(|reason| SettingError::new("--etcd-servers", reason))?;
         let Some(mut settings) = self.etcd.settings(read)? else { return Ok(None) };
         if !self.history_retention.archive.is_empty() {
-            let why =
+            let message =
                 "retention per resource is not supported with --etcd-servers; pass a duration such as 5m";
-            return Err(SettingError::new("--history-retention", why));
+            return Err(SettingError::new("--history-retention", message));
         }
         settings.connect_timeout = self.database_connect_timeout;
         settings.request_timeout = self.database_statement_timeout;
@@ -173,8 +173,8 @@ impl StoreSettings {
         let Some(path) = &self.database_password_file else { return Ok(Some(settings)) };
         const SETTING: &str = "--database-password-file";
         let with_password = postgres_flags::with_password(settings, files::read(SETTING, path)?);
-        let settings =
-            with_password.map_err(|why| SettingError::new(SETTING, format!("{}: {why}", path.display())))?;
+        let settings = with_password
+            .map_err(|reason| SettingError::new(SETTING, format!("{}: {reason}", path.display())))?;
         Ok(Some(settings))
     }
 }

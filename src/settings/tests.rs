@@ -74,7 +74,7 @@ fn a_flag_overrides_the_file_in_any_position() {
 #[test]
 fn errors_are_one_line_that_names_the_setting() {
     let (_dir, unknown) = file("no-such-thing: 1\n");
-    let (_dir2, bad) = file("secure-port: many\n");
+    let (_dir2, invalid) = file("secure-port: many\n");
     let rows: [(&[&str], &str); 12] = [
         (&["--secure-port=70000"], "--secure-port"),
         (&["--goaway-chance=0.5"], "--goaway-chance"),
@@ -90,7 +90,7 @@ fn errors_are_one_line_that_names_the_setting() {
         ),
         (&["--nonsense"], "--nonsense"),
         (&[&unknown], "no-such-thing"),
-        (&[&bad], "--secure-port"),
+        (&[&invalid], "--secure-port"),
     ];
     for (arguments, word) in rows {
         let text = refusal(arguments);
@@ -159,7 +159,7 @@ fn every_flag_has_an_environment_variable() {
 }
 
 /// Articles and question words, with which no help text may begin.
-const NOT_A_BEGINNING: [&str; 12] =
+const FORBIDDEN_FIRST_WORDS: [&str; 12] =
     ["How", "Whether", "What", "Which", "Who", "Whom", "Where", "When", "Why", "The", "A", "An"];
 
 #[test]
@@ -171,7 +171,7 @@ fn every_flag_has_a_heading_and_a_short_line_of_help() {
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let first = help.split(' ').next().unwrap_or_default();
         assert!((10..=110).contains(&help.chars().count()), "--{long}: {help}");
-        assert!(!NOT_A_BEGINNING.contains(&first), "--{long}: {help}");
+        assert!(!FORBIDDEN_FIRST_WORDS.contains(&first), "--{long}: {help}");
         assert!(argument.get_help_heading().is_some(), "--{long} has no heading");
     }
 }
@@ -193,8 +193,8 @@ fn the_documented_file_of_settings_contains_the_defaults() {
 fn every_flag_of_kube_apiserver_is_known() {
     let command = command();
     for name in include_str!("kube_apiserver_flags.txt").lines() {
-        let known = command.get_arguments().any(|argument| argument.get_long() == Some(name));
-        assert!(known || matches!(name, "help" | "version"), "--{name} is unknown");
+        let is_known = command.get_arguments().any(|argument| argument.get_long() == Some(name));
+        assert!(is_known || matches!(name, "help" | "version"), "--{name} is unknown");
     }
 }
 
@@ -238,11 +238,11 @@ fn flags_without_effect_are_ignored_or_rejected_with_a_reason() {
 fn an_external_signer_excludes_keys() {
     const ENDPOINT: &str = "--service-account-signing-endpoint";
     let endpoint = |value: &str| format!("{ENDPOINT}={value}");
-    for good in ["/run/signer.sock", "@signer.example_1"] {
-        assert!(settings(&[&endpoint(good)]).is_ok(), "{good}");
+    for valid in ["/run/signer.sock", "@signer.example_1"] {
+        assert!(settings(&[&endpoint(valid)]).is_ok(), "{valid}");
     }
-    for bad in ["@", "@a..b", "@a/b"] {
-        let error = refusal(&[&endpoint(bad)]);
+    for invalid in ["@", "@a..b", "@a/b"] {
+        let error = refusal(&[&endpoint(invalid)]);
         assert!(error.contains("when prefixed with @ must be a valid abstract socket name"), "{error}");
     }
     for file in ["--service-account-signing-key-file=/a", "--service-account-key-file=/a"] {
@@ -253,9 +253,9 @@ fn an_external_signer_excludes_keys() {
 
 #[test]
 fn tls_settings_are_those_of_upstream() {
-    let chosen = "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305";
+    let ciphers = "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305";
     let (_, settings) =
-        settings(&[chosen, "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29,4588"]).unwrap();
+        settings(&[ciphers, "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29,4588"]).unwrap();
     assert_eq!(
         settings.serving.tls_cipher_suites,
         ["TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"]

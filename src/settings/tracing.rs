@@ -63,7 +63,8 @@ fn settings(text: &str) -> Result<SpanSettings, String> {
     }
     let invalid = |e: String| format!("failed to validate tracing configuration: {e}");
     let rate = file.sampling_rate_per_million.unwrap_or(0);
-    let rate_is = |why: &str| Err(invalid(format!("samplingRatePerMillion: Invalid value: {rate}: {why}")));
+    let rate_is =
+        |reason: &str| Err(invalid(format!("samplingRatePerMillion: Invalid value: {rate}: {reason}")));
     if rate < 0 {
         return rate_is("sampling rate must be positive");
     }
@@ -73,20 +74,22 @@ fn settings(text: &str) -> Result<SpanSettings, String> {
     let endpoint = file.endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT);
     Ok(SpanSettings {
         endpoint: url(endpoint).map_err(invalid)?,
-        sampled: f64::from(rate) / f64::from(MILLION),
+        sampling_ratio: f64::from(rate) / f64::from(MILLION),
     })
 }
 
 /// Converts a gRPC target to a URL. Accepts what upstream accepts, except abstract sockets.
 fn url(endpoint: &str) -> Result<String, String> {
-    let wrong = |why: String| Err(format!("endpoint: Invalid value: {endpoint:?}: {why}"));
+    let invalid = |reason: String| Err(format!("endpoint: Invalid value: {endpoint:?}: {reason}"));
     let Some((scheme, rest)) = endpoint.split_once("://") else { return Ok(format!("http://{endpoint}")) };
     match scheme {
         // The name server is the part before the last slash.
         "dns" => Ok(format!("http://{}", rest.rsplit_once('/').map_or(rest, |(_, host)| host))),
         "unix" => Ok(endpoint.to_owned()),
-        "unix-abstract" => wrong("abstract sockets are not supported; use unix, dns or HOST:PORT".to_owned()),
-        other => wrong(format!(
+        "unix-abstract" => {
+            invalid("abstract sockets are not supported; use unix, dns or HOST:PORT".to_owned())
+        }
+        other => invalid(format!(
             "unsupported scheme: {other}.  Options are none, dns, unix, or unix-abstract.  See \
              https://github.com/grpc/grpc/blob/master/doc/naming.md"
         )),
@@ -113,9 +116,9 @@ mod tests {
         }
         assert_eq!(
             read("").unwrap(),
-            SpanSettings { endpoint: "http://localhost:4317".to_owned(), sampled: 0.0 }
+            SpanSettings { endpoint: "http://localhost:4317".to_owned(), sampling_ratio: 0.0 }
         );
-        assert_eq!(read("samplingRatePerMillion: 500000").unwrap().sampled, 0.5);
+        assert_eq!(read("samplingRatePerMillion: 500000").unwrap().sampling_ratio, 0.5);
     }
 
     #[test]

@@ -10,14 +10,14 @@ use std::time::Instant;
 
 use clap::error::ErrorKind;
 
-use super::arguments::{controllers, normalised};
-use super::election::{self, Position};
+use super::arguments::{controllers, normalize};
+use super::election::{self, ElectionRole};
 use super::format::version;
 use super::state_location::{self, StateLocation};
 use crate::exit::{fail_with_hint, print_text};
 use crate::exit_codes;
 use crate::run::{self, Failure};
-use crate::settings::{self, OtherDefault, Role, SettingError, Settings, Unread};
+use crate::settings::{self, OtherDefault, ReadError, Role, SettingError, Settings};
 
 /// Name of the folder for the state if `--etcd-prefix` is empty.
 const NO_PREFIX: &str = "root";
@@ -25,16 +25,16 @@ const NO_PREFIX: &str = "root";
 /// Serves until a signal stops the process.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     let started = Instant::now();
-    let settings = match parse(normalised(arguments)) {
+    let settings = match parse(normalize(arguments)) {
         Ok(settings) => settings,
-        Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayHelp => {
+        Err(ReadError::CommandLine(error)) if error.kind() == ErrorKind::DisplayHelp => {
             return print_text(&error.to_string(), exit_codes::FAILED);
         }
-        Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayVersion => {
+        Err(ReadError::CommandLine(error)) if error.kind() == ErrorKind::DisplayVersion => {
             return print_text(&format!("Kubernetes v{}", version()), exit_codes::FAILED);
         }
-        Err(unread) => {
-            let error = SettingError::from(unread);
+        Err(read_error) => {
+            let error = SettingError::from(read_error);
             return fail(&error, error.hint(), exit_codes::USAGE);
         }
     };
@@ -48,7 +48,7 @@ fn fail(error: &dyn std::fmt::Display, hint: Option<&str>, code: u8) -> ExitCode
     fail_with_hint(&format!("kube-apiserver: {error}"), hint, code)
 }
 
-fn parse(arguments: Vec<OsString>) -> Result<Settings, Unread> {
+fn parse(arguments: Vec<OsString>) -> Result<Settings, ReadError> {
     let controllers = controllers()?;
     let defaults: [OtherDefault<'_>; 6] = [
         ("controllers", &controllers),
@@ -70,10 +70,11 @@ fn parse(arguments: Vec<OsString>) -> Result<Settings, Unread> {
 
 /// Runs the server, with its state in the folder that the program `etcd` reports, or in a real etcd.
 fn serve(mut settings: Settings, started: Instant) -> Result<u8, Failure> {
-    let location = settings.store.etcd.etcd_servers.first().and_then(|first| state_location::request(first));
+    let location =
+        settings.store.etcd.etcd_servers.first().and_then(|first| state_location::request_location(first));
     let mut role = Role::AllInOne;
     // The lock of the first server is held until the process ends.
-    let _first = match location {
+    let _first_lock = match location {
         Some(location) => join(&location, &mut role, &mut settings)?,
         None => {
             // A real etcd stores the state; the data folder of the process is temporary.
@@ -96,13 +97,13 @@ fn join(
     let name = if prefix.is_empty() { NO_PREFIX } else { &prefix };
     let folder = location.folder.join(name);
     etcd.etcd_servers.clear();
-    match election::position_in(&folder)? {
-        Position::First(held) => {
+    match election::elect(&folder)? {
+        ElectionRole::First(lock) => {
             settings.process.data_dir = folder;
             settings.store.unsafe_no_fsync |= location.unsafe_no_fsync;
-            Ok(Some(held))
+            Ok(Some(lock))
         }
-        Position::FacadeOf(kubeconfig) => {
+        ElectionRole::FacadeOf(kubeconfig) => {
             *role = Role::Facade;
             settings.process.ephemeral = true;
             settings.control.control_kubeconfig = vec![kubeconfig];

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use portico_server::controllers::{known, unknown};
+use portico_server::controllers::{find, unknown_message};
 
 use crate::settings::SettingError;
 
@@ -14,11 +14,14 @@ const CONTROLLERS: &str = "PORTICO_TESTENV_CONTROLLERS";
 const SUFFIX: &str = "-controller";
 
 /// Replaces `_` by `-` in names of flags, as kube-apiserver does.
-pub(super) fn normalised(arguments: Vec<OsString>) -> Vec<OsString> {
-    arguments.into_iter().map(|argument| argument.to_str().and_then(flag).unwrap_or(argument)).collect()
+pub(super) fn normalize(arguments: Vec<OsString>) -> Vec<OsString> {
+    arguments
+        .into_iter()
+        .map(|argument| argument.to_str().and_then(normalize_flag).unwrap_or(argument))
+        .collect()
 }
 
-fn flag(argument: &str) -> Option<OsString> {
+fn normalize_flag(argument: &str) -> Option<OsString> {
     let flag = argument.strip_prefix("--")?;
     let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
     let name = name.replace('_', "-");
@@ -33,23 +36,23 @@ fn flag(argument: &str) -> Option<OsString> {
 /// # Errors
 /// Returns an error if the variable names an unknown controller.
 pub(super) fn controllers() -> Result<String, SettingError> {
-    named(&std::env::var(CONTROLLERS).unwrap_or_default())
+    complete_names(&std::env::var(CONTROLLERS).unwrap_or_default())
 }
 
 /// Completes the names of controllers that lack the suffix.
-fn named(names: &str) -> Result<String, SettingError> {
-    let full = |name: &str| {
+fn complete_names(names: &str) -> Result<String, SettingError> {
+    let complete_name = |name: &str| {
         let bare = name.strip_prefix('-').unwrap_or(name);
         let longer = format!("{bare}{SUFFIX}");
         let minus = if bare == name { "" } else { "-" };
-        match (bare, known(bare), known(&longer)) {
+        match (bare, find(bare), find(&longer)) {
             ("*", ..) | (_, Some(_), _) => Ok(name.to_owned()),
             (_, None, Some(_)) => Ok(format!("{minus}{longer}")),
-            (_, None, None) => Err(SettingError::new(CONTROLLERS, unknown(bare))),
+            (_, None, None) => Err(SettingError::new(CONTROLLERS, unknown_message(bare))),
         }
     };
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-    Ok(names.map(full).collect::<Result<Vec<_>, _>>()?.join(","))
+    Ok(names.map(complete_name).collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
 #[cfg(test)]
@@ -58,16 +61,16 @@ mod tests {
 
     #[test]
     fn controllers_are_named_with_or_without_their_suffix() {
-        for (said, names) in [
+        for (value, names) in [
             ("", ""),
             ("*", "*"),
             ("garbage-collector, namespace", "garbage-collector-controller,namespace"),
             ("*,-resourcequota-controller", "*,-resourcequota-controller"),
             ("*,-garbage-collector", "*,-garbage-collector-controller"),
         ] {
-            assert_eq!(named(said).unwrap(), names);
+            assert_eq!(complete_names(value).unwrap(), names);
         }
-        let error = named("no-such").unwrap_err().to_string();
+        let error = complete_names("no-such").unwrap_err().to_string();
         for part in [CONTROLLERS, "\"no-such\" is not", "namespace-controller, "] {
             assert!(error.contains(part), "{part} is missing: {error}");
         }
@@ -76,7 +79,7 @@ mod tests {
     #[test]
     fn underscores_in_the_names_of_flags_are_dashes() {
         let arguments = ["kube-apiserver", "--secure_port=1", "--feature_gates", "A_b=true", "-v=2"];
-        let read = normalised(arguments.map(OsString::from).to_vec());
+        let read = normalize(arguments.map(OsString::from).to_vec());
         assert_eq!(read, ["kube-apiserver", "--secure-port=1", "--feature-gates", "A_b=true", "-v=2"]);
     }
 }

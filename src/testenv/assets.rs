@@ -44,20 +44,20 @@ pub(super) fn select(selection: &Selection<'_>) -> Result<Assets, String> {
         }
         _ => {}
     }
-    let below = match selection.bin_dir {
+    let base = match selection.bin_dir {
         Some(dir) => dir.to_owned(),
-        None => of_user()?,
+        None => user_folder()?,
     };
     let (os, arch) = (std::env::consts::OS, go_architecture());
-    let dir = below.join("k8s").join(format!("{}-portico-{os}-{arch}", version()));
+    let dir = base.join("k8s").join(format!("{}-portico-{os}-{arch}", version()));
     Ok(Assets { dir, warning })
 }
 
 /// Returns the user's folder for these programs.
-fn of_user() -> Result<PathBuf, String> {
-    let named =
+fn user_folder() -> Result<PathBuf, String> {
+    let path_in =
         |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
+    let data = path_in("XDG_DATA_HOME").or_else(|| Some(path_in("HOME")?.join(".local/share")));
     let data = data.ok_or("neither HOME nor XDG_DATA_HOME is set: name a folder")?;
     Ok(data.join("portico/testenv"))
 }
@@ -65,7 +65,7 @@ fn of_user() -> Result<PathBuf, String> {
 /// Returns true if `text` is a version as setup-envtest accepts it: `1.36.3`, `1.36`, `1.36.x`, `~1.36` or `latest`, also with
 /// a final `!`.
 fn is_version(text: &str) -> bool {
-    let bare = bare(text);
+    let bare = without_operators(text);
     let is_part = |part: &str| matches!(part, "x" | "*") || part.bytes().all(|b| b.is_ascii_digit());
     let parts: Vec<_> = bare.split('.').collect();
     bare == "latest" || (parts.len() >= 2 && parts.iter().all(|part| !part.is_empty() && is_part(part)))
@@ -73,20 +73,22 @@ fn is_version(text: &str) -> bool {
 
 /// Returns true if `text` resembles a version, such as `1.3x`.
 fn is_like_a_version(text: &str) -> bool {
-    let is_number = bare(text).starts_with(|first: char| first.is_ascii_digit());
+    let is_number = without_operators(text).starts_with(|first: char| first.is_ascii_digit());
     is_number && text.contains('.') && !text.contains(std::path::is_separator)
 }
 
 /// Returns true if the version `text` includes the served version.
 fn is_served(text: &str) -> bool {
     let served = version();
-    let same = |(asked, served): (&str, &str)| matches!(asked, "x" | "*") || asked == served;
+    let is_same_part =
+        |(requested, served): (&str, &str)| matches!(requested, "x" | "*") || requested == served;
     // ~1.36.1 selects 1.36.1 and all later patch versions.
     let parts = if text.starts_with('~') { 2 } else { 3 };
-    bare(text) == "latest" || bare(text).split('.').zip(served.split('.')).take(parts).all(same)
+    without_operators(text) == "latest"
+        || without_operators(text).split('.').zip(served.split('.')).take(parts).all(is_same_part)
 }
 
-fn bare(text: &str) -> &str {
+fn without_operators(text: &str) -> &str {
     text.trim_end_matches('!').trim_start_matches(['~', 'v'])
 }
 
@@ -109,20 +111,21 @@ mod tests {
         }
         let served = version();
         let (minor, _) = served.rsplit_once('.').unwrap();
-        for good in
+        for valid in
             [served.clone(), minor.to_owned(), format!("{minor}.x!"), format!("~{minor}.0"), "latest".into()]
         {
-            assert!(is_version(&good) && is_served(&good), "{good}");
+            assert!(is_version(&valid) && is_served(&valid), "{valid}");
         }
         for (mistyped, bin_dir) in [("1.3x", None), ("v1.36.y", None), ("bin", Some(Path::new("d")))] {
-            let said = select(&Selection { text: Some(mistyped), bin_dir }).unwrap_err();
-            assert!(said.contains(&format!("{mistyped} is not a version")), "{said}");
+            let error = select(&Selection { text: Some(mistyped), bin_dir }).unwrap_err();
+            assert!(error.contains(&format!("{mistyped} is not a version")), "{error}");
         }
         assert!(is_version("1.20.x") && !is_served("1.20.x"));
-        let of = |text| select(&Selection { text: Some(text), bin_dir: Some(Path::new("d")) }).unwrap();
-        let (other, same) = (of("1.20"), of(minor));
-        assert_eq!((&other.dir, same.warning), (&same.dir, None));
-        let said = other.warning.unwrap();
-        assert!(said.contains("1.20") && said.contains(&served), "{said}");
+        let select_version =
+            |text| select(&Selection { text: Some(text), bin_dir: Some(Path::new("d")) }).unwrap();
+        let (unserved, served_minor) = (select_version("1.20"), select_version(minor));
+        assert_eq!((&unserved.dir, served_minor.warning), (&served_minor.dir, None));
+        let warning = unserved.warning.unwrap();
+        assert!(warning.contains("1.20") && warning.contains(&served), "{warning}");
     }
 }

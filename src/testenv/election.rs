@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Role of a server among the servers that share a folder.
 #[derive(Debug)]
-pub(super) enum Position {
+pub(super) enum ElectionRole {
     /// First server, as long as this lock file is open.
     First(File),
     /// Facade of the first server, which has written the kubeconfig at this path.
@@ -36,56 +36,56 @@ pub(super) enum Position {
 ///
 /// # Errors
 /// Returns an error if the folder cannot be used or the first server is not ready in time.
-pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
+pub(super) fn elect(folder: &Path) -> Result<ElectionRole, SettingError> {
     let failed = |error: io::Error| {
         SettingError::new("--etcd-servers", format!("{}: {}", folder.display(), error_text(&error)))
     };
     let kubeconfig = folder.join(KUBECONFIG);
-    match first(folder, &kubeconfig).map_err(failed)? {
-        Some(held) => Ok(Position::First(held)),
-        None if appears(&kubeconfig).map_err(failed)? => Ok(Position::FacadeOf(kubeconfig)),
+    match lock_as_first(folder, &kubeconfig).map_err(failed)? {
+        Some(lock) => Ok(ElectionRole::First(lock)),
+        None if wait_until_exists(&kubeconfig).map_err(failed)? => Ok(ElectionRole::FacadeOf(kubeconfig)),
         None => {
-            let why = format!(
+            let message = format!(
                 "another kube-apiserver uses {} and did not become ready within {} s",
                 folder.display(),
                 READY_TIMEOUT.as_secs()
             );
-            Err(SettingError::new("--etcd-servers", why))
+            Err(SettingError::new("--etcd-servers", message))
         }
     }
 }
 
 /// Takes the lock of the first server if it is free, and then removes the kubeconfig of an earlier server.
-fn first(folder: &Path, kubeconfig: &Path) -> io::Result<Option<File>> {
+fn lock_as_first(folder: &Path, kubeconfig: &Path) -> io::Result<Option<File>> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // This lock is held only during this function.
-    let starting = private(&folder.join(STARTING))?;
+    let starting = open_private(&folder.join(STARTING))?;
     starting.lock()?;
-    let held = private(&folder.join(FIRST))?;
-    match held.try_lock() {
+    let lock = open_private(&folder.join(FIRST))?;
+    match lock.try_lock() {
         Ok(()) => match fs::remove_file(kubeconfig) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(Some(held)),
+            _ => Ok(Some(lock)),
         },
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-fn private(path: &Path) -> io::Result<File> {
+fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Waits until the file, which is written atomically, exists. Returns false on timeout.
-fn appears(path: &Path) -> io::Result<bool> {
+fn wait_until_exists(path: &Path) -> io::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let there = async {
-        let mut period = tokio::time::interval(POLL_INTERVAL);
+    let wait_for_file = async {
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         while !path.exists() {
-            period.tick().await;
+            ticks.tick().await;
         }
     };
-    Ok(runtime.block_on(async { tokio::time::timeout(READY_TIMEOUT, there).await }).is_ok())
+    Ok(runtime.block_on(async { tokio::time::timeout(READY_TIMEOUT, wait_for_file).await }).is_ok())
 }
 
 #[cfg(test)]
@@ -93,19 +93,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_server_is_the_first_and_after_its_end_another_one() {
+    fn one_server_is_first_and_another_one_after_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join(KUBECONFIG);
         fs::write(&kubeconfig, "of a killed server").unwrap();
-        let Position::First(held) = position_in(folder.path()).unwrap() else {
-            panic!("no other server runs")
-        };
-        assert!(!kubeconfig.exists(), "it is out of date");
+        let ElectionRole::First(lock) = elect(folder.path()).unwrap() else { panic!("no other server runs") };
+        assert!(!kubeconfig.exists(), "the kubeconfig of the killed server remains");
         fs::write(&kubeconfig, "").unwrap();
         assert!(
-            matches!(position_in(folder.path()).unwrap(), Position::FacadeOf(found) if found == kubeconfig)
+            matches!(elect(folder.path()).unwrap(), ElectionRole::FacadeOf(found) if found == kubeconfig)
         );
-        drop(held);
-        assert!(matches!(position_in(folder.path()).unwrap(), Position::First(_)));
+        drop(lock);
+        assert!(matches!(elect(folder.path()).unwrap(), ElectionRole::First(_)));
     }
 }

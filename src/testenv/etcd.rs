@@ -3,8 +3,8 @@
 //!
 //! One thread serves all connections. Signals end the process at once.
 
-mod answers;
 mod flags;
+mod responses;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -23,16 +23,16 @@ use tokio::sync::Semaphore;
 use super::state_location::StateLocation;
 use crate::exit::{fail_with, print_text};
 use crate::exit_codes;
-use answers::Answers;
 use flags::{Flags, Request};
+use responses::Responses;
 
 /// Name of the folder that a real etcd creates in its data folder.
-const OF_ETCD: &str = "member";
+const ETCD_FOLDER: &str = "member";
 /// Name of the folder for the state of servers in the data folder.
-const OURS: &str = "portico";
+const STATE_FOLDER: &str = "portico";
 
 /// Maximum number of open connections, each with one request. Further connections are closed.
-const CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// Serves until the process is killed.
 pub(super) fn main(arguments: &[OsString]) -> ExitCode {
@@ -47,17 +47,18 @@ pub(super) fn main(arguments: &[OsString]) -> ExitCode {
 }
 
 fn serve(flags: &Flags) -> Result<Infallible, String> {
-    let location = StateLocation { folder: folder(&flags.data_dir)?, unsafe_no_fsync: flags.unsafe_no_fsync };
+    let location =
+        StateLocation { folder: create_folder(&flags.data_dir)?, unsafe_no_fsync: flags.unsafe_no_fsync };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {}", error_text(&error)))?;
     runtime.block_on(async {
-        let answers = Arc::new(Answers::new(&location));
+        let responses = Arc::new(Responses::new(&location));
         let tasks = TaskSet::new();
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         for address in &flags.listen {
             let bound = TcpListener::bind(address).await;
             let listener = bound.map_err(|error| format!("listen tcp {address}: {}", error_text(&error)))?;
-            let accepts = accept(listener, Arc::clone(&answers), Arc::clone(&places), tasks.clone());
+            let accepts = accept(listener, Arc::clone(&responses), Arc::clone(&permits), tasks.clone());
             tasks.spawn_critical("listener", accepts);
         }
         Err(tasks.failed().await.reason)
@@ -67,8 +68,8 @@ fn serve(flags: &Flags) -> Result<Infallible, String> {
 /// Accepts and answers connections until the listener fails.
 async fn accept(
     listener: TcpListener,
-    answers: Arc<Answers>,
-    places: Arc<Semaphore>,
+    responses: Arc<Responses>,
+    permits: Arc<Semaphore>,
     tasks: TaskSet,
 ) -> Result<(), String> {
     loop {
@@ -79,26 +80,26 @@ async fn accept(
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => return Err(format!("accept: {}", error_text(&error))),
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let answers = Arc::clone(&answers);
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
+        let responses = Arc::clone(&responses);
         tasks.spawn("connection", async move {
-            let _place = place;
+            let _permit = permit;
             // A client that closes the connection early is not an error.
-            let _gone = answers.answer(stream).await;
+            let _result = responses.serve(stream).await;
         });
     }
 }
 
 /// Creates the data folder of etcd, and returns the folder for the state of servers in it.
-fn folder(data_dir: &Path) -> Result<PathBuf, String> {
+fn create_folder(data_dir: &Path) -> Result<PathBuf, String> {
     let failed = |error: io::Error| format!("--data-dir: {}: {}", data_dir.display(), error_text(&error));
     let data_dir = std::path::absolute(data_dir).map_err(failed)?;
-    if data_dir.join(OF_ETCD).exists() {
+    if data_dir.join(ETCD_FOLDER).exists() {
         return Err(format!(
             "--data-dir: {} holds the data of a real etcd, which this program cannot read; name that etcd in TEST_ASSET_ETCD",
             data_dir.display()
         ));
     }
     DirBuilder::new().recursive(true).mode(0o700).create(&data_dir).map_err(failed)?;
-    Ok(data_dir.join(OURS))
+    Ok(data_dir.join(STATE_FOLDER))
 }

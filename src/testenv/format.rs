@@ -21,7 +21,7 @@ pub(super) fn path(dir: &Path) -> String {
 
 /// Returns `export KUBEBUILDER_ASSETS=...`, quoted for a POSIX shell.
 pub(super) fn shell(dir: &Path) -> String {
-    format!("export {VARIABLE}={}", shell::quoted(&path(dir)))
+    format!("export {VARIABLE}={}", shell::quote(&path(dir)))
 }
 
 /// Returns `KUBEBUILDER_ASSETS=...` without quotes, for a file of environment variables.

@@ -25,7 +25,7 @@ impl Name {
         [(Self::ApiServer, "kube-apiserver"), (Self::Etcd, "etcd"), (Self::Kubectl, "kubectl")];
 
     /// Returns the program with the file name of `program`, if known.
-    pub(crate) fn of(program: &OsStr) -> Option<Self> {
+    pub(crate) fn from_program(program: &OsStr) -> Option<Self> {
         let file = Path::new(program).file_name()?.to_str()?;
         if file.strip_prefix(SETUP_ENVTEST).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
             return Some(Self::SetupEnvtest);

@@ -29,25 +29,25 @@ pub(super) struct StateLocation {
 }
 
 /// Requests the location from the etcd at `url`. Returns `None` if it is a real etcd or does not respond.
-pub(super) fn request(url: &str) -> Option<StateLocation> {
+pub(super) fn request_location(url: &str) -> Option<StateLocation> {
     let uri: Uri = url.parse().ok()?;
     if uri.scheme_str() != Some("http") {
         return None;
     }
-    let response = get(uri.host()?, uri.port_u16()?).ok()?;
+    let response = http_get(uri.host()?, uri.port_u16()?).ok()?;
     let (head, body) = response.split_once("\r\n\r\n")?;
     let is_ok = head.split(' ').nth(1) == Some("200");
     is_ok.then(|| serde_json::from_str(body).ok()).flatten()
 }
 
-fn get(host: &str, port: u16) -> io::Result<String> {
+fn http_get(host: &str, port: u16) -> io::Result<String> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut last_error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in (bare, port).to_socket_addrs()? {
         let mut stream = match TcpStream::connect_timeout(&address, TIMEOUT) {
             Ok(stream) => stream,
             Err(error) => {
-                refused = error;
+                last_error = error;
                 continue;
             }
         };
@@ -58,5 +58,5 @@ fn get(host: &str, port: u16) -> io::Result<String> {
         stream.take(MAX_RESPONSE).read_to_string(&mut response)?;
         return Ok(response);
     }
-    Err(refused)
+    Err(last_error)
 }

@@ -1,4 +1,5 @@
-//! Tests code that retries after conflicts: `cargo run --example conflicts`, with `portico` on the `PATH` or its path in `PORTICO_BIN`.
+//! Tests code that retries after conflicts: `cargo run --example conflicts`, with `portico` on the `PATH` or its path in
+//! `PORTICO_BIN`.
 
 use std::error::Error;
 

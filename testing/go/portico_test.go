@@ -48,7 +48,7 @@ func TestRequestsAreRefusedLateOrLost(t *testing.T) {
 	if _, err := api.Get(ctx, "lost", metav1.GetOptions{}); err != nil {
 		t.Errorf("the write was lost, and not its answer: %v", err)
 	}
-	if _, err := server.SetFault(CutWatch(), For{Verbs: []string{"get"}}); err == nil || !strings.Contains(err.Error(), "happens to watch alone") {
+	if _, err := server.SetFault(CutWatch(), For{Verbs: []string{"get"}}); err == nil || !strings.Contains(err.Error(), "applies only to watch") {
 		t.Errorf("what makes no sense is refused: %v", err)
 	}
 	if err := server.ClearFaults(); err != nil {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::requests::{FAULTS, send};
 
-/// A fault to set with [`TestServer::fault`](crate::TestServer::fault). By default it affects every request for a resource, until it is
-/// removed.
+/// A fault to set with [`TestServer::fault`](crate::TestServer::fault). By default it affects every request for a resource,
+/// until it is removed.
 ///
 /// ```
 /// use portico_testing::Fault;
@@ -21,15 +21,15 @@ use crate::requests::{FAULTS, send};
 #[derive(Clone, Debug, Serialize)]
 pub struct Fault {
     #[serde(rename = "match")]
-    requests: Requests,
+    requests: RequestMatch,
     #[serde(skip_serializing_if = "Option::is_none")]
     times: Option<u32>,
-    fault: Kind,
+    fault: FaultKind,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Requests {
+struct RequestMatch {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     verbs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,19 +50,19 @@ struct Requests {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Kind {
+enum FaultKind {
     Latency { milliseconds: u64 },
-    Status(Refusal),
+    Status(StatusResponse),
     DropRequest {},
     DropAnswer {},
-    CutWatch(End),
-    ExpireWatch(End),
-    StaleReads(Earlier),
+    CutWatch(WatchEnd),
+    ExpireWatch(WatchEnd),
+    StaleReads(EarlierRead),
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Refusal {
+struct StatusResponse {
     code: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -74,7 +74,7 @@ struct Refusal {
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct End {
+struct WatchEnd {
     #[serde(skip_serializing_if = "Option::is_none")]
     after_events: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ struct End {
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Earlier {
+struct EarlierRead {
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_version: Option<String>,
 }
@@ -95,20 +95,20 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 impl Fault {
-    fn new(fault: Kind) -> Self {
-        Self { requests: Requests::default(), times: None, fault }
+    fn new(fault: FaultKind) -> Self {
+        Self { requests: RequestMatch::default(), times: None, fault }
     }
 
     /// Delays requests.
     #[must_use]
-    pub fn latency(by: Duration) -> Self {
-        Self::new(Kind::Latency { milliseconds: milliseconds(by) })
+    pub fn latency(delay: Duration) -> Self {
+        Self::new(FaultKind::Latency { milliseconds: milliseconds(delay) })
     }
 
     /// Refuses requests with this HTTP status code: 409 is a conflict, 410 expired, also 429, 500, 503 and others.
     #[must_use]
     pub fn status(code: u16) -> Self {
-        Self::new(Kind::Status(Refusal { code, ..Refusal::default() }))
+        Self::new(FaultKind::Status(StatusResponse { code, ..StatusResponse::default() }))
     }
 
     /// Refuses requests with 409, as if another client had written first.
@@ -127,7 +127,11 @@ impl Fault {
     #[must_use]
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let retry_after_seconds = Some(retry_after_seconds);
-        Self::new(Kind::Status(Refusal { code: 429, retry_after_seconds, ..Refusal::default() }))
+        Self::new(FaultKind::Status(StatusResponse {
+            code: 429,
+            retry_after_seconds,
+            ..StatusResponse::default()
+        }))
     }
 
     /// Refuses requests with 503.
@@ -139,43 +143,43 @@ impl Fault {
     /// Closes the connection before the request is handled.
     #[must_use]
     pub fn drop_request() -> Self {
-        Self::new(Kind::DropRequest {})
+        Self::new(FaultKind::DropRequest {})
     }
 
     /// Handles the request, then closes the connection instead of responding.
     #[must_use]
     pub fn drop_answer() -> Self {
-        Self::new(Kind::DropAnswer {})
+        Self::new(FaultKind::DropAnswer {})
     }
 
     /// Ends watches, including open ones: at once, unless [`Fault::after_events`] or [`Fault::after`] is set.
     #[must_use]
     pub fn cut_watch() -> Self {
-        Self::new(Kind::CutWatch(End::default()))
+        Self::new(FaultKind::CutWatch(WatchEnd::default()))
     }
 
     /// Ends watches, including open ones, with an ERROR event of 410, so that clients list again.
     #[must_use]
     pub fn expire_watch() -> Self {
-        Self::new(Kind::ExpireWatch(End::default()))
+        Self::new(FaultKind::ExpireWatch(WatchEnd::default()))
     }
 
     /// Serves gets and lists at the revision at which the fault is set, and pauses watches.
     #[must_use]
     pub fn stale_reads() -> Self {
-        Self::new(Kind::StaleReads(Earlier::default()))
+        Self::new(FaultKind::StaleReads(EarlierRead::default()))
     }
 
     /// Serves gets and lists at this revision, and pauses watches.
     #[must_use]
     pub fn stale_reads_at(resource_version: impl Into<String>) -> Self {
-        Self::new(Kind::StaleReads(Earlier { resource_version: Some(resource_version.into()) }))
+        Self::new(FaultKind::StaleReads(EarlierRead { resource_version: Some(resource_version.into()) }))
     }
 
     /// Reason of a refusal, for codes that have several.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
-        if let Kind::Status(refusal) = &mut self.fault {
+        if let FaultKind::Status(refusal) = &mut self.fault {
             refusal.reason = Some(reason.into());
         }
         self
@@ -184,14 +188,14 @@ impl Fault {
     /// Message of a refusal.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
-        if let Kind::Status(refusal) = &mut self.fault {
+        if let FaultKind::Status(refusal) = &mut self.fault {
             refusal.message = Some(message.into());
         }
         self
     }
 
-    fn end(mut self, change: impl FnOnce(&mut End)) -> Self {
-        if let Kind::CutWatch(end) | Kind::ExpireWatch(end) = &mut self.fault {
+    fn with_watch_end(mut self, change: impl FnOnce(&mut WatchEnd)) -> Self {
+        if let FaultKind::CutWatch(end) | FaultKind::ExpireWatch(end) = &mut self.fault {
             change(end);
         }
         self
@@ -200,19 +204,19 @@ impl Fault {
     /// Ends watches after this number of events, bookmarks included.
     #[must_use]
     pub fn after_events(self, events: u64) -> Self {
-        self.end(|end| end.after_events = Some(events))
+        self.with_watch_end(|end| end.after_events = Some(events))
     }
 
     /// Ends watches after this time.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
-        self.end(|end| end.after_milliseconds = Some(milliseconds(time)))
+        self.with_watch_end(|end| end.after_milliseconds = Some(milliseconds(time)))
     }
 
     /// Ends watches as a timeout does, instead of breaking the connection.
     #[must_use]
     pub fn clean(self) -> Self {
-        self.end(|end| end.clean = true)
+        self.with_watch_end(|end| end.clean = true)
     }
 
     /// Matches requests for this resource: API group (empty for the core group) and plural.
@@ -279,14 +283,14 @@ pub struct SetFault {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Listed {
+pub(crate) struct FaultStatus {
     id: String,
     hits: u32,
 }
 
 impl SetFault {
-    pub(crate) fn of(client: kube::Client, listed: &Listed) -> Self {
-        Self { client, path: format!("{FAULTS}/{}", listed.id) }
+    pub(crate) fn new(client: kube::Client, status: &FaultStatus) -> Self {
+        Self { client, path: format!("{FAULTS}/{}", status.id) }
     }
 
     /// Returns the number of requests that the fault has affected.
@@ -294,7 +298,7 @@ impl SetFault {
     /// # Errors
     /// Returns [`Error::Client`] if the request fails.
     pub async fn hits(&self) -> Result<u32, Error> {
-        send(&self.client, "GET", &self.path, Vec::new()).await.map(|listed: Listed| listed.hits)
+        send(&self.client, "GET", &self.path, Vec::new()).await.map(|listed: FaultStatus| listed.hits)
     }
 
     /// Removes the fault. Returns the number of requests that it has affected.
@@ -302,6 +306,6 @@ impl SetFault {
     /// # Errors
     /// Returns [`Error::Client`] if the request fails.
     pub async fn remove(self) -> Result<u32, Error> {
-        send(&self.client, "DELETE", &self.path, Vec::new()).await.map(|listed: Listed| listed.hits)
+        send(&self.client, "DELETE", &self.path, Vec::new()).await.map(|listed: FaultStatus| listed.hits)
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const FAULTS: &str = "/portico/test-faults";
 
 /// Response whose content is ignored.
 #[derive(Deserialize)]
-pub(crate) struct Ignored {}
+pub(crate) struct IgnoredResponse {}
 
 /// Sends a request and decodes the response.
 pub(crate) async fn send<T: DeserializeOwned>(

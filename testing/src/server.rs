@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::Error;
 use crate::fault::{Fault, SetFault};
-use crate::requests::{FAULTS, Ignored, send};
+use crate::requests::{FAULTS, IgnoredResponse, send};
 
 /// Arguments of every server.
 const ARGUMENTS: [&str; 8] =
@@ -29,7 +29,7 @@ pub struct Options {
 
 /// The line that the server prints when it is ready.
 #[derive(Deserialize)]
-struct Ready {
+struct ReadyMessage {
     url: String,
     kubeconfig: PathBuf,
     certs: PathBuf,
@@ -41,7 +41,7 @@ pub struct TestServer {
     _child: Child,
     /// Kept open, so that the server can write to its standard output.
     _output: BufReader<ChildStdout>,
-    ready: Ready,
+    ready: ReadyMessage,
     client: kube::Client,
 }
 
@@ -77,7 +77,7 @@ impl Options {
             .take()
             .ok_or_else(|| Error::NotReady("standard output is not available".to_owned()))?;
         let mut output = BufReader::new(output);
-        let ready = ready(&mut output).await?;
+        let ready = read_ready_message(&mut output).await?;
         let kubeconfig = Kubeconfig::read_from(&ready.kubeconfig)?;
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let client = kube::Client::try_from(config)?;
@@ -85,7 +85,7 @@ impl Options {
     }
 }
 
-async fn ready(output: &mut BufReader<ChildStdout>) -> Result<Ready, Error> {
+async fn read_ready_message(output: &mut BufReader<ChildStdout>) -> Result<ReadyMessage, Error> {
     let mut line = String::new();
     match tokio::time::timeout(START_TIMEOUT, output.read_line(&mut line)).await {
         Err(_) => Err(Error::NotReady(format!("no output within {} s", START_TIMEOUT.as_secs()))),
@@ -143,7 +143,7 @@ impl TestServer {
     pub async fn fault(&self, fault: Fault) -> Result<SetFault, Error> {
         let body = serde_json::to_vec(&fault)?;
         let listed = send(&self.client, "POST", FAULTS, body).await?;
-        Ok(SetFault::of(self.client(), &listed))
+        Ok(SetFault::new(self.client(), &listed))
     }
 
     /// Removes all faults.
@@ -151,7 +151,7 @@ impl TestServer {
     /// # Errors
     /// Returns [`Error::Client`] if the request fails.
     pub async fn clear_faults(&self) -> Result<(), Error> {
-        let _: Ignored = send(&self.client, "DELETE", FAULTS, Vec::new()).await?;
+        let _: IgnoredResponse = send(&self.client, "DELETE", FAULTS, Vec::new()).await?;
         Ok(())
     }
 }

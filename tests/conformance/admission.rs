@@ -20,11 +20,11 @@ pub struct Webhooks {
 }
 
 /// Status code, media type and body of a response.
-pub type Answer = (u16, String, String);
+pub type RawResponse = (u16, String, String);
 
 impl Webhooks {
     /// Responds to a request for `/admission`, or for a webhook below it.
-    pub fn answer(&self, method: &Method, name: Option<&str>, body: &[u8]) -> Answer {
+    pub fn respond(&self, method: &Method, name: Option<&str>, body: &[u8]) -> RawResponse {
         match (method, name) {
             (&Method::PUT, Some(name)) => {
                 let how = serde_json::from_slice(body).unwrap();
@@ -40,7 +40,7 @@ impl Webhooks {
         }
     }
 
-    fn review(&self, name: &str, body: &[u8]) -> Answer {
+    fn review(&self, name: &str, body: &[u8]) -> RawResponse {
         let review: Value = serde_json::from_slice(body).unwrap();
         let version = &review["apiVersion"];
         let seen = json!({"webhook": name, "apiVersion": version, "request": review["request"]});
@@ -66,6 +66,6 @@ impl Webhooks {
     }
 }
 
-fn json_answer(value: &Value) -> Answer {
+fn json_answer(value: &Value) -> RawResponse {
     (200, "application/json".to_owned(), value.to_string())
 }

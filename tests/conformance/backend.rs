@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
 use portico_tests::pki::Clients;
-use portico_tests::process::a_while;
+use portico_tests::process::pause;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -29,7 +29,7 @@ use crate::documents::{self, GROUP, VERSIONS};
 use crate::fixture::Fixture;
 
 /// Pause between two lines of `chunks`.
-const BETWEEN_CHUNKS: Duration = Duration::from_millis(50);
+const CHUNK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running backend. Dropping it stops it.
 pub struct Backend {
@@ -65,7 +65,7 @@ impl Backend {
     /// Starts a backend with the certificates of the fixture.
     pub async fn start(fixture: &Fixture) -> Self {
         let proxies = fixture.authority("front-proxy-ca");
-        let acceptor = fixture.pair("backend").acceptor(Clients::AnyKnown(&proxies));
+        let acceptor = fixture.pair("backend").acceptor(Clients::Optional(&proxies));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let (address, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
         let (set, discovery) = (tasks.clone(), Arc::new(AtomicU16::new(200)));
@@ -104,7 +104,7 @@ async fn serve(
     let connection = Arc::new(Connection { discovery, webhooks, peer, tasks });
     let service = service_fn(move |request| {
         let connection = connection.clone();
-        async move { connection.answer(request).await }
+        async move { connection.respond(request).await }
     });
     let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // Disconnecting clients are part of the recordings.
@@ -126,7 +126,7 @@ fn with_header(mut reply: Reply, name: &'static str, value: &str) -> Reply {
 }
 
 impl Connection {
-    async fn answer(&self, mut request: Request<Incoming>) -> Result<Reply, Closed> {
+    async fn respond(&self, mut request: Request<Incoming>) -> Result<Reply, Closed> {
         let upgrade = request.headers().contains_key("upgrade").then(|| hyper::upgrade::on(&mut request));
         let (head, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
@@ -141,10 +141,10 @@ impl Connection {
             }
             ["admission", ref rest @ ..] => {
                 let name = rest.first().copied();
-                let (code, media_type, text) = self.webhooks.answer(&head.method, name, &body);
+                let (code, media_type, text) = self.webhooks.respond(&head.method, name, &body);
                 Ok(reply(code, &media_type, text))
             }
-            ["webhook", name] => Ok(json_reply(200, &documents::converted(name, &body))),
+            ["webhook", name] => Ok(json_reply(200, &documents::convert(name, &body))),
             ["openapi", "v2"] => Ok(with_header(json_reply(200, &documents::openapi_v2()), "etag", "\"w2\"")),
             ["openapi", "v3"] => Ok(json_reply(200, &documents::openapi_index())),
             ["openapi", "v3", .., version] => {
@@ -157,7 +157,7 @@ impl Connection {
                 if let (Some(upgrade), Some(&"upgrade")) = (upgrade, parts.last()) {
                     return Ok(self.echo_bytes(upgrade, &head.headers));
                 }
-                self.play(&parts, &head, &body).await
+                self.misbehave(&parts, &head, &body).await
             }
         }
     }
@@ -180,7 +180,12 @@ impl Connection {
         }
     }
 
-    async fn play(&self, parts: &[&str], head: &http::request::Parts, body: &[u8]) -> Result<Reply, Closed> {
+    async fn misbehave(
+        &self,
+        parts: &[&str],
+        head: &http::request::Parts,
+        body: &[u8],
+    ) -> Result<Reply, Closed> {
         let (verb, argument) = match parts {
             [.., verb, argument] => (*verb, *argument),
             _ => ("", ""),
@@ -204,7 +209,7 @@ impl Connection {
             ("chunks", count) => chunks(count.parse().map_err(|_| Closed)?),
             _ => {
                 if verb == "slow" {
-                    a_while(Duration::from_secs_f64(number)).await;
+                    pause(Duration::from_secs_f64(number)).await;
                 }
                 let echo = json_reply(200, &documents::echo(head, body, self.peer.as_deref()));
                 let echo = with_header(echo, "x-from-backend", "yes");
@@ -241,7 +246,7 @@ fn half() -> Reply {
 fn chunks(count: usize) -> Reply {
     let lines = stream::iter(0..count).then(|n| async move {
         if n > 0 {
-            a_while(BETWEEN_CHUNKS).await;
+            pause(CHUNK_INTERVAL).await;
         }
         let line = json!({"type": "ADDED", "object": {"n": n}});
         Ok(Frame::data(Bytes::from(format!("{line}\n"))))

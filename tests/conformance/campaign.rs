@@ -7,6 +7,7 @@
 
 mod audit;
 mod case;
+mod compared_server;
 mod corpus;
 mod custom;
 mod documents;
@@ -15,7 +16,6 @@ mod mutate;
 mod protobuf;
 mod reference;
 mod schemas;
-mod side;
 mod wire;
 mod words;
 
@@ -29,21 +29,21 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 
 use crate::fixture::Fixture;
-use crate::normalise;
+use crate::normalization;
 use crate::step::Step;
-use audit::Trail;
-use case::{Case, Maker};
+use audit::AuditLog;
+use case::{Case, CaseGenerator};
+use compared_server::ComparedServer;
 use corpus::Corpus;
 use reference::Reference;
 use schemas::Schemas;
-use side::Side;
 
 /// Maximum number of similar differences that are reduced and saved.
-const KEPT_ALIKE: usize = 1;
+const MAX_SIMILAR: usize = 1;
 /// Number of cases for each one whose audit events are compared as well.
-const RECORDED: usize = 8;
+const CASES_PER_AUDIT: usize = 8;
 /// Number of cases between two progress reports.
-const SAID: usize = 250;
+const CASES_PER_REPORT: usize = 250;
 
 /// Settings of a campaign, from its environment.
 struct Settings {
@@ -72,13 +72,13 @@ impl Settings {
 
 /// Both servers, and counts of the requests.
 struct Campaign<'a> {
-    ours: Side<'a>,
-    theirs: Side<'a>,
+    ours: ComparedServer<'a>,
+    theirs: ComparedServer<'a>,
     /// Audit logs of both servers.
-    trails: (Trail, Trail),
+    trails: (AuditLog, AuditLog),
     requests: usize,
     /// Number of similar differences, by their description.
-    alike: BTreeMap<String, usize>,
+    similar: BTreeMap<String, usize>,
 }
 
 /// The first step with different responses.
@@ -89,9 +89,9 @@ struct Difference {
 
 impl Campaign<'_> {
     /// Sends a step to both servers.
-    async fn ask(&mut self, step: &Step, name: &str) -> (Value, Value) {
+    async fn send(&mut self, step: &Step, name: &str) -> (Value, Value) {
         self.requests += 1;
-        tokio::join!(self.ours.answer(step, name), self.theirs.answer(step, name))
+        tokio::join!(self.ours.response(step, name), self.theirs.response(step, name))
     }
 
     /// Plays a case under a unique name, and compares the responses.
@@ -102,25 +102,25 @@ impl Campaign<'_> {
     async fn compare_steps(&mut self, steps: &[Step], name: &str) -> Option<Difference> {
         let mut difference = None;
         for (at, step) in steps.iter().enumerate() {
-            let (ours, theirs) = self.ask(step, name).await;
+            let (ours, theirs) = self.send(step, name).await;
             if difference.is_none() && ours != theirs {
-                difference = Some(Difference { at, text: normalise::difference(&theirs, &ours) });
+                difference = Some(Difference { at, text: normalization::difference(&theirs, &ours) });
             }
         }
         difference
     }
 
     /// Plays a case that both servers audit, and also compares the audit events.
-    async fn compare_recorded(&mut self, case: &Case, name: &str) -> Option<Difference> {
+    async fn compare_audited(&mut self, case: &Case, name: &str) -> Option<Difference> {
         let mut steps = case.steps(name);
-        let identifiers = audit::identified(&mut steps, name);
+        let identifiers = audit::set_audit_ids(&mut steps, name);
         let found = self.compare_steps(&steps, name).await;
         let (ours, theirs) = &mut self.trails;
         let recorded = audit::difference(ours, theirs, &identifiers, name);
         // Different responses cause different events.
         if found.is_none()
             && let Some(text) = recorded
-            && self.is_new(format!("audit {}", audit_likeness(case, &text)))
+            && self.is_new(format!("audit {}", describe_audit(case, &text)))
         {
             note(&format!("audit of {}:\n{text}\n", case.about()));
         }
@@ -128,36 +128,36 @@ impl Campaign<'_> {
     }
 
     /// Returns true if there were few similar differences before.
-    fn is_new(&mut self, likeness: String) -> bool {
-        let count = self.alike.entry(likeness).or_default();
+    fn is_new(&mut self, description: String) -> bool {
+        let count = self.similar.entry(description).or_default();
         *count += 1;
-        *count <= KEPT_ALIKE
+        *count <= MAX_SIMILAR
     }
 
     /// Compares the documents that both servers serve.
     async fn read_documents(&mut self) {
         for step in documents::steps(&mut self.theirs).await {
-            let (ours, theirs) = self.ask(&step, "").await;
-            let (ours, theirs) = (documents::compared(ours), documents::compared(theirs));
+            let (ours, theirs) = self.send(&step, "").await;
+            let (ours, theirs) = (documents::comparable(ours), documents::comparable(theirs));
             if ours != theirs && self.is_new(step.target.clone() + step.accept.as_deref().unwrap_or_default())
             {
                 let accept = step.accept.as_deref().unwrap_or_default();
-                let text = normalise::difference(&theirs, &ours);
+                let text = normalization::difference(&theirs, &ours);
                 note(&format!("{} {accept} {:?}:\n{text}\n", step.target, step.headers));
             }
         }
     }
 
     /// Reduces, reports and saves a case with a difference, unless there are similar ones.
-    async fn keep(&mut self, case: Case, found: Difference, name: &str, seed: u64, out: Option<&PathBuf>) {
-        if !self.is_new(likeness(&case, &found)) {
+    async fn save(&mut self, case: Case, found: Difference, name: &str, seed: u64, out: Option<&PathBuf>) {
+        if !self.is_new(describe(&case, &found)) {
             return;
         }
         let (case, found) = self.shrink(case, found, name).await;
         report(&case, &found, seed);
         if let Some(out) = out {
             let steps = self.record(&case, found.at, &format!("{name}-kept")).await;
-            keep(out, &steps);
+            append_steps(out, &steps);
         }
     }
 
@@ -165,7 +165,7 @@ impl Campaign<'_> {
     async fn shrink(&mut self, mut case: Case, mut found: Difference, name: &str) -> (Case, Difference) {
         let mut tries = 0;
         'smaller: loop {
-            for less in case.smaller() {
+            for less in case.reduced() {
                 tries += 1;
                 if let Some(difference) = self.compare(&less, &format!("{name}-{tries}")).await {
                     (case, found) = (less, difference);
@@ -180,7 +180,7 @@ impl Campaign<'_> {
     async fn record(&mut self, case: &Case, at: usize, name: &str) -> Vec<Step> {
         let mut steps = case.steps(name);
         for step in &mut steps {
-            step.answer = self.theirs.answer(step, name).await;
+            step.answer = self.theirs.response(step, name).await;
         }
         steps.truncate(at + 1);
         steps
@@ -189,7 +189,7 @@ impl Campaign<'_> {
 
 /// Returns a description that similar differences share: the sentences of both messages without quoted text; without messages the
 /// kind, the request and the first line.
-fn likeness(case: &Case, difference: &Difference) -> String {
+fn describe(case: &Case, difference: &Difference) -> String {
     let message = |sign: &str| {
         let lines = difference.text.lines().map(str::trim_start);
         let line =
@@ -197,7 +197,7 @@ fn likeness(case: &Case, difference: &Difference) -> String {
         line.map(sentence)
     };
     if let (Some(theirs), Some(ours)) = (message("-"), message("+")) {
-        return format!("{} {theirs} / {ours}", case.way());
+        return format!("{} {theirs} / {ours}", case.write_request());
     }
     let mut line = difference.text.lines().find(|line| line.contains('+')).unwrap_or_default().to_owned();
     if let Some(end) = line.find(':') {
@@ -207,13 +207,13 @@ fn likeness(case: &Case, difference: &Difference) -> String {
 }
 
 /// Returns a description that similar differences of audit events share: the kind and the first line that differs.
-fn audit_likeness(case: &Case, text: &str) -> String {
+fn describe_audit(case: &Case, text: &str) -> String {
     let mut line =
         text.lines().find(|line| line.trim_start().starts_with(['+', '-'])).unwrap_or_default().to_owned();
     if let Some(end) = line.find(':') {
         line.truncate(end);
     }
-    format!("{} {line}", case.way())
+    format!("{} {line}", case.write_request())
 }
 
 /// Returns a message without text in quotes and brackets, and without names of fields.
@@ -235,24 +235,24 @@ fn sentence(message: &str) -> String {
 #[ignore = "needs a real kube-apiserver; CONTRIBUTING.md says how"]
 async fn campaign() {
     let settings = Settings::read();
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let fixture = Fixture::at(&folder.join("fixture"));
     let flags = fixture.flags();
-    let (their_trail_flags, their_trail) = Trail::begin(&folder, "theirs");
-    let (our_trail_flags, our_trail) = Trail::begin(&folder, "ours");
+    let (their_trail_flags, their_trail) = AuditLog::create(&folder, "theirs");
+    let (our_trail_flags, our_trail) = AuditLog::create(&folder, "ours");
     let (theirs, ours) = (flags.iter().chain(&their_trail_flags), flags.iter().chain(&our_trail_flags));
     let (theirs, ours): (Vec<&str>, Vec<&str>) =
         (theirs.map(String::as_str).collect(), ours.map(String::as_str).collect());
     let portico = launch.args(&ours).arg("--controllers=").start().await;
     let reference = Reference::start(&folder, &theirs).await;
-    let mut theirs = Side::new(&fixture, reference.address, &reference.ca).await;
-    let mut ours = Side::new(&fixture, portico.https(), portico.ca()).await;
+    let mut theirs = ComparedServer::new(&fixture, reference.address, &reference.ca).await;
+    let mut ours = ComparedServer::new(&fixture, portico.https(), portico.ca()).await;
     let (schemas, corpus) = (Schemas::read(&mut theirs).await, Corpus::read());
     for side in [&mut ours, &mut theirs] {
         side.prepare().await;
     }
     let trails = (our_trail, their_trail);
-    let mut campaign = Campaign { ours, theirs, trails, requests: 0, alike: BTreeMap::new() };
+    let mut campaign = Campaign { ours, theirs, trails, requests: 0, similar: BTreeMap::new() };
     let out = settings.out.as_ref();
     let mut cases = 0;
     if settings.sweeps {
@@ -261,7 +261,7 @@ async fn campaign() {
             cases += 1;
             let (case, name) = (Case::of_table(base), format!("table{cases}s"));
             if let Some(found) = campaign.compare(&case, &name).await {
-                campaign.keep(case, found, &name, 0, out).await;
+                campaign.save(case, found, &name, 0, out).await;
             }
         }
         note(&format!("{} requests for documents and tables", campaign.requests));
@@ -270,21 +270,22 @@ async fn campaign() {
     while campaign.requests < settings.requests {
         cases += 1;
         let seed = random.random();
-        let case = Maker { corpus: &corpus, schemas: &schemas }.case(&mut StdRng::seed_from_u64(seed));
+        let case =
+            CaseGenerator { corpus: &corpus, schemas: &schemas }.case(&mut StdRng::seed_from_u64(seed));
         let name = format!("case{cases}s");
-        let found = if cases % RECORDED == 0 {
-            campaign.compare_recorded(&case, &name).await
+        let found = if cases % CASES_PER_AUDIT == 0 {
+            campaign.compare_audited(&case, &name).await
         } else {
             campaign.compare(&case, &name).await
         };
         if let Some(found) = found {
-            campaign.keep(case, found, &name, seed, out).await;
+            campaign.save(case, found, &name, seed, out).await;
         }
-        if cases % SAID == 0 {
-            note(&format!("{} requests, {} unlike", campaign.requests, campaign.alike.len()));
+        if cases % CASES_PER_REPORT == 0 {
+            note(&format!("{} requests, {} unlike", campaign.requests, campaign.similar.len()));
         }
     }
-    let alike = campaign.alike;
+    let alike = campaign.similar;
     let all: usize = alike.values().sum();
     note(&format!(
         "{} requests, {cases} cases, seed {}: {all} differ, {} unlike each other",
@@ -292,7 +293,7 @@ async fn campaign() {
         settings.seed,
         alike.len()
     ));
-    assert!(alike.is_empty(), "what differs is shown above");
+    assert!(alike.is_empty(), "the differences are printed above");
 }
 
 fn report(case: &Case, found: &Difference, seed: u64) {
@@ -314,7 +315,7 @@ fn note(text: &str) {
 }
 
 /// Appends steps to a file in the format of a recording.
-fn keep(out: &PathBuf, steps: &[Step]) {
+fn append_steps(out: &PathBuf, steps: &[Step]) {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(out).unwrap();
     for step in steps {
         writeln!(file, "{}", serde_json::to_string(step).unwrap()).unwrap();

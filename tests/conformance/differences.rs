@@ -86,6 +86,6 @@ const VERSION: &str =
     "an object is changed in the version that the policy names, which upstream cannot convert back";
 
 /// Returns the steps of a topic that differ.
-pub fn of(topic: &str) -> Vec<&'static str> {
+pub fn steps_of(topic: &str) -> Vec<&'static str> {
     KNOWN.iter().filter(|(known, _, _)| *known == topic).map(|(_, step, _)| *step).collect()
 }

@@ -21,7 +21,8 @@ const SHOWN: [&str; 6] =
     ["accept", "content-type", "x-forwarded-proto", "x-forwarded-uri", "connection", "upgrade"];
 
 /// Headers of which an echo only contains the presence.
-const NOTED: [&str; 5] = ["audit-id", "authorization", "traceparent", "x-forwarded-for", "x-forwarded-host"];
+const PRESENCE_HEADERS: [&str; 5] =
+    ["audit-id", "authorization", "traceparent", "x-forwarded-for", "x-forwarded-host"];
 
 /// The APIResourceList of a version.
 pub fn resources(version: &str) -> Value {
@@ -121,7 +122,7 @@ pub fn failure(code: u16) -> Value {
 
 /// Returns the response to a ConversionReview, which converts between `spec.size` ("3") and `spec.replicas` (3).
 /// `convert-fail` refuses, `convert-lose` changes a name.
-pub fn converted(how: &str, review: &[u8]) -> Value {
+pub fn convert(how: &str, review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).unwrap();
     let request = &review["request"];
     let desired = request["desiredAPIVersion"].as_str().unwrap();
@@ -172,9 +173,10 @@ pub fn echo(head: &Parts, body: &[u8], peer: Option<&str>) -> Value {
         };
         names.map(sorted).collect()
     };
-    let shown: BTreeMap<&str, String> =
+    let normalized: BTreeMap<&str, String> =
         SHOWN.into_iter().filter_map(|name| Some((name, all(name).pop()?))).collect();
-    let noted: Vec<&str> = NOTED.into_iter().filter(|name| head.headers.contains_key(*name)).collect();
+    let noted: Vec<&str> =
+        PRESENCE_HEADERS.into_iter().filter(|name| head.headers.contains_key(*name)).collect();
     let query = form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes());
     let mut query: Vec<(String, String)> = query.into_owned().collect();
     query.sort();
@@ -184,7 +186,7 @@ pub fn echo(head: &Parts, body: &[u8], peer: Option<&str>) -> Value {
         "method": head.method.as_str(),
         "path": head.uri.path(),
         "query": query,
-        "headers": shown,
+        "headers": normalized,
         "remote": starting("x-remote-"),
         "impersonate": starting("impersonate-"),
         "has": noted,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use portico_tests::pki::{Authority, Pair};
+use portico_tests::pki::{Authority, CertPair};
 
 /// Users of the token file: token, name, uid, groups.
 const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
@@ -21,12 +21,12 @@ impl Fixture {
     pub fn at(folder: &Path) -> Self {
         let fixture = Self { folder: folder.to_owned() };
         if !folder.join("tokens.csv").exists() {
-            fixture.make();
+            fixture.create();
         }
         fixture
     }
 
-    fn make(&self) {
+    fn create(&self) {
         std::fs::create_dir_all(&self.folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(self.folder.join(name), text).unwrap();
         let (clients, proxies) =
@@ -84,8 +84,8 @@ impl Fixture {
     }
 
     /// Returns a certificate with its key.
-    pub fn pair(&self, name: &str) -> Pair {
-        Pair { cert: self.text(&format!("{name}.crt")), key: self.text(&format!("{name}.key")) }
+    pub fn pair(&self, name: &str) -> CertPair {
+        CertPair { cert: self.text(&format!("{name}.crt")), key: self.text(&format!("{name}.key")) }
     }
 
     /// Returns a certificate authority as PEM.
@@ -94,7 +94,7 @@ impl Fixture {
     }
 
     /// Returns the authorities in the form of responses, with their placeholders.
-    pub fn names(&self) -> Vec<(String, String)> {
+    pub fn placeholders(&self) -> Vec<(String, String)> {
         ["client-ca", "front-proxy-ca", "backend-ca"]
             .map(|name| (self.authority(name), format!("<{name}>")))
             .into_iter()

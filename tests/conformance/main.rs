@@ -11,18 +11,18 @@ mod campaign;
 mod differences;
 mod documents;
 mod fixture;
-mod normalise;
+mod normalization;
 mod paths;
-mod play;
+mod player;
 mod step;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use fixture::Fixture;
-use play::Player;
+use player::Player;
 use portico_tests::Launch;
-use portico_tests::process::a_while;
+use portico_tests::process::pause;
 use step::Recording;
 use tokio::sync::Semaphore;
 
@@ -30,8 +30,8 @@ use tokio::sync::Semaphore;
 static SERVERS: Semaphore = Semaphore::const_new(4);
 
 /// Paths of objects that kube-apiserver's informers see with a delay.
-const CONFIGURED_LATER: &str = "/admissionregistration.k8s.io/";
-const UNTIL_CONFIGURED: Duration = Duration::from_millis(400);
+const DELAYED_PATHS: &str = "/admissionregistration.k8s.io/";
+const INFORMER_DELAY: Duration = Duration::from_millis(400);
 
 /// Server to record: its address, its CA, and the folder of the fixture that it was started with.
 struct Reference {
@@ -41,7 +41,7 @@ struct Reference {
 }
 
 impl Reference {
-    fn asked_for() -> Option<Self> {
+    fn from_env() -> Option<Self> {
         let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
         let address = std::env::var("PORTICO_RECORD").ok()?;
         let address =
@@ -54,7 +54,7 @@ impl Reference {
 /// Replays a topic, or records it.
 async fn topic(name: &str) {
     let recording = Recording::read(name);
-    match Reference::asked_for() {
+    match Reference::from_env() {
         Some(reference) => record(name, recording, &reference).await,
         None => play(name, &recording).await,
     }
@@ -65,17 +65,17 @@ async fn record(name: &str, mut recording: Recording, reference: &Reference) {
     let mut player = Player::new(&fixture, reference.address, &reference.ca, recording.needs_backend()).await;
     for step in &mut recording.steps {
         let answer = player.play(step).await;
-        if step.method != "GET" && step.target.contains(CONFIGURED_LATER) {
-            a_while(UNTIL_CONFIGURED).await;
+        if step.method != "GET" && step.target.contains(DELAYED_PATHS) {
+            pause(INFORMER_DELAY).await;
         }
-        step.answer = if normalise::counts(step) { answer } else { serde_json::Value::Null };
+        step.answer = if normalization::is_compared(step) { answer } else { serde_json::Value::Null };
     }
     recording.write(name);
 }
 
 async fn play(name: &str, recording: &Recording) {
     let _running = SERVERS.acquire().await.unwrap();
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let fixture = Fixture::at(&folder.join("fixture"));
     let flags = fixture.flags();
     let portico = launch
@@ -84,17 +84,17 @@ async fn play(name: &str, recording: &Recording) {
         .start()
         .await;
     let mut player = Player::new(&fixture, portico.https(), portico.ca(), recording.needs_backend()).await;
-    let known = differences::of(name);
+    let known_differences = differences::steps_of(name);
     let mut wrong = Vec::new();
     for step in &recording.steps {
         let answer = player.play(step).await;
-        if !normalise::counts(step) {
+        if !normalization::is_compared(step) {
             continue;
         }
-        match (answer == step.answer, known.contains(&step.name.as_str())) {
+        match (answer == step.answer, known_differences.contains(&step.name.as_str())) {
             (true, true) => wrong.push(format!("{}: listed in differences.rs, and the same\n", step.name)),
             (false, false) => {
-                let difference = normalise::difference(&step.answer, &answer);
+                let difference = normalization::difference(&step.answer, &answer);
                 wrong.push(format!("{}: {} {}\n{difference}\n", step.name, step.method, step.target));
             }
             _ => {}
@@ -192,20 +192,20 @@ fn every_recording_is_played() {
 }
 
 #[test]
-fn every_step_has_a_name_of_its_own_and_an_answer() {
+fn every_step_has_a_unique_name_and_a_response() {
     let mut compared = 0;
     for topic in TOPICS {
         let recording = Recording::read(topic);
         let mut names: Vec<&str> = recording.steps.iter().map(|step| step.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), recording.steps.len(), "{topic}: a name stands twice");
-        for step in recording.steps.iter().filter(|step| normalise::counts(step)) {
+        assert_eq!(names.len(), recording.steps.len(), "{topic}: two steps have the same name");
+        for step in recording.steps.iter().filter(|step| normalization::is_compared(step)) {
             assert!(step.answer.is_object(), "{topic}: {}: no answer", step.name);
             compared += 1;
         }
-        for known in differences::of(topic) {
-            assert!(names.contains(&known), "{topic}: differences.rs names {known:?}");
+        for known in differences::steps_of(topic) {
+            assert!(names.contains(&known), "{topic}: differences.rs names the missing step {known:?}");
         }
     }
     assert!(compared > 2_000, "{compared} steps are compared");

@@ -10,12 +10,12 @@ pub enum Key {
 }
 
 /// Returns every position that a path matches, in the order of the document.
-pub fn places(value: &Value, path: &str) -> Vec<Vec<Key>> {
+pub fn positions(value: &Value, path: &str) -> Vec<Vec<Key>> {
     let mut found: Vec<Vec<Key>> = vec![Vec::new()];
     for part in parts(path) {
-        let next = found.iter().flat_map(|place| {
-            let keys = get(value, place).map_or_else(Vec::new, |here| named(here, &part));
-            keys.into_iter().map(|key| place.iter().cloned().chain([key]).collect())
+        let next = found.iter().flat_map(|position| {
+            let keys = get(value, position).map_or_else(Vec::new, |current| matching_keys(current, &part));
+            keys.into_iter().map(|key| position.iter().cloned().chain([key]).collect())
         });
         found = next.collect();
     }
@@ -24,30 +24,30 @@ pub fn places(value: &Value, path: &str) -> Vec<Vec<Key>> {
 
 /// Returns the value at the first position that a path matches.
 pub fn pick<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    get(value, places(value, path).first()?)
+    get(value, positions(value, path).first()?)
 }
 
 /// Returns the value at a position.
-pub fn get<'a>(value: &'a Value, place: &[Key]) -> Option<&'a Value> {
-    place.iter().try_fold(value, |here, key| match key {
-        Key::Field(name) => here.get(name),
-        Key::Item(index) => here.get(index),
+pub fn get<'a>(value: &'a Value, position: &[Key]) -> Option<&'a Value> {
+    position.iter().try_fold(value, |current, key| match key {
+        Key::Field(name) => current.get(name),
+        Key::Item(index) => current.get(index),
     })
 }
 
 /// Returns the value at a position, for changes.
-pub fn get_mut<'a>(value: &'a mut Value, place: &[Key]) -> Option<&'a mut Value> {
-    place.iter().try_fold(value, |here, key| match key {
-        Key::Field(name) => here.get_mut(name),
-        Key::Item(index) => here.get_mut(index),
+pub fn get_mut<'a>(value: &'a mut Value, position: &[Key]) -> Option<&'a mut Value> {
+    position.iter().try_fold(value, |current, key| match key {
+        Key::Field(name) => current.get_mut(name),
+        Key::Item(index) => current.get_mut(index),
     })
 }
 
 /// Removes all values that a path matches.
 pub fn remove(value: &mut Value, path: &str) {
     // From the end, so that the indexes of the remaining items stay valid.
-    for place in places(value, path).into_iter().rev() {
-        let Some((last, parent)) = place.split_last() else { continue };
+    for position in positions(value, path).into_iter().rev() {
+        let Some((last, parent)) = position.split_last() else { continue };
         match (get_mut(value, parent), last) {
             (Some(Value::Object(fields)), Key::Field(name)) => drop(fields.shift_remove(name)),
             (Some(Value::Array(items)), Key::Item(index)) => drop(items.remove(*index)),
@@ -56,9 +56,9 @@ pub fn remove(value: &mut Value, path: &str) {
     }
 }
 
-fn named(here: &Value, part: &str) -> Vec<Key> {
+fn matching_keys(current: &Value, part: &str) -> Vec<Key> {
     let inner = part.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    match (here, inner.and_then(|inner| inner.split_once('='))) {
+    match (current, inner.and_then(|inner| inner.split_once('='))) {
         (Value::Array(items), Some((field, wanted))) => {
             let has = |item: &Value| item.get(field).is_some_and(|value| text(value) == wanted);
             (0..items.len()).filter(|index| has(&items[*index])).map(Key::Item).collect()
@@ -110,15 +110,15 @@ fn paths_name_fields_items_and_choices() {
     let value: Value =
         serde_json::json!({"a.b": {"c": [{"n": "x", "v": 1}, {"n": "y", "v": 2}]}, "d": [[1], [2, 3]]});
     let at = |path: &str| -> Vec<String> {
-        places(&value, path).iter().map(|place| get(&value, place).unwrap().to_string()).collect()
+        positions(&value, path).iter().map(|position| get(&value, position).unwrap().to_string()).collect()
     };
     assert_eq!(at(r"a\.b.c.*.v"), ["1", "2"]);
     assert_eq!(at(r"a\.b.c[n=y].v"), ["2"]);
     assert_eq!(at("d.1.0"), ["2"]);
     assert_eq!(at("d[1]"), ["[2,3]"]);
     assert!(at("d.7").is_empty() && at("x.y").is_empty());
-    let mut left = value;
-    remove(&mut left, "d.1.*");
-    remove(&mut left, r"a\.b.c[n=x]");
-    assert_eq!(left.to_string(), r#"{"a.b":{"c":[{"n":"y","v":2}]},"d":[[1],[]]}"#);
+    let mut remaining = value;
+    remove(&mut remaining, "d.1.*");
+    remove(&mut remaining, r"a\.b.c[n=x]");
+    assert_eq!(remaining.to_string(), r#"{"a.b":{"c":[{"n":"y","v":2}]},"d":[[1],[]]}"#);
 }

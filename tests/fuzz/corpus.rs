@@ -5,12 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 
 /// Decodes inputs. Inputs that are not text have the prefix `hex:` (characters other than digits are ignored) or `base64:`.
 pub fn bytes(inputs: &[&str]) -> Vec<Vec<u8>> {
-    inputs.iter().map(|input| decoded(input)).collect()
+    inputs.iter().map(|input| decode(input)).collect()
 }
 
-fn decoded(input: &str) -> Vec<u8> {
+fn decode(input: &str) -> Vec<u8> {
     if let Some(base64) = input.strip_prefix("base64:") {
-        return STANDARD.decode(base64).expect("it is base64");
+        return STANDARD.decode(base64).expect("the input is base64");
     }
     let Some(hex) = input.strip_prefix("hex:") else { return input.as_bytes().to_vec() };
     let digits: Vec<u8> =

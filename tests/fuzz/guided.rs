@@ -25,13 +25,13 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 
 /// Maximum processor time for an input of a few KiB.
-const MAX_LENGTH: Duration = Duration::from_secs(1);
+const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// A parser, and the checks of its results.
 type Target = Box<dyn Fn(&[u8])>;
 
 thread_local! {
-    static TARGET: Target = chosen();
+    static TARGET: Target = selected_target();
 }
 
 /// Creates the target of a name, and returns its initial inputs.
@@ -49,7 +49,7 @@ macro_rules! choice {
 table::for_each_target!(choice);
 
 /// Returns the selected target.
-fn chosen() -> Target {
+fn selected_target() -> Target {
     let name = std::env::var("PORTICO_FUZZ_TARGET").unwrap_or_default();
     if name.is_empty() {
         println!("{}", table::NAMES.join("\n"));
@@ -65,16 +65,16 @@ fn chosen() -> Target {
     let last = std::env::var_os("PORTICO_FUZZ_LAST").map(|path| File::create(path).unwrap());
     Box::new(move |input| {
         if let Some(file) = &last {
-            remember(file, input);
+            write_input(file, input);
         }
-        let begun = ThreadTime::now();
+        let start = ThreadTime::now();
         target(input);
-        assert!(begun.elapsed() < MAX_LENGTH, "{name} takes {:?}", begun.elapsed());
+        assert!(start.elapsed() < MAX_TIME, "{name} takes {:?}", start.elapsed());
     })
 }
 
 /// Writes the length of the input (8 bytes, little-endian) and the input over the previous one.
-fn remember(file: &File, input: &[u8]) {
+fn write_input(file: &File, input: &[u8]) {
     let mut bytes = (input.len() as u64).to_le_bytes().to_vec();
     bytes.extend_from_slice(input);
     file.write_all_at(&bytes, 0).unwrap();

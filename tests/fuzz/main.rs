@@ -23,7 +23,7 @@ use mutate::Mutator;
 const ROUNDS: usize = 4_000;
 
 /// Maximum processor time for an input of a few KiB, in a debug build.
-const MAX_LENGTH: Duration = Duration::from_secs(3);
+const MAX_TIME: Duration = Duration::from_secs(3);
 
 fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -37,11 +37,11 @@ fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
         if let Some(file) = &trace {
             std::fs::write(file, input).unwrap();
         }
-        let begun = ThreadTime::now();
+        let start = ThreadTime::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| target(input)));
-        let shown = String::from_utf8_lossy(input);
-        assert!(outcome.is_ok(), "{name} fails on {shown:?} = {input:?}");
-        assert!(begun.elapsed() < MAX_LENGTH, "{name} takes {:?} on {shown:?}", begun.elapsed());
+        let text = String::from_utf8_lossy(input);
+        assert!(outcome.is_ok(), "{name} fails on {text:?} = {input:?}");
+        assert!(start.elapsed() < MAX_TIME, "{name} takes {:?} on {text:?}", start.elapsed());
     };
     let mut corpus = corpus::bytes(corpus);
     corpus.extend(kept::inputs(name));
@@ -76,18 +76,21 @@ macro_rules! tests {
 table::for_each_target!(tests);
 
 #[test]
-fn all_that_is_kept_belongs_to_a_target_and_is_small() {
+fn saved_inputs_belong_to_a_target_and_are_small() {
     for entry in std::fs::read_dir(kept::folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(table::NAMES.contains(&&*name), "no target is called {name:?}");
         let inputs = kept::inputs(&name);
         let sizes = inputs.iter().map(Vec::len);
-        assert!(inputs.len() <= 30 && sizes.max().unwrap_or(0) <= 4096, "too much is kept of {name}");
+        assert!(
+            inputs.len() <= 30 && sizes.max().unwrap_or(0) <= 4096,
+            "too many or too long kept inputs: {name}"
+        );
     }
 }
 
 #[test]
 fn a_target_that_panics_is_found() {
     let found = catch_unwind(|| run("bad", &["abc"], |input| assert!(!input.contains(&b'{'))));
-    assert!(found.is_err(), "mutation never made a brace of it");
+    assert!(found.is_err(), "no mutation contained a brace");
 }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::BytesMut;
-use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, without_token};
+use portico_auth::authn::{TokenFile, TokenKeys, TrustedAuthority, parse_bootstrap_token, without_token};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
-use portico_auth::jwt::{Claims, ExternalHeader, SigningKey, key_set};
+use portico_auth::jwt::{Claims, ExternalHeader, SigningKey, encode_key_set};
 use portico_auth::oidc::{
-    Expression, JsonWebKeys, JwtAuthenticator, Mapping, SignedToken, SigningAlgorithm, untrusted_issuer,
+    ClaimMapping, Expression, JsonWebKeys, JwtAuthenticator, SignedToken, SigningAlgorithm, untrusted_issuer,
 };
-use portico_auth::{AuthenticatorChain, Credentials, Outcome};
+use portico_auth::{AuthenticatorChain, AuthnOutcome, Credentials};
 use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, kubernetes};
 use portico_gostd::mime::parse_media_type;
 use portico_gostd::netip::{Prefix, parse_address};
@@ -29,15 +29,15 @@ use portico_kinds::Kinds;
 use portico_kit::egress;
 use portico_kit::pki::CertificateRequest;
 use portico_kit::tls::{CertPair, Roots};
-use portico_machinery::accept::{Encoding, Form, MetaVersion, Offer, negotiate, parse_accept, route_takes};
+use portico_machinery::accept::{Encoding, Form, MetaVersion, Offer, negotiate, parse_accept, route_accepts};
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupVersionKind, JsonPath, Object, RequestInfo};
 use portico_proto::client::{Connection, KubeconfigCluster, KubeconfigUsers};
-use portico_proto::identity::Forwarded;
+use portico_proto::identity::ForwardedCaller;
 use portico_registry::{ConversionReview, ReviewVersion};
-use portico_schema::managed::Managed;
+use portico_schema::managed::ManagedFields;
 use portico_schema::{Format, Schema, merge};
-use portico_spdy::{Decoder, Encoder, Frame, Limits, SpdyError};
+use portico_spdy::{Decoder, DecoderLimits, Encoder, Frame, SpdyError};
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 use crate::input::text;
@@ -60,8 +60,13 @@ pub fn conversion_answers() -> impl Fn(&[u8]) {
     let objects = [Object::from_json(original).unwrap()];
     move |input| {
         for version in [ReviewVersion::V1, ReviewVersion::V1Beta1] {
-            let review =
-                ConversionReview { version, uid: "q", wanted: "g.io/v2", objects: &objects, single: true };
+            let review = ConversionReview {
+                version,
+                uid: "q",
+                desired_api_version: "g.io/v2",
+                objects: &objects,
+                single: true,
+            };
             let Ok(converted) = review.read(input) else { continue };
             assert_eq!(converted.len(), 1);
             let (object, original) = (&converted[0], &objects[0]);
@@ -108,11 +113,15 @@ pub fn accept_headers() -> impl Fn(&[u8]) {
         for media in parse_accept(&header) {
             assert!(!media.essence().is_empty(), "{media:?}");
         }
-        let _ = route_takes(&header, &["application/json"]);
+        let _ = route_accepts(&header, &["application/json"]);
         let _ = parse_media_type(&header);
         let _ = negotiate(
             &header,
-            Offer { encodings: &Encoding::ALL, forms: &[Form::Table(MetaVersion::V1)], sealed: true },
+            Offer {
+                encodings: &Encoding::ALL,
+                forms: &[Form::Table(MetaVersion::V1)],
+                object_as_protobuf: true,
+            },
         );
     }
 }
@@ -124,9 +133,9 @@ pub fn service_account_tokens() -> impl Fn(&[u8]) {
     let keys = TokenKeys {
         issuers: vec!["i".into()],
         audiences: vec!["a".into()],
-        keys: vec![key.public().clone()],
+        keys: vec![key.public_key().clone()],
     };
-    assert!(keys.read(&real, &[], 0).unwrap().is_some());
+    assert!(keys.verify(&real, &[], 0).unwrap().is_some());
     move |input| {
         let (input, parts) = (text(input), real.split('.').collect::<Vec<_>>());
         let spliced = [
@@ -137,9 +146,12 @@ pub fn service_account_tokens() -> impl Fn(&[u8]) {
             format!("{real}{input}"),
         ];
         for token in spliced.iter().filter(|token| **token != real) {
-            assert!(!matches!(keys.read(token, &[], 0), Ok(Some(_))), "nobody has signed {token:?}");
+            assert!(
+                !matches!(keys.verify(token, &[], 0), Ok(Some(_))),
+                "a token without a valid signature was accepted: {token:?}"
+            );
         }
-        let _ = bootstrap_token(&input);
+        let _ = parse_bootstrap_token(&input);
     }
 }
 
@@ -155,36 +167,36 @@ pub fn external_headers() -> impl Fn(&[u8]) {
 
 pub fn issuer_tokens() -> impl Fn(&[u8]) {
     let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
-    let keys = JsonWebKeys::parse(&key_set(&[key.public().clone()])).unwrap();
+    let keys = JsonWebKeys::parse(&encode_key_set(&[key.public_key().clone()])).unwrap();
     let real = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
     let authenticator = JwtAuthenticator {
         issuer: "i".to_owned(),
         audiences: vec!["a".to_owned()],
         algorithms: SigningAlgorithm::ALL.to_vec(),
-        username: Mapping::Expression(Expression::of_claims("claims.sub").unwrap()),
-        groups: Some(Mapping::Claim { claim: "groups".to_owned(), prefix: String::new() }),
+        username: ClaimMapping::Expression(Expression::for_claims("claims.sub").unwrap()),
+        groups: Some(ClaimMapping::Claim { claim: "groups".to_owned(), prefix: String::new() }),
         uid: None,
-        extra: vec![("x/y".to_owned(), Expression::of_claims("claims.?a.b.orValue('')").unwrap())],
+        extra: vec![("x/y".to_owned(), Expression::for_claims("claims.?a.b.orValue('')").unwrap())],
         claim_rules: Vec::new(),
         user_rules: Vec::new(),
     };
     move |input| {
-        let (shown, parts) = (text(input), real.split('.').collect::<Vec<_>>());
+        let (text_input, parts) = (text(input), real.split('.').collect::<Vec<_>>());
         for token in [
-            shown.to_string(),
-            format!("{}.{shown}.{}", parts[0], parts[2]),
-            format!("{shown}.{}.{}", parts[1], parts[2]),
+            text_input.to_string(),
+            format!("{}.{text_input}.{}", parts[0], parts[2]),
+            format!("{text_input}.{}.{}", parts[1], parts[2]),
         ] {
             let _ = untrusted_issuer(&token);
             if let Ok(signed) = SignedToken::parse(&token) {
                 assert!(
                     token == real || signed.verify(&keys, &authenticator.verification(0)).is_err(),
-                    "nobody has signed {token:?}"
+                    "a token without a valid signature was accepted: {token:?}"
                 );
             }
         }
         let _ = JsonWebKeys::parse(input);
-        if let Ok(claims) = portico_auth::oidc::Claims::parse(input) {
+        if let Ok(claims) = portico_auth::oidc::RawClaims::parse(input) {
             let _ = claims.source("groups");
             if let Ok(user) = authenticator.user(&claims) {
                 assert!(!user.name.is_empty());
@@ -206,7 +218,7 @@ pub fn authorization_headers() -> impl Fn(&[u8]) {
                 headers: &NoHeaders,
                 path: None,
             };
-            if let Outcome::Authenticated(user, _) = union.authenticate(&credentials).outcome {
+            if let AuthnOutcome::Authenticated(user, _) = union.authenticate(&credentials).outcome {
                 assert_eq!(user.name, "admin");
                 assert!(header.contains("admin-token") || header.contains("YWRtaW4tdG9rZW4"), "{header:?}");
             }
@@ -240,10 +252,13 @@ pub fn impersonation_headers() -> impl Fn(&[u8]) {
         let read = ImpersonationRequest::from_headers(&fields.as_slice());
         let user = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("impersonate-user"));
         if user.is_some_and(|(_, value)| !value.is_empty()) {
-            assert!(!matches!(read, Ok(None)), "the user is left out: {fields:?}");
+            assert!(!matches!(read, Ok(None)), "the impersonated user was ignored: {fields:?}");
         }
         let any = fields.iter().any(|(name, value)| impersonate::consumes_header(name) && !value.is_empty());
-        assert!(any || !matches!(read, Ok(Some(_))), "impersonation out of nothing: {fields:?}");
+        assert!(
+            any || !matches!(read, Ok(Some(_))),
+            "impersonation without impersonation headers: {fields:?}"
+        );
     }
 }
 
@@ -252,9 +267,9 @@ pub fn forwarded_identities() -> impl Fn(&[u8]) {
         let mut metadata = MetadataMap::new();
         metadata.insert_bin("portico-user-bin", MetadataValue::from_bytes(input));
         metadata.insert_bin("portico-attributes-bin", MetadataValue::from_bytes(input));
-        let _ = Forwarded::read(&metadata);
-        Forwarded::strip(&mut metadata);
-        assert!(matches!(Forwarded::read(&metadata), Ok(None)));
+        let _ = ForwardedCaller::read(&metadata);
+        ForwardedCaller::strip(&mut metadata);
+        assert!(matches!(ForwardedCaller::read(&metadata), Ok(None)));
     }
 }
 
@@ -268,7 +283,11 @@ pub fn json_patches() -> impl Fn(&[u8]) {
     let object = service();
     move |patch| {
         if let Ok(patched) = merge::json_patch(&object, patch) {
-            assert!(patched.to_json().len() < 4 << 20, "a patch of {} bytes made it grow", patch.len());
+            assert!(
+                patched.to_json().len() < 4 << 20,
+                "the result of a patch of {} bytes is too large",
+                patch.len()
+            );
         }
     }
 }
@@ -298,24 +317,25 @@ pub fn strategic_patches() -> impl Fn(&[u8]) {
 }
 
 /// Checks that a decoded object can be encoded and decoded again without a change.
-fn decodes(schema: &Schema, gvk: &GroupVersionKind, body: &[u8], format: Format) {
+fn check_decoding(schema: &Schema, gvk: &GroupVersionKind, body: &[u8], format: Format) {
     let Ok(mut decoded) = schema.decode(body, format, gvk) else { return };
-    let again = schema.decode(&decoded.object.to_json(), Format::Json, gvk).expect("what we write, we read");
+    let again =
+        schema.decode(&decoded.object.to_json(), Format::Json, gvk).expect("encoded data can be decoded");
     assert_eq!(again.object, decoded.object);
     assert!(again.strict.is_empty(), "{:?}", again.strict);
     schema.default(&mut decoded.object);
-    schema.normalise(&mut decoded.object);
+    schema.normalize(&mut decoded.object);
     let _ = schema.validate(&decoded.object);
 }
 
 pub fn json_bodies() -> impl Fn(&[u8]) {
     let (schema, gvk) = schema_of_services();
-    move |body| decodes(&schema, &gvk, body, Format::Json)
+    move |body| check_decoding(&schema, &gvk, body, Format::Json)
 }
 
 pub fn yaml_bodies() -> impl Fn(&[u8]) {
     let (schema, gvk) = schema_of_services();
-    move |body| decodes(&schema, &gvk, body, Format::Yaml)
+    move |body| check_decoding(&schema, &gvk, body, Format::Yaml)
 }
 
 /// Checks that a decoded set of fields can be encoded and decoded again without a change.
@@ -326,9 +346,9 @@ pub fn field_sets() -> impl Fn(&[u8]) {
             text(input)
         );
         let Ok(mut object) = Object::from_json(entry.as_bytes()) else { return };
-        let Ok(managed) = Managed::read(&object) else { return };
+        let Ok(managed) = ManagedFields::read(&object) else { return };
         managed.write(&mut object);
-        assert_eq!(Managed::read(&object).expect("what we write, we read"), managed);
+        assert_eq!(ManagedFields::read(&object).expect("encoded data can be decoded"), managed);
     }
 }
 
@@ -341,10 +361,10 @@ pub fn applied_configurations() -> impl Fn(&[u8]) {
             return;
         }
         let set = schema.fields_of(&config);
-        let merged = schema.merge_applied(&object, &config).expect("it was checked");
-        assert_eq!(schema.merge_applied(&merged, &config).expect("it was checked"), merged);
+        let merged = schema.merge_applied(&object, &config).expect("the configuration was validated");
+        assert_eq!(schema.merge_applied(&merged, &config).expect("the configuration was validated"), merged);
         let _ = (
-            schema.without(&merged, &set),
+            schema.without_fields(&merged, &set),
             schema.retype(&merged, &gvk),
             schema.compare_raw(&object, &merged),
         );
@@ -354,23 +374,24 @@ pub fn applied_configurations() -> impl Fn(&[u8]) {
 /// Checks services as the other bodies do, and definitions, whose schemas nest.
 pub fn protobuf_bodies() -> impl Fn(&[u8]) {
     let kinds = Kinds::builtin().unwrap();
-    let of = |name: &str| kinds.iter().find(|kind| kind.gvk.kind == name).unwrap().clone();
-    let kinds = [of("Service"), of("CustomResourceDefinition")];
+    let kind_named = |name: &str| kinds.iter().find(|kind| kind.gvk.kind == name).unwrap().clone();
+    let kinds = [kind_named("Service"), kind_named("CustomResourceDefinition")];
     move |body| {
         for kind in &kinds {
             let (schema, gvk) = (&kind.schema, &kind.gvk);
-            decodes(schema, gvk, body, Format::Protobuf);
+            check_decoding(schema, gvk, body, Format::Protobuf);
             let Ok(decoded) = schema.decode(body, Format::Protobuf, gvk) else { continue };
-            let sealed = schema.to_sealed_protobuf(&decoded.object);
-            let again = schema.decode(&sealed, Format::Protobuf, gvk).expect("what we write, we read").object;
-            assert_eq!(schema.to_sealed_protobuf(&again), sealed);
+            let sealed = schema.to_enveloped_protobuf(&decoded.object);
+            let again =
+                schema.decode(&sealed, Format::Protobuf, gvk).expect("encoded data can be decoded").object;
+            assert_eq!(schema.to_enveloped_protobuf(&again), sealed);
         }
     }
 }
 
 pub fn pem() -> impl Fn(&[u8]) {
     |input| {
-        let _ = Authority::from_pem(input);
+        let _ = TrustedAuthority::from_pem(input);
         let _ = CertPair::from_pem("fuzz", input, input);
         let _ = Roots::bundle("fuzz", input);
     }
@@ -469,8 +490,9 @@ pub fn expressions() -> impl Fn(&[u8]) {
         let Ok(program) = environment.compile(&text(input)) else { return };
         let estimate = program.estimate(&NoSizes);
         assert!(estimate.min <= estimate.max, "{estimate:?}");
-        let of = |object| portico_cel::value::from_json(object, portico_cel::DeclType::dynamic()).unwrap();
-        let variables = [("self", of(&object)), ("oldSelf", Value::Null)];
+        let to_cel =
+            |object| portico_cel::value::from_json(object, portico_cel::DeclType::dynamic()).unwrap();
+        let variables = [("self", to_cel(&object)), ("oldSelf", Value::Null)];
         let (result, cost) = program.evaluate(&variables, BUDGET, &|| false);
         assert!(result.is_err() || cost <= BUDGET);
         // A second evaluation must have the same result.
@@ -509,7 +531,7 @@ pub fn quantities() -> impl Fn(&[u8]) {
 pub fn spdy_frames() -> impl Fn(&[u8]) {
     fn read(input: &[u8], step: usize) -> (Vec<Frame>, Option<SpdyError>) {
         let (mut decoder, mut bytes, mut frames) =
-            (Decoder::new(Limits::default()), BytesMut::new(), Vec::new());
+            (Decoder::new(DecoderLimits::default()), BytesMut::new(), Vec::new());
         for piece in input.chunks(step) {
             bytes.extend_from_slice(piece);
             loop {

@@ -127,7 +127,7 @@ fn calls_are_read_with_their_lines_and_arguments() {
 }
 
 #[test]
-fn calls_inside_of_macros_are_found_and_those_of_tests_are_not() {
+fn calls_in_macros_are_found_and_those_in_tests_are_not() {
     let text = "fn a() { select! { x = y => warn!(c = '\"', r\"a\\b\") } }\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests { fn b() { warn!(\"t\") } }\nstruct C { #[cfg(test)] d: Vec<u8>, e: () }\n#[cfg(all(test, unix))]\nuse x::{warn, y};\nfn f() { warn!(\"g\") }\n";
     let found = calls(text, &["warn!"]);
     let texts: Vec<Option<String>> = found.iter().map(Call::text).collect();
@@ -136,6 +136,6 @@ fn calls_inside_of_macros_are_found_and_those_of_tests_are_not() {
 }
 
 #[test]
-fn placeholders_are_no_text() {
+fn placeholders_are_separated_from_the_text() {
     assert_eq!(placeholders("a {x:?} {{b}} {}"), ("a  b}} ".to_owned(), vec!["x:?", ""]));
 }

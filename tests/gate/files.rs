@@ -62,7 +62,7 @@ pub fn machine(tree: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn what_a_file_must_not_look_like_is_found() {
+fn violations_in_files_are_found() {
     let long = format!("//! Long.\n{}", "\n".repeat(MAX_LINES));
     let tree = Tree::with(&[
         ("a/src/a.rs", "use b;\n"),

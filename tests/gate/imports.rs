@@ -230,9 +230,10 @@ pub fn unused(tree: &Tree) -> Vec<String> {
     let mut broken = Vec::new();
     for (folder, manifest) in &manifests {
         let inner = manifests.iter().map(|(inner, _)| *inner).filter(|inner| inner.len() > folder.len());
-        let inner: Vec<&str> = inner.filter(|inner| within(folder, inner)).collect();
-        let own =
-            tree.rust().filter(|(path, _)| within(folder, path) && !inner.iter().any(|f| within(f, path)));
+        let inner: Vec<&str> = inner.filter(|inner| is_within(folder, inner)).collect();
+        let own = tree
+            .rust()
+            .filter(|(path, _)| is_within(folder, path) && !inner.iter().any(|f| is_within(f, path)));
         let own: Vec<(&str, &str)> = own.collect();
         // In a package outside the program, all files are tests.
         let outside = package(manifest).is_some_and(|name| OUTSIDE.contains(&name));
@@ -257,17 +258,17 @@ pub fn unused(tree: &Tree) -> Vec<String> {
 }
 
 /// Versions in the workspace's table that no package uses. cargo-machete does not read this table.
-pub fn untaken(tree: &Tree) -> Vec<String> {
-    let taken: Vec<&str> = tree.manifests().flat_map(|(_, manifest)| listed(manifest, |_| true)).collect();
+pub fn unused_versions(tree: &Tree) -> Vec<String> {
+    let used: Vec<&str> = tree.manifests().flat_map(|(_, manifest)| listed(manifest, |_| true)).collect();
     let root = tree.files.get("Cargo.toml").map_or("", String::as_str);
     let table = root.split("[workspace.dependencies]").nth(1).unwrap_or_default();
     let table = table.lines().skip(1).take_while(|line| !line.starts_with('['));
-    let offered =
+    let declared =
         table.filter(|line| !line.starts_with('#')).filter_map(|line| line.split([' ', '=']).next());
-    offered.filter(|name| !name.is_empty() && !taken.contains(name)).map(str::to_owned).collect()
+    declared.filter(|name| !name.is_empty() && !used.contains(name)).map(str::to_owned).collect()
 }
 
-fn within(folder: &str, path: &str) -> bool {
+fn is_within(folder: &str, path: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
@@ -306,7 +307,7 @@ pub fn shared_lints(tree: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn an_import_against_the_direction_is_found() {
+fn a_forbidden_import_is_found() {
     let manifest = |name: &str, dependencies: &str| {
         format!("[package]\nname = \"{name}\"\n[lints]\nworkspace = true\n[dependencies]\n{dependencies}")
     };
@@ -314,8 +315,8 @@ fn an_import_against_the_direction_is_found() {
         "portico-facade",
         "# portico-kinds\nportico-kit.workspace = true\nportico-store = { path = \"x\" }\n[dev-dependencies]\nportico-server.workspace = true\n",
     );
-    let stranger = manifest("portico-stranger", "");
-    let tree = Tree::with(&[("facade/Cargo.toml", &facade), ("x/Cargo.toml", &stranger)]);
+    let unlisted = manifest("portico-stranger", "");
+    let tree = Tree::with(&[("facade/Cargo.toml", &facade), ("x/Cargo.toml", &unlisted)]);
     let broken = directions(&tree);
     assert_eq!(broken.len(), 2, "{broken:?}");
     assert!(broken[0].contains("must not import portico-store"));
@@ -356,5 +357,5 @@ fn a_dependency_that_is_unused_or_for_tests_only_is_found() {
         "x/Cargo.toml: no test names f",
     ];
     assert_eq!(unused(&tree), found);
-    assert_eq!(untaken(&tree), ["g"]);
+    assert_eq!(unused_versions(&tree), ["g"]);
 }

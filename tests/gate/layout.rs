@@ -39,7 +39,7 @@ pub fn top_level(tree: &Tree) -> Vec<String> {
 }
 
 /// Listed entries that do not exist.
-pub fn missing_at_the_top(tree: &Tree) -> Vec<String> {
+pub fn missing_top_level_entries(tree: &Tree) -> Vec<String> {
     TOP.iter().filter(|name| !tree.top.iter().any(|top| top == *name)).map(ToString::to_string).collect()
 }
 
@@ -67,7 +67,7 @@ pub fn migrations(tree: &Tree) -> Vec<String> {
         broken.extend(all.difference(has).map(|number| format!("migrations/{database}: no {number}")));
     }
     for (at, number) in all.iter().enumerate().filter(|(at, number)| number.parse() != Ok(at + 1)) {
-        broken.push(format!("migrations: {number} stands where {:04} should", at + 1));
+        broken.push(format!("migrations: found {number}, expected {:04}", at + 1));
     }
     if all.is_empty() {
         broken.push("migrations: none found".to_owned());
@@ -76,7 +76,7 @@ pub fn migrations(tree: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_in_the_wrong_place_is_found() {
+fn misplaced_files_are_found() {
     let tree = Tree::with(&[
         ("Cargo.toml", ""),
         (".ci/run", ""),
@@ -88,7 +88,7 @@ fn what_stands_in_the_wrong_place_is_found() {
         ("migrations/postgres/2_c.sql", ""),
     ]);
     assert_eq!(top_level(&tree), ["tools"]);
-    assert!(missing_at_the_top(&tree).contains(&"LICENSE".to_owned()));
+    assert!(missing_top_level_entries(&tree).contains(&"LICENSE".to_owned()));
     assert_eq!(nesting(&tree), ["server/store/sqlite"]);
     let broken = migrations(&tree);
     assert_eq!(
@@ -96,7 +96,7 @@ fn what_stands_in_the_wrong_place_is_found() {
         [
             "migrations/postgres/2_c.sql: not NNNN_name.sql",
             "migrations/postgres: no 0003",
-            "migrations: 0003 stands where 0002 should",
+            "migrations: found 0003, expected 0002",
         ]
     );
     assert_eq!(migrations(&Tree::default()), ["migrations: none found"]);

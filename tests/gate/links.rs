@@ -32,8 +32,8 @@ fn fault(tree: &Tree, page: &str, link: &Link) -> Option<String> {
         return Some(format!("{target} does not exist"));
     }
     let anchor = link.anchor.as_ref()?;
-    let known = tree.files.get(&target).is_some_and(|text| markdown::anchors(text).contains(anchor));
-    (!known).then(|| format!("{target} has no heading #{anchor}"))
+    let anchor_exists = tree.files.get(&target).is_some_and(|text| markdown::anchors(text).contains(anchor));
+    (!anchor_exists).then(|| format!("{target} has no heading #{anchor}"))
 }
 
 /// Path from the top of the repository of a link in a page.

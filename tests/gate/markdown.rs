@@ -95,8 +95,8 @@ fn slug(heading: &str) -> String {
         let part = if index == 0 { part } else { part.split_once(')').map_or("", |(_, rest)| rest) };
         text + part
     });
-    let kept = text.to_lowercase().replace(' ', "-");
-    kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    let words = text.to_lowercase().replace(' ', "-");
+    words.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }
 
 #[test]

@@ -33,7 +33,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     // Texts of kube-apiserver and its libraries.
     ("machinery/kinds/src/runtime_config.rs", "in runtime-config because it is introduced at"),
     ("machinery/schema/src/merge/error.rs", "the server rejected our request due to an error in our request"),
-    ("server/admission/src/loaded.rs", "admission controller(s) successfully in the following order"),
+    ("server/admission/src/loaded_plugins.rs", "admission controller(s) successfully in the following order"),
     ("server/src/assembly/authorizers/webhook.rs", "Failed to make webhook authorizer request"),
     ("server/src/assembly/token_webhook.rs", "Failed to make webhook authenticator request"),
     // Keys of queues are of any type.
@@ -44,10 +44,10 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 pub fn violations(tree: &Tree) -> Vec<String> {
     let (mut broken, mut used) = (Vec::new(), BTreeSet::new());
     for (path, text) in tree.program() {
-        for (message, violation) in of_file(path, text) {
+        for (message, violation) in violations_of_file(path, text) {
             match EXCEPTIONS
                 .iter()
-                .position(|(place, part)| path.starts_with(place) && message.contains(part))
+                .position(|(prefix, part)| path.starts_with(prefix) && message.contains(part))
             {
                 Some(row) => drop(used.insert(row)),
                 None => broken.push(violation),
@@ -55,16 +55,20 @@ pub fn violations(tree: &Tree) -> Vec<String> {
         }
     }
     let unused = EXCEPTIONS.iter().enumerate().filter(|(row, _)| !used.contains(row));
-    broken.extend(unused.map(|(_, (place, part))| format!("exception without a message: {place}: {part}")));
+    broken.extend(unused.map(|(_, (prefix, part))| format!("exception without a message: {prefix}: {part}")));
     broken
 }
 
 /// Texts of a file that break the convention, with a description of the violation.
-fn of_file(path: &str, text: &str) -> Vec<(String, String)> {
+fn violations_of_file(path: &str, text: &str) -> Vec<(String, String)> {
     let mut broken = Vec::new();
     for call in calls(text, &[LOGS.as_slice(), &[ERROR]].concat()) {
         let message = call.text().unwrap_or_default();
-        let faults = if call.name == ERROR { of_text(&message) } else { of_log_line(&call, &message) };
+        let faults = if call.name == ERROR {
+            violations_of_text(&message)
+        } else {
+            violations_of_log_line(&call, &message)
+        };
         if !faults.is_empty() {
             let violation = format!("{path}:{}: {}: {message}", call.line, faults.join(", "));
             broken.push((message, violation));
@@ -73,8 +77,8 @@ fn of_file(path: &str, text: &str) -> Vec<(String, String)> {
     broken
 }
 
-fn of_log_line(call: &Call, message: &str) -> Vec<String> {
-    let mut faults = of_text(message);
+fn violations_of_log_line(call: &Call, message: &str) -> Vec<String> {
+    let mut faults = violations_of_text(message);
     if message.is_empty() {
         faults.push("no message".to_owned());
     }
@@ -83,11 +87,11 @@ fn of_log_line(call: &Call, message: &str) -> Vec<String> {
     if message.starts_with(char::is_uppercase) && capitals < 2 && !PRODUCTS.contains(&first) {
         faults.push("upper-case first letter".to_owned());
     }
-    faults.extend(call.fields().iter().filter_map(|field| of_field(field)));
+    faults.extend(call.fields().iter().filter_map(|field| violation_of_field(field)));
     faults
 }
 
-fn of_text(text: &str) -> Vec<String> {
+fn violations_of_text(text: &str) -> Vec<String> {
     let (plain, placeholders) = placeholders(text);
     let prose: String = plain.split('`').step_by(2).collect::<Vec<_>>().join(" _ ").to_lowercase();
     let words: Vec<&str> =
@@ -111,7 +115,7 @@ fn of_text(text: &str) -> Vec<String> {
 }
 
 /// Returns the violation of one argument before a message: `name`, `%name`, `name = value`.
-fn of_field(field: &str) -> Option<String> {
+fn violation_of_field(field: &str) -> Option<String> {
     if ["target:", "parent:", "name:"].iter().any(|directive| field.starts_with(directive)) {
         return None;
     }
@@ -126,7 +130,7 @@ fn of_field(field: &str) -> Option<String> {
 
 #[cfg(test)]
 fn faults(text: &str) -> Vec<String> {
-    of_file("a.rs", text).into_iter().map(|(_, violation)| violation).collect()
+    violations_of_file("a.rs", text).into_iter().map(|(_, violation)| violation).collect()
 }
 
 #[test]

@@ -26,11 +26,11 @@ struct File {
 }
 
 /// Files that import each other, by crate.
-pub fn circles(tree: &Tree) -> Vec<String> {
+pub fn cycles(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for (crate_folder, graph) in graphs(tree) {
-        for circle in graph.circles() {
-            let files: Vec<String> = circle.iter().map(name).collect();
+        for cycle in graph.cycles() {
+            let files: Vec<String> = cycle.iter().map(name).collect();
             wrong.push(format!("{crate_folder}: these files import each other: {}", files.join(" ")));
         }
     }
@@ -41,16 +41,16 @@ pub fn circles(tree: &Tree) -> Vec<String> {
 pub fn drawing(tree: &Tree) -> String {
     let mut lines = Vec::new();
     for (crate_folder, graph) in graphs(tree) {
-        let circles = graph.circles();
-        let inside: usize = circles.iter().map(Vec::len).sum();
+        let cycles = graph.cycles();
+        let inside: usize = cycles.iter().map(Vec::len).sum();
         let edges: usize = graph.imports.values().map(BTreeSet::len).sum();
         lines.push(format!(
-            "{crate_folder}: {} files, {edges} imports, {inside} files in {} circles",
+            "{crate_folder}: {} files, {edges} imports, {inside} files in {} cycles",
             graph.imports.len(),
-            circles.len()
+            cycles.len()
         ));
-        for circle in circles {
-            lines.push(format!("    {}", circle.iter().map(name).collect::<Vec<_>>().join(" ")));
+        for cycle in cycles {
+            lines.push(format!("    {}", cycle.iter().map(name).collect::<Vec<_>>().join(" ")));
         }
     }
     lines.join("\n")
@@ -99,18 +99,18 @@ impl Graph {
     }
 
     /// Returns the cycles: sets of two or more files, each of which reaches every other.
-    fn circles(&self) -> Vec<Vec<Module>> {
+    fn cycles(&self) -> Vec<Vec<Module>> {
         let reach: BTreeMap<&Module, BTreeSet<&Module>> =
             self.imports.keys().map(|from| (from, self.reachable(from))).collect();
-        let mut circles: Vec<Vec<Module>> = Vec::new();
+        let mut cycles: Vec<Vec<Module>> = Vec::new();
         for (from, reached) in &reach {
-            if !reached.contains(from) || circles.iter().any(|circle| circle.contains(from)) {
+            if !reached.contains(from) || cycles.iter().any(|cycle| cycle.contains(from)) {
                 continue;
             }
-            let circle = reached.iter().filter(|to| reach.get(**to).is_some_and(|back| back.contains(from)));
-            circles.push(circle.map(|module| (*module).clone()).collect());
+            let cycle = reached.iter().filter(|to| reach.get(**to).is_some_and(|back| back.contains(from)));
+            cycles.push(cycle.map(|module| (*module).clone()).collect());
         }
-        circles
+        cycles
     }
 
     /// Returns all modules that one module reaches by imports.
@@ -204,7 +204,7 @@ fn resolve(path: &Module, files: &BTreeMap<&Module, File>, depth: usize) -> Opti
 }
 
 #[test]
-fn a_circle_is_found_behind_a_reexport_and_a_path_in_the_code() {
+fn cycles_through_reexports_and_paths_are_found() {
     let tree = Tree::with(&[
         ("made/Cargo.toml", ""),
         ("made/src/lib.rs", "mod a;\nmod b;\npub use a::Made;\n"),
@@ -212,18 +212,18 @@ fn a_circle_is_found_behind_a_reexport_and_a_path_in_the_code() {
         ("made/src/b.rs", "pub fn other() {\n    crate::Made;\n}\n"),
     ]);
     assert_eq!(drawing(&tree).lines().nth(1), Some("    a b"));
-    assert_eq!(circles(&tree).len(), 1);
+    assert_eq!(cycles(&tree).len(), 1);
 }
 
 #[test]
-fn what_a_parent_reexports_of_its_children_is_no_import() {
+fn reexports_of_children_are_not_imports() {
     let tree = Tree::with(&[
         ("made/Cargo.toml", ""),
         ("made/src/lib.rs", "mod a;\n"),
         ("made/src/a.rs", "mod child;\npub use child::Made;\npub struct Base;\n"),
         ("made/src/a/child.rs", "use super::Base;\npub struct Made(Base);\n"),
     ]);
-    assert_eq!(circles(&tree), Vec::<String>::new());
+    assert_eq!(cycles(&tree), Vec::<String>::new());
 }
 
 #[test]
@@ -237,5 +237,5 @@ fn tests_and_comments_import_nothing() {
             "pub fn x() {} // crate::a::y\n#[cfg(test)]\nmod tests {\n    use crate::a::y;\n}\n",
         ),
     ]);
-    assert_eq!(circles(&tree), Vec::<String>::new());
+    assert_eq!(cycles(&tree), Vec::<String>::new());
 }

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 pub struct Rule {
     /// The invariant, as in docs/internals/architecture.md.
     pub invariant: &'static str,
-    /// Files of the rule: path prefixes; `**` stands for any text between a prefix and a suffix, `""` for all files.
+    /// Files of the rule: path prefixes; `**` matches any text between a prefix and a suffix, `""` matches all files.
     pub places: &'static [&'static str],
     /// Exceptions, in the same form.
     pub except: &'static [&'static str],
@@ -33,15 +33,15 @@ impl Rule {
     }
 
     fn applies(&self, path: &str) -> bool {
-        self.places.iter().any(|place| matches(place, path))
-            && !self.except.iter().any(|place| matches(place, path))
+        self.places.iter().any(|pattern| matches(pattern, path))
+            && !self.except.iter().any(|pattern| matches(pattern, path))
     }
 }
 
-fn matches(place: &str, path: &str) -> bool {
-    match place.split_once("**") {
+fn matches(pattern: &str, path: &str) -> bool {
+    match pattern.split_once("**") {
         Some((start, end)) => path.starts_with(start) && path.ends_with(end),
-        None => path.starts_with(place),
+        None => path.starts_with(pattern),
     }
 }
 
@@ -50,9 +50,9 @@ pub fn without_files(tree: &Tree) -> Vec<String> {
     let program: Vec<&str> = tree.program().map(|(path, _)| path).collect();
     let mut broken = Vec::new();
     for rule in ALL {
-        for place in rule.places.iter().chain(rule.except) {
-            if !program.iter().any(|path| matches(place, path)) {
-                broken.push(format!("{place} matches no file: {}", rule.invariant));
+        for pattern in rule.places.iter().chain(rule.except) {
+            if !program.iter().any(|path| matches(pattern, path)) {
+                broken.push(format!("{pattern} matches no file: {}", rule.invariant));
             }
         }
     }
@@ -75,22 +75,22 @@ macro_rules! rules {
             $(#[test]
             fn $name() {
                 let rule: Rule = $rule;
-                crate::hold(rule.invariant, |tree| rule.broken(tree));
+                crate::assert_invariant(rule.invariant, |tree| rule.broken(tree));
             })*
         }
     };
 }
 
 rules! {
-    only_facades_speak_axum: Rule {
+    server_crates_do_not_import_axum: Rule {
         invariant: "No server crate imports axum",
         places: &["server/"],
         except: &[],
         forbids: |line| has_word(line, "axum"),
         example: ("server/src/a.rs", "use axum::Router;", "facade/src/a.rs"),
     };
-    only_the_store_knows_sql: Rule {
-        invariant: "Only server/store knows SQL",
+    only_the_store_uses_sql: Rule {
+        invariant: "Only server/store contains SQL",
         places: &[""],
         except: &["server/store/"],
         forbids: |line| {
@@ -99,21 +99,21 @@ rules! {
         },
         example: ("facade/src/a.rs", "let q = \"SELECT 1\";", "server/store/src/sqlite/a.rs"),
     };
-    facades_hold_no_kinds: Rule {
+    facades_use_no_kinds_and_no_schema: Rule {
         invariant: "No facade crate names a server crate, kinds, or schema",
         places: &["facade/"],
         except: &[],
         forbids: |line| {
-            let strangers = [
+            let forbidden_crates = [
                 "portico_server", "portico_controllers", "portico_registry", "portico_routes",
                 "portico_server_catalog", "portico_store", "portico_kinds", "portico_schema",
             ];
-            strangers.iter().any(|name| has_word(line, name))
+            forbidden_crates.iter().any(|name| has_word(line, name))
         },
         example: ("facade/proxy/src/a.rs", "use portico_kinds::Kinds;", "server/src/a.rs"),
     };
-    generated_types_stay_at_the_edges: Rule {
-        invariant: "Generated types appear only where gRPC is spoken",
+    generated_types_are_used_only_for_grpc: Rule {
+        invariant: "Generated types appear only in gRPC servers and clients",
         places: &[""],
         except: &[
             "proto/", "server/src/grpc", "server/src/encryption/kms.rs", "server/src/token_signer", "facade/src/control",
@@ -122,7 +122,7 @@ rules! {
         forbids: names_a_message,
         example: ("facade/src/director.rs", "use portico_proto::{config, client};", "facade/src/control/a.rs"),
     };
-    header_values_are_read_in_one_place: Rule {
+    header_values_are_read_by_shared_functions: Rule {
         invariant: "No header value is skipped because it is not ASCII: portico_kit::header_text reads them, portico_auth::headers those that name users",
         places: &["facade/", "server/", "machinery/", "proto/"],
         // These files read a path and a host name, not headers.
@@ -130,7 +130,7 @@ rules! {
         forbids: |line| any(line, &[".to_str()", "HeaderValue::to_str", "MetadataValue::to_str"]),
         example: ("facade/src/a.rs", "let all = values.filter_map(|value| value.to_str().ok());", "src/a.rs"),
     };
-    json_values_stay_in_machinery: Rule {
+    json_values_are_named_only_in_machinery: Rule {
         invariant: "serde_json::Value is named only in gostd::json, machinery::object, schema and cel",
         places: &[""],
         except: &["machinery/gostd/src/json.rs", "machinery/src/object", "machinery/schema/", "machinery/cel/"],
@@ -138,7 +138,7 @@ rules! {
         example: ("facade/src/a.rs", "use serde_json::{Map, Value};", "machinery/schema/src/a.rs"),
     };
     only_the_task_set_spawns: Rule {
-        invariant: "Nothing spawns but kit: its task set, its per-core runtimes, its writers of logs",
+        invariant: "Only kit spawns tasks and threads: its task set, per-core runtimes and log writers",
         places: &[""],
         except: &["machinery/kit/src/tasks.rs", "machinery/kit/src/connection_runtimes.rs", "machinery/kit/src/telemetry/writer.rs", "machinery/kit/src/line_writer.rs"],
         forbids: |line| {
@@ -147,7 +147,7 @@ rules! {
         },
         example: ("server/src/a.rs", "use tokio::{select, spawn};", "machinery/kit/src/tasks.rs"),
     };
-    nothing_waits_by_sleeping_in_threads: Rule {
+    no_thread_sleeps: Rule {
         invariant: "No thread sleeps",
         places: &[""],
         except: &[],
@@ -156,15 +156,15 @@ rules! {
     };
     decisions_have_no_clock_and_no_io: Rule {
         invariant: "The compiler, the resolver and every decision of a controller are pure",
-        places: &["server/routes/src/compiler.rs", "machinery/src/resolve", "server/controllers/**/decide.rs"],
+        places: &["server/routes/src/compiler.rs", "machinery/src/resolve", "server/controllers/**/decision.rs"],
         except: &[],
         forbids: |line| {
             any(line, &["Instant::now", "SystemTime::now", "Timestamp::now", "std::fs", "std::net::Tcp", "tokio::", ".await"])
                 || line.contains("Client")
         },
-        example: ("server/controllers/src/x/decide.rs", "let t = Instant::now();", "server/controllers/src/x/act.rs"),
+        example: ("server/controllers/src/x/decision.rs", "let t = Instant::now();", "server/controllers/src/x/act.rs"),
     };
-    a_kind_is_data: Rule {
+    generic_code_names_no_kind: Rule {
         invariant: "Stores, generic verbs, forms and facades name no kind",
         places: &[
             "server/store/", "facade/", "server/registry/src/forms", "server/registry/src/apply.rs",
@@ -207,7 +207,7 @@ fn names_a_message(line: &str) -> bool {
 }
 
 #[test]
-fn every_rule_finds_its_example_where_it_is_forbidden_and_only_there() {
+fn every_rule_finds_its_example_only_in_its_files() {
     for rule in ALL {
         let (forbidden, line, allowed) = rule.example;
         let tree = Tree::with(&[("tests/Cargo.toml", ""), (forbidden, line), (allowed, line)]);
@@ -218,8 +218,8 @@ fn every_rule_finds_its_example_where_it_is_forbidden_and_only_there() {
 }
 
 #[test]
-fn what_spawns_is_found_however_it_is_imported() {
-    let rule = ALL.iter().find(|rule| rule.invariant.starts_with("Nothing spawns")).expect("the rule");
+fn spawning_is_found_for_all_forms_of_import() {
+    let rule = ALL.iter().find(|rule| rule.invariant.starts_with("Only kit spawns")).expect("the rule");
     for line in [
         "tokio::spawn(x);",
         "use tokio::spawn;",

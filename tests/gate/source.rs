@@ -10,23 +10,23 @@ pub struct Module {
     /// Value of `#[path = "..."]`.
     pub path: Option<String>,
     /// True if the module is compiled for tests only.
-    pub test: bool,
+    pub is_test: bool,
 }
 
 /// Returns the modules in separate files.
 pub fn modules(text: &str) -> Vec<Module> {
     let mut modules = Vec::new();
-    let (mut test, mut path) = (false, None);
+    let (mut is_test, mut path) = (false, None);
     for line in text.lines().map(str::trim) {
         if is_test_attribute(line) {
-            test = true;
+            is_test = true;
         } else if let Some(quoted) = line.strip_prefix("#[path = \"") {
             path = quoted.strip_suffix("\"]").map(str::to_owned);
         } else if !line.starts_with("#[") && !line.starts_with("//") {
             if let Some(name) = declared_module(line) {
-                modules.push(Module { name: name.to_owned(), path: path.take(), test });
+                modules.push(Module { name: name.to_owned(), path: path.take(), is_test });
             }
-            (test, path) = (false, None);
+            (is_test, path) = (false, None);
         }
     }
     modules
@@ -137,14 +137,14 @@ pub fn has_word(line: &str, word: &str) -> bool {
 }
 
 #[test]
-fn comments_are_no_code() {
+fn comments_are_excluded() {
     let lines = program("//! axum\nuse a; // axum\nlet u = \"https://x\"; // y\n");
     let lines: Vec<&str> = lines.iter().map(|(_, line)| line.trim_end()).collect();
     assert_eq!(lines, ["", "use a;", "let u = \"https://x\";"]);
 }
 
 #[test]
-fn items_for_tests_are_no_code_and_what_follows_them_is() {
+fn test_items_are_excluded_and_the_code_after_them_is_included() {
     let text = "#[cfg(test)]\nmod tests;\nfn a() {}\nimpl B {\n    #[cfg(test)]\n    #[expect(\n        dead_code,\n        reason = \"x\"\n    )]\n    fn c(\n        &self,\n    ) -> u8 {\n        1;\n    }\n    fn d() {}\n}\n#[cfg(test)]\nmod more {\n    use axum;\n}\nfn e() {}\n";
     let lines: Vec<(usize, String)> = program(text);
     let lines: Vec<(usize, &str)> = lines.iter().map(|(n, line)| (*n, line.trim())).collect();
@@ -152,7 +152,7 @@ fn items_for_tests_are_no_code_and_what_follows_them_is() {
 }
 
 #[test]
-fn imports_are_shown_one_by_one_with_their_whole_path() {
+fn imports_are_split_into_full_paths() {
     let text = "pub(crate) use a::{\n    B, // why\n    c::{self, D as E},\n    f,\n};\nuse g;\n";
     let lines = program(text);
     let lines: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
@@ -160,13 +160,13 @@ fn imports_are_shown_one_by_one_with_their_whole_path() {
 }
 
 #[test]
-fn modules_in_files_of_their_own_are_found_with_their_attributes() {
+fn modules_in_separate_files_are_found_with_attributes() {
     let text =
         "pub mod a;\nmod b {\n}\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\npub(crate) mod c;\n";
-    let named = |name: &str, path: Option<&str>, test| Module {
+    let named = |name: &str, path: Option<&str>, is_test| Module {
         name: name.to_owned(),
         path: path.map(str::to_owned),
-        test,
+        is_test,
     };
     assert_eq!(
         modules(text),
@@ -175,7 +175,7 @@ fn modules_in_files_of_their_own_are_found_with_their_attributes() {
 }
 
 #[test]
-fn words_are_whole() {
+fn only_complete_words_match() {
     assert!(has_word("use axum::Router;", "axum"));
     assert!(!has_word("use axumite;", "axum") && !has_word("my_axum", "axum"));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::source;
 
 /// Folders with built or downloaded files.
-const NOT_OURS: &[&str] = &["target", "portico-data", ".git"];
+const EXCLUDED_FOLDERS: &[&str] = &["target", "portico-data", ".git"];
 
 /// Every text file by its path, with `/` between folders, and every entry of the top level.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Tree {
         let mut tree = Self::default();
         for entry in std::fs::read_dir(root).expect("the repository can be read") {
             let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-            if !NOT_OURS.contains(&name.as_str()) {
+            if !EXCLUDED_FOLDERS.contains(&name.as_str()) {
                 tree.read(root, &name);
                 tree.top.push(name);
             }
@@ -49,7 +49,7 @@ impl Tree {
         if path.is_dir() {
             for entry in std::fs::read_dir(&path).expect("a folder can be read") {
                 let child = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-                if !NOT_OURS.contains(&child.as_str()) {
+                if !EXCLUDED_FOLDERS.contains(&child.as_str()) {
                     self.read(root, &format!("{name}/{child}"));
                 }
             }
@@ -104,7 +104,7 @@ impl Tree {
             "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
             _ => path.trim_end_matches(".rs").to_owned(),
         };
-        let modules = source::modules(text).into_iter().filter(|module| all || module.test);
+        let modules = source::modules(text).into_iter().filter(|module| all || module.is_test);
         let candidates = modules.flat_map(|module| match module.path {
             Some(path) => vec![format!("{folder}/{path}")],
             None => vec![format!("{inner}/{}.rs", module.name), format!("{inner}/{}/mod.rs", module.name)],
@@ -121,7 +121,7 @@ impl Tree {
 }
 
 #[test]
-fn what_is_no_program_is_known_by_its_declaration_not_by_its_name() {
+fn test_files_are_recognized_by_declaration() {
     let tree = Tree::with(&[
         ("server/Cargo.toml", ""),
         ("server/build.rs", ""),

@@ -58,8 +58,8 @@ pub fn tests(tree: &Tree) -> Vec<String> {
             broken.push(format!("{PAGE}: no test in {row}"));
         }
         for (file, name) in tests {
-            let there = tree.files.get(file).is_some_and(|text| text.contains(&format!("fn {name}()")));
-            if !there {
+            let exists = tree.files.get(file).is_some_and(|text| text.contains(&format!("fn {name}()")));
+            if !exists {
                 broken.push(format!("{PAGE}: no test {name} in {file}"));
             }
         }
@@ -73,7 +73,7 @@ fn numbers(row: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_weakness_without_a_test_is_found() {
+fn a_vulnerability_without_a_test_is_found() {
     let rows: String = KNOWN.iter().map(|id| format!("| {id} | what | `a.rs::it_holds` |\n")).collect();
     let with = |test: &str, rows: &str| Tree::with(&[(PAGE, rows), ("a.rs", test)]);
     assert_eq!(tests(&with("fn it_holds() {}", &rows)), [""; 0]);

@@ -74,11 +74,11 @@ func createAndCompare(ctx context.Context, client rest.Interface, path string, o
 	return err
 }
 
-// compare reads a path as JSON and as protobuf, which must be what Go's own encoder makes of the JSON.
+// compare reads a path as JSON and as protobuf. The protobuf must equal the encoding of the JSON by Go's encoder.
 func compare(ctx context.Context, client rest.Interface, path string) (runtime.Object, error) {
 	var object runtime.Object
 	var err error
-	// What is being written meanwhile is read again.
+	// An object that changed between the reads is read again.
 	for range 5 {
 		if object, err = compareOnce(ctx, client, path); err == nil {
 			break
@@ -104,7 +104,7 @@ func compareOnce(ctx context.Context, client rest.Interface, path string) (runti
 	if err != nil {
 		return nil, err
 	}
-	// The bytes are compared, not the objects: JSON says the kind of a template inside an object, protobuf does not.
+	// Compares the bytes, not the objects: JSON contains the kind of a template inside an object, protobuf does not.
 	want, err := encode(ofJSON, runtime.ContentTypeProtobuf)
 	if err == nil && !bytes.Equal(raw, want) {
 		a, _ := json.Marshal(ofJSON)
@@ -142,10 +142,10 @@ func everyList(ctx context.Context, config *rest.Config) error {
 	return all
 }
 
-// listable says which kinds discovery gave the verb list.
+// listable returns the kinds that have the verb list in discovery.
 var listable = map[string]bool{}
 
-// discovered gives the path of each kind's collection; discovery comes as protobuf, too.
+// discovered returns the path of each kind's collection; discovery is read as protobuf as well.
 func discovered(config *rest.Config) (rest.Interface, map[string]string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errorsAndOptions asks for refusals, which come as protobuf, too.
+// errorsAndOptions sends invalid requests, whose refusals must be protobuf as well.
 func errorsAndOptions(ctx context.Context, config *rest.Config) error {
 	k, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -61,7 +61,7 @@ func errorsAndOptions(ctx context.Context, config *rest.Config) error {
 	return maps.DeleteCollection(ctx, meta.DeleteOptions{}, meta.ListOptions{FieldSelector: "metadata.name=kept"})
 }
 
-// metadataClient reads PartialObjectMetadata, alone, listed and watched.
+// metadataClient gets, lists and watches PartialObjectMetadata.
 func metadataClient(ctx context.Context, config *rest.Config) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Command go drives a running server with client-go over protobuf: typed clients and informers of ten kinds, the
-// metadata client, and a comparison of what many kinds are in JSON and in protobuf.
+// metadata client, and a comparison of many kinds in JSON and in protobuf.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	config.QPS, config.Burst = 1000, 1000
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
-	// Nothing else: a server that falls back to JSON fails.
+	// Only protobuf is accepted: a server that falls back to JSON fails.
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf
 
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// client is what every typed client of client-go has.
+// client contains the methods of every typed client of client-go.
 type client[T any] interface {
 	Create(context.Context, *T, meta.CreateOptions) (*T, error)
 	Get(context.Context, string, meta.GetOptions) (*T, error)
@@ -73,7 +73,7 @@ func tenKinds(ctx context.Context, config *rest.Config) error {
 	return all
 }
 
-// exercise prepares create, read, update and delete of one kind, each as an informer reports it.
+// exercise returns a check of create, read, update and delete of one kind, each observed by an informer.
 func exercise[T any, P interface {
 	*T
 	meta.Object

@@ -1,6 +1,6 @@
 // fabric8's client, unmodified, as its users use it: CRUD, patches, server-side apply, definitions, watches, informers, errors.
 //
-// Usage: Fabric8 KUBECONFIG. Fails by an exception; prints one line when all is well.
+// Usage: Fabric8 KUBECONFIG. Fails with an exception; prints one line on success.
 
 import io.fabric8.kubernetes.api.model.ConfigMap;
 import io.fabric8.kubernetes.api.model.ConfigMapBuilder;
@@ -77,7 +77,7 @@ public class Fabric8 {
         var maps = client.configMaps().inNamespace(NAMESPACE);
         ConfigMap made = maps.resource(named("a").addToData("k", "v").build()).create();
         that(made.getMetadata().getUid() != null, made);
-        // What edit sends is a JSON patch.
+        // edit sends a JSON patch.
         ConfigMap edited = maps.withName("a").edit(map -> new ConfigMapBuilder(map).addToData("k", "w").build());
         that(edited.getData().equals(Map.of("k", "w")), edited);
         refused(409, () -> maps.resource(new ConfigMapBuilder(made).addToData("k", "x").build()).lockResourceVersion().update());

@@ -1,6 +1,6 @@
 // The Java client, unmodified, as its users use it: CRUD, patches, watches, informers, errors.
 //
-// Usage: Smoke KUBECONFIG. Fails by an exception; prints one line when all is well.
+// Usage: Smoke KUBECONFIG. Fails with an exception; prints one line on success.
 
 import io.kubernetes.client.custom.V1Patch;
 import io.kubernetes.client.informer.SharedInformerFactory;
@@ -140,7 +140,7 @@ public class Smoke {
 
     public static void main(String[] arguments) throws Exception {
         ApiClient client = Config.fromConfig(arguments[0]);
-        client.setReadTimeout(0); // informers ask for it: their watches are silent for long
+        client.setReadTimeout(0); // required by informers, whose watches are idle for long
         CoreV1Api core = new CoreV1Api(client);
         configMaps(core);
         workloads(client);

@@ -1,6 +1,6 @@
 // The JavaScript client, unmodified, as its users use it: CRUD, patches, watches, errors.
 //
-// Usage: smoke.mjs KUBECONFIG. Fails by an assertion; prints one line when all is well.
+// Usage: smoke.mjs KUBECONFIG. Fails with an assertion; prints one line on success.
 
 import assert from 'node:assert/strict';
 import * as k8s from '@kubernetes/client-node';

@@ -1,16 +1,16 @@
-"""Prints what clients asked for and what they were answered, by an audit log: each once, sorted, without what differs from run to run.
+"""Prints the requests and responses of clients from an audit log: each once, sorted, without variable parts.
 
-Usage: audited.py LOG [VERB …]: only requests of these verbs, of programs whose reads depend on when they happen.
+Usage: audited.py LOG [VERB …]: only requests of these verbs, for programs whose reads depend on timing.
 """
 
 import json
 import re
 import sys
 
-# Who is no client of the test.
+# Users that are not clients of the test.
 OTHERS = re.compile(r"^(kubectl|kube-apiserver|kube-controller-manager|portico)\b")
 
-# Whether a client finds a new definition established when it begins to wait for that is chance.
+# Depends on timing: a client may find a new definition established when it starts to wait.
 WAITING = re.compile(r"/customresourcedefinitions\?.*fieldSelector=metadata\.name%3D")
 
 CHANGING = [
@@ -24,7 +24,7 @@ CHANGING = [
 
 
 def ordered(answer):
-    """Entries of managed fields are in the order of their times, which are whole seconds."""
+    """Sorts entries of managed fields, whose times have a precision of seconds."""
     for item in [answer, *(answer.get("items") or [])]:
         fields = item.get("metadata", {}).get("managedFields", [])
         fields.sort(key=lambda entry: (entry["manager"], entry["operation"], entry.get("subresource", "")))
@@ -32,9 +32,9 @@ def ordered(answer):
 
 
 def asked(event):
-    """A request and its answer, as a line."""
+    """Returns a request and its response as a line."""
     code = event.get("responseStatus", {}).get("code", "")
-    # Documents of discovery are compared elsewhere.
+    # Discovery documents are compared by other tests.
     answer = event.get("responseObject") if "objectRef" in event else None
     body = json.dumps(ordered(answer), sort_keys=True) if answer else ""
     return f"{event['verb']} {event['requestURI']} {code} {body}".rstrip()

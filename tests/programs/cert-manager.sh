@@ -1,5 +1,5 @@
 # cert-manager: its webhook, CA injector and controller, with the definitions, roles and webhook configurations of its chart. The webhook
-# changes, accepts and refuses objects, a certificate is issued, and while the webhook is away writes come to its failure policy.
+# mutates, accepts and refuses objects, a certificate is issued, and writes during an outage of the webhook use its failure policy.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=cert-manager-controller
 
@@ -18,9 +18,9 @@ certify() {
     \"spec\": {\"secretName\": \"$1\", \"issuerRef\": {\"name\": \"self\"}${2:-}}}"
 }
 
-# refused WHY: a certificate without names is.
+# refused WHY: checks the refusal of a certificate without names.
 refused() { ! certify bad >refusal 2>&1 && grep -q "$1" refusal; }
-# What the refusal says is kept; the port is another each time.
+# Stores the message of the refusal; the port varies.
 keep_refusal() { sed -E 's/(10\.99\.0\.1):[0-9]+/\1:PORT/' refusal >>answers; }
 
 conditions() { kubectl get "$1" -o 'jsonpath={range .items[*].status.conditions[*]}{.type} {.status} {.reason} {.message}{"\n"}{end}' | sort; }
@@ -48,7 +48,7 @@ run() {
   conditions issuers >answers
   conditions certificates >>answers
   conditions certificaterequests | sed -E 's/[0-9]{4}-[^ ]*/TIME/g' >>answers
-  # The mutating webhook writes down who asks for a certificate.
+  # The mutating webhook records the user who requests a certificate.
   kubectl get certificaterequests -o 'jsonpath={range .items[*]}{.metadata.annotations.cert-manager\.io/certificate-name} {.spec.username} {.spec.groups} {.spec.usages}{"\n"}{end}' >>answers
   kubectl get secret good -o 'jsonpath={.type} {.metadata.annotations} {.metadata.labels}{"\n"}' >>answers
   kubectl get events -o 'jsonpath={range .items[*]}{.involvedObject.kind} {.type} {.reason}{"\n"}{end}' | sort -u >>answers

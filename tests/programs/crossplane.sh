@@ -1,5 +1,5 @@
-# Crossplane's core: it installs its definitions and webhooks, composite resources are defined and served, an instance is refused work
-# with a reason as long as there is no function, and deleted.
+# Crossplane's core: it installs its definitions and webhooks, composite resources are defined and served, an instance reports a reason
+# while there is no function, and is deleted.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=crossplane
 
@@ -11,12 +11,12 @@ run() {
   account=$(account crossplane-system crossplane)
   kubectl create clusterrolebinding crossplane --clusterrole cluster-admin --serviceaccount crossplane-system:crossplane >/dev/null
   export POD_NAMESPACE=crossplane-system POD_SERVICE_ACCOUNT=crossplane
-  # Its chart makes empty Secrets, which it fills.
+  # Its chart creates empty Secrets, which it fills.
   export TLS_CA_SECRET_NAME=root-ca TLS_SERVER_SECRET_NAME=tls-server TLS_CLIENT_SECRET_NAME=tls-client
   export TLS_SERVER_CERTS_DIR=$scratch/tls-server TLS_CLIENT_CERTS_DIR=$scratch/tls-client
   local secret
   for secret in root-ca tls-server tls-client; do kubectl -n crossplane-system create secret generic "$secret" >/dev/null; done
-  # In a cluster it is started again until what it defined is served.
+  # A cluster would restart it until its definitions are served.
   initialized() { KUBECONFIG=$account CRDS_PATH=$programs/crossplane.d/crds "$programs/crossplane" core init --webhook-enabled=false >init.log 2>&1; }
   eventually 40 initialized
   kubectl get crd -o name | grep -c crossplane.io >answers

@@ -1,7 +1,7 @@
-# What the parts of Flux's controllers share: their definitions, and artifacts as source-controller leaves them.
+# Shared parts of Flux's controllers: their definitions, and artifacts in the form of source-controller.
 # shellcheck shell=bash disable=SC2154
 
-# start_controller NAME: with an account that may everything, as Flux has it.
+# start_controller NAME: starts a controller with an account that has all permissions, as in Flux.
 start_controller() {
   local account
   kubectl create -f "$programs/flux.d" >/dev/null
@@ -11,12 +11,12 @@ start_controller() {
   mkdir -p artifacts
   artifacts=$(free_port)
   python3 -m http.server "$artifacts" --bind 127.0.0.1 --directory artifacts >artifacts.out 2>&1 & running+=($!)
-  # Leases are in the namespace of a pod that it does not run in: no election.
+  # Leases are in the namespace of its pod, which does not exist here: no election.
   RUNTIME_NAMESPACE=flux-system TMPDIR=$scratch KUBECONFIG=$account start "$1" "$programs/$1" --watch-all-namespaces --log-level=info --log-encoding=json \
     --metrics-addr "127.0.0.1:$(free_port)" --health-addr "127.0.0.1:$(free_port)" --interval-jitter-percentage 0
 }
 
-# publish RESOURCE/NAME FILE REVISION: an artifact of a source. Writes the status that source-controller would write.
+# publish RESOURCE/NAME FILE REVISION: publishes an artifact of a source. Writes the status that source-controller would write.
 publish() {
   cp "$2" artifacts/
   kubectl -n flux-system patch "$1" --subresource=status --type=merge >/dev/null -p "{\"status\": {\"observedGeneration\": 1,
@@ -25,7 +25,7 @@ publish() {
     \"conditions\": [{\"type\": \"Ready\", \"status\": \"True\", \"reason\": \"Succeeded\", \"message\": \"stored\", \"lastTransitionTime\": \"$(date -u +%FT%TZ)\"}]}}"
 }
 
-# reconcile KIND/NAME: as `flux reconcile` asks for it.
+# reconcile KIND/NAME: requests a reconciliation as `flux reconcile` does.
 reconcile() { kubectl -n flux-system annotate --overwrite "$1" "reconcile.fluxcd.io/requestedAt=$(date +%s%N)" >/dev/null; }
 # is_ready KIND/NAME STATUS REVISION
 revision_of() { kubectl -n flux-system get "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.lastAttemptedRevision} {.status.conditions[?(@.type=="Ready")].message}'; }

@@ -1,4 +1,4 @@
-# Flux's helm-controller: a chart is installed, tested, upgraded, and put back where somebody changes what is of it.
+# Flux's helm-controller: a chart is installed, tested, upgraded, and corrected after a change of its objects.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=helm-controller
 . "$parts/flux.sh"

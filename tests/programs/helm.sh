@@ -13,7 +13,7 @@ run() {
   local waited
   namespace default
   cp -r "$parts/chart" chart
-  # What waits for a hook waits here, too.
+  # A wait for a hook blocks the script.
   finish_job demo-before & waited=$!
   helm install demo chart --set text=one --timeout 60s >install || fail "helm install: $(tail -3 helm.log)"
   wait "$waited"
@@ -37,14 +37,14 @@ run() {
   helm upgrade demo chart --set text=three --dry-run=server >tried || fail "a dry run"
   grep -q 'text: "three"' tried || fail "a dry run without its objects"
   expect "after a dry run" two text
-  # A port that is none.
+  # An invalid port.
   ! helm upgrade demo chart --set text=four --set port=70000 --timeout 20s >/dev/null || fail "an invalid Service"
   expect "after a failed upgrade" "[('demo', '3', 'failed')]" of_release
 
   helm rollback demo 1 >/dev/null || fail "helm rollback"
   expect "after a rollback" one text
   expect "history" "superseded superseded failed deployed" history
-  # Somebody else changes an object: the three-way merge of an upgrade puts back what the chart says, and keeps what it does not.
+  # Another client changes an object: the three-way merge of an upgrade restores the chart's fields, and keeps all others.
   kubectl patch configmap demo --type=merge -p '{"data": {"text": "mine", "other": "kept"}}' >/dev/null
   helm upgrade demo chart --set text=five --wait --set replicas=null --timeout 30s >/dev/null || fail "helm upgrade --wait"
   expect "after a merge" "five kept" kubectl get configmap demo -o 'jsonpath={.data.text} {.data.other}'

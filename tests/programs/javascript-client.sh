@@ -3,7 +3,7 @@
 program=javascript/node_modules/@kubernetes/client-node
 . "$parts/clients.sh"
 
-# Modules are looked for beside the script.
+# Modules are searched in the folder of the script.
 run() {
   ln -s "$programs/javascript/node_modules" node_modules
   cp "$scripts/javascript/smoke.mjs" .

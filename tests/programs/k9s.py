@@ -1,7 +1,7 @@
-"""Opens k9s in a terminal, looks at tables and an object, and leaves it as people do.
+"""Opens k9s in a terminal, shows tables and an object, and quits.
 
-Usage: k9s.py K9S LOG SCREEN [objects], with KUBECONFIG. SCREEN gets the last screen that it waited for; with `objects` it opens those
-of a definition, too.
+Usage: k9s.py K9S LOG SCREEN [objects], with KUBECONFIG. SCREEN gets the last awaited screen; with `objects` it also opens
+objects of a definition.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ stream = pyte.ByteStream(screen)
 ours, theirs = pty.openpty()
 fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
 command = [program, "--logFile", log, "--logLevel", "info", "--refresh", "2", "--splashless", "-A", "-c", "pods"]
-# It opens its controlling terminal by name.
+# k9s opens its controlling terminal by name.
 k9s = subprocess.Popen(
     command,
     stdin=theirs,
@@ -37,7 +37,7 @@ os.close(theirs)
 
 
 def shows(*texts):
-    """Feeds the screen until it has all of these."""
+    """Feeds the screen until it contains all of these texts."""
     until = time.monotonic() + PATIENCE
     while not all(text in "\n".join(screen.display) for text in texts):
         ready, _, _ = select.select([ours], [], [], max(0, until - time.monotonic()))

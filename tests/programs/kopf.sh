@@ -1,14 +1,14 @@
-# kopf: an operator that is killed at several places and started again. The server has to collect what its objects own.
+# kopf: an operator that is killed at several positions and restarted. The server must collect the dependents of its objects.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=python/bin/kopf
 . "$parts/clients.sh"
 portico_flags=(--controllers garbage-collector-controller)
-# What is read depends on when it is.
+# Reads depend on timing.
 verbs=(create update patch delete)
-# It is started twelve times.
+# The operator is started twelve times.
 seconds=400
 
-# Nobody collects what an object owned beside a kube-apiserver: as kube-controller-manager does.
+# A kube-apiserver alone collects no garbage: the script deletes dependents like kube-controller-manager.
 collect() {
   local page owner owners
   while sleep 0.5; do

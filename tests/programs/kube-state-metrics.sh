@@ -1,10 +1,10 @@
-# kube-state-metrics: an object of each kind, and of a definition, becomes series; these are the same as on a kube-apiserver.
+# kube-state-metrics: an object of each kind, and of a definition, has series; these equal those with a kube-apiserver.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=kube-state-metrics
-# As on a kube-apiserver alone: whatever controllers add would be counted, too.
+# As with a kube-apiserver alone: objects of controllers would be counted as well.
 portico_flags=(--controllers "" --disable-admission-plugins ServiceAccount)
 
-# The objects that the Go client's tests create, named. The first line says that this is no stream of JSON.
+# The objects that the Go client's tests create, with names. The first line marks that the file is no JSON stream.
 objects() {
   echo '# objects'
   sed 's/generateName: a-/name: sample/' "$parts/../go/samples.yaml"
@@ -12,14 +12,14 @@ objects() {
 
 series() { curl -sf "http://127.0.0.1:$port/metrics"; }
 
-# What is of these objects, without what differs between two runs.
+# Series of these objects, without variable parts.
 of_samples() {
   series | grep -E '[{,](namespace="shop"|node="sample"|name="sample|persistentvolume="sample"|storageclass="sample"|customresource_)' |
     grep -vE '_created|_resource_version|_owner|(start|completion|transition|schedule|renew|deletion)_?time|kube_secret_|kube_serviceaccount_' |
     sed -E -e 's/uid="[^"]*"/uid=""/' -e 's/cluster_ip="[^"]*"/cluster_ip=""/' | sort
 }
 
-# Kinds are read one after the other: until all series are there, or, while that is recorded, until none is added.
+# Kinds are read one after the other: wait until all series exist, or, while recording, until no series is added.
 settled() {
   local try
   for try in 1 2 3 4 5; do
@@ -57,10 +57,10 @@ YAML
     --telemetry-host 127.0.0.1 --telemetry-port "$telemetry" --custom-resource-state-config-file $config
   eventually 20 curl -sf "http://127.0.0.1:$telemetry/readyz"
   eventually 20 prints '^kube_deployment_spec_replicas{namespace="shop",deployment="sample"} ' series
-  # What of them is created and what refused counts, too.
+  # Created and refused objects are counted as well.
   sed -i 's/error when creating "STDIN": //' create.out
   eventually 30 settled
-  # What changes afterwards: a scaled Deployment, an object of a definition, one that is gone.
+  # Later changes: a scaled Deployment, an object of a definition, a deleted object.
   kubectl scale deployment sample --replicas 9 >/dev/null
   eventually 10 prints '^kube_deployment_spec_replicas{namespace="shop",deployment="sample"} 9' series
   kubectl create -f - >/dev/null <<<'{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "blue"}, "spec": {"size": 7}}'

@@ -1,4 +1,4 @@
-"""Plays the one thing of a kubelet that metrics-server asks for: what two containers and their node use, over TLS.
+"""Replaces a kubelet for metrics-server: serves the resource use of two containers and their node over TLS.
 
 Usage: kubelet.py ADDRESS PORT CERTIFICATE KEY
 """

@@ -1,4 +1,4 @@
-# Flux's kustomize-controller: applies what a source holds, waits for it, takes back what others change, prunes what the source has no more.
+# Flux's kustomize-controller: applies the objects of a source, waits for them, reverts changes of others, prunes removed objects.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=kustomize-controller
 . "$parts/flux.sh"
@@ -8,7 +8,7 @@ text() { demo configmap settings -o 'jsonpath={.data.text}'; }
 corrected() { [ "$(text)" = two ]; }
 has_no() { [ -z "$(kubectl get "$@" --ignore-not-found -o name)" ]; }
 
-# revision NAME TEXT: a source's artifact.
+# revision NAME TEXT: publishes an artifact of a source.
 revision() {
   tar czf "$1.tar.gz" -C source .
   publish gitrepository/demo "$1.tar.gz" "main@sha1:$(printf '%040d' "${1#r}")"
@@ -73,7 +73,7 @@ YAML
   demo configmap settings -o 'jsonpath={.metadata.managedFields[*].manager} {.metadata.managedFields[*].operation}{"\n"}' --show-managed-fields >answers
   kubectl -n flux-system get kustomization demo -o 'jsonpath={range .status.inventory.entries[*]}{.id} {.v}{"\n"}{end}' | sort >>answers
 
-  # Applied once more nothing changes: a dry run says so.
+  # A second apply changes nothing, as a dry run shows.
   demo configmap/settings deployment/front service/front -o 'jsonpath={.items[*].metadata.resourceVersion}' >before
   kubectl -n flux-system patch kustomization demo --type=merge -p '{"spec": {"postBuild": {"substitute": {"text": "two"}}}}' >/dev/null
   eventually 30 corrected
@@ -86,7 +86,7 @@ YAML
   eventually 10 prints '^0$' demo deployment front -o 'jsonpath={.spec.replicas}'
   demo configmap settings -o 'jsonpath={.data}{"\n"}' >>answers
 
-  # What cannot be applied is reported, and nothing of it is left.
+  # Objects that cannot be applied are reported, and nothing of them remains.
   cp source/objects.yaml kept.yaml
   sed -i 's/port: 80}/port: 80000}/' source/objects.yaml
   revision r2

@@ -1,4 +1,4 @@
-"""Prints what logs warn of: each warning and error once, sorted, without what differs from run to run.
+"""Prints the warnings in logs: each warning and error once, sorted, without variable parts.
 
 Usage: log_warnings.py LOG …
 """
@@ -7,7 +7,7 @@ import json
 import re
 import sys
 
-# How programs mark a line: klog, logfmt (slog, logrus), zap's console form, zerolog's, Python's and Java's logging, Helm.
+# Severity marks of log lines: klog, logfmt (slog, logrus), zap's console form, zerolog's, Python's and Java's logging, Helm.
 LEVELS = [
     re.compile(r"^[WEF]\d{4} "),
     re.compile(r"\blevel=(warn|error|fatal)", re.IGNORECASE),
@@ -15,7 +15,7 @@ LEVELS = [
     re.compile(r"\b(WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE|WRN|ERR)\b"),
     re.compile(r"^(panic|fatal error|Error|Traceback)\b"),
 ]
-# Kept in an entry of JSON; what else it has are times, ids and stack traces.
+# Fields of a JSON entry that are kept; others are times, ids and stack traces.
 FIELDS = ["logger", "controller", "msg", "message", "error", "err", "reason"]
 
 COLOURS = re.compile(r"\x1b\[\d*m")
@@ -37,7 +37,7 @@ CHANGING = [
 
 
 def entry(line):
-    """What a line warns of, or None."""
+    """Returns the warning in a line, or None."""
     if line.startswith("{"):
         try:
             return from_json(json.loads(line))

@@ -1,4 +1,4 @@
-# metrics-server: an aggregated API server with the manifests that it is released with; `kubectl top` prints what a kubelet says.
+# metrics-server: an aggregated API server with its released manifests; `kubectl top` prints the data of a kubelet.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=metrics-server
 
@@ -37,7 +37,7 @@ run() {
   kubectl top node one --no-headers | awk '{ print $1, $4 }' >answers
   kubectl top pod web --containers --no-headers | awk '{ print $1, $2, $4 }' | sort >>answers
   kubectl top pod -l app=web -A --no-headers | awk '{ print $1, $2, $4 }' >>answers
-  # The chart's roles, aggregated into `view`, let a reader see it, and nobody else.
+  # Only users with the role `view` may see it: the roles of the chart are aggregated into `view`.
   ! kubectl --as jane -n default top pod >>answers 2>&1 || fail "everybody reads"
   kubectl -n default create rolebinding jane --clusterrole view --user jane >/dev/null
   [ $server = upstream ] || eventually 20 top --as jane -n default pod web

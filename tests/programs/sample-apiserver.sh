@@ -1,4 +1,4 @@
-# sample-apiserver: an aggregated API server that asks this one who its callers are and what they may, used through kubectl.
+# sample-apiserver: an aggregated API server that delegates authentication and authorization to this server, used through kubectl.
 # shellcheck shell=bash disable=SC2034,SC2154
 program=sample-apiserver
 
@@ -27,7 +27,7 @@ run() {
   kubectl create clusterrolebinding newer-policies --clusterrole newer-policies --serviceaccount wardle:apiserver >/dev/null
   start_it
   backend wardle api "$port"
-  # Of the manifest all but that certificates are not looked at.
+  # All of the manifest except for the verification of certificates.
   kubectl patch --local -f "$manifests/apiservice.yaml" --type=merge -o yaml \
     -p "{\"spec\": {\"insecureSkipTLSVerify\": null, \"caBundle\": \"$(base64 -w0 api.crt)\"}}" | kubectl create -f - >/dev/null
   eventually 40 is_available true
@@ -44,7 +44,7 @@ run() {
   kubectl create -f - >/dev/null <<<'{"apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": "second"}}'
   eventually 10 prints second cat watched
   kill "$watching"
-  # A policy of this server is one of theirs, too; so is admission of their own.
+  # Policies of this server apply to its objects, and so does its own admission.
   kubectl create -f - >/dev/null <<<'{"apiVersion": "wardle.example.com/v1alpha1", "kind": "Fischer", "metadata": {"name": "f"}, "disallowedFlunders": ["banned"]}'
   banned() { ! kubectl create --dry-run=server -f - <<<'{"apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": "banned"}}'; }
   eventually 10 banned
@@ -58,7 +58,7 @@ run() {
   kubectl delete flunders --all >>answers || fail "kubectl delete"
   expect "after a delete" "" flunders
 
-  # Away and back.
+  # The sample API server stops, and starts again.
   kill "$serving"
   eventually 40 is_available false
   ! kubectl get flunders >/dev/null 2>&1 || fail "what is away answers"

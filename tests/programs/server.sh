@@ -1,7 +1,7 @@
 # A fresh server for one program: Portico, or a kube-apiserver with its etcd. KUBECONFIG is its administrator's.
 # shellcheck shell=bash
 
-# An etcd of its own on a free port; its address is in `etcd_address`.
+# Starts a separate etcd on a free port; its address is in `etcd_address`.
 start_etcd() {
   local peers
   etcd_address=http://127.0.0.1:$(free_port)
@@ -21,7 +21,7 @@ signed() {
     -extfile <(echo "extendedKeyUsage=clientAuth,serverAuth${4:+$'\n'subjectAltName=$4}") -out "$2.crt" 2>/dev/null
 }
 
-# How a kube-apiserver says to aggregated API servers who calls; Portico does so without flags.
+# Flags with which a kube-apiserver sends identity headers to aggregated API servers; Portico does so without flags.
 front_proxy=(--requestheader-client-ca-file front-ca.crt --requestheader-allowed-names front-proxy
   --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group
   --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file front-proxy.crt
@@ -32,7 +32,7 @@ make_front_proxy() {
   signed front-ca front-proxy /CN=front-proxy
 }
 
-# A part may say more, to either or to Portico.
+# A program may add flags, for both servers or for Portico.
 server_flags=()
 portico_flags=()
 start_portico() {
@@ -52,7 +52,7 @@ start_upstream() {
   signed ca apiserver /CN=apiserver IP:127.0.0.1,IP:10.0.0.1
   signed ca admin /O=system:masters/CN=admin
   openssl genrsa -out accounts.key 2048 2>/dev/null
-  # No controllers run here, so that nothing makes the accounts of pods.
+  # No controllers run here, so that no controller creates the accounts of pods.
   "$KUBE_APISERVER" --etcd-servers "$etcd_address" --secure-port "$port" --bind-address 127.0.0.1 --advertise-address 10.99.0.1 \
     --authorization-mode Node,RBAC --client-ca-file ca.crt --tls-cert-file apiserver.crt --tls-private-key-file apiserver.key \
     --service-account-key-file accounts.key --service-account-signing-key-file accounts.key \

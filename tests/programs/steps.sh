@@ -1,7 +1,7 @@
-# What the parts of all programs share: starting what they run, waiting for what they expect, failing with the lines that say why.
+# Functions for all programs: start processes, wait for conditions, fail with the relevant log lines.
 # shellcheck shell=bash
 
-# Nothing here is worth an orderly end: a kube-apiserver would wait for its etcd.
+# Kills all processes: a graceful end of a kube-apiserver would wait for its etcd.
 finish() {
   [ ${#running[@]} -eq 0 ] || kill -KILL "${running[@]}" 2>/dev/null || true
   wait 2>/dev/null || true
@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-# eventually SECONDS COMMAND …: runs a command again and again until it succeeds.
+# eventually SECONDS COMMAND …: repeats a command until it succeeds.
 eventually() {
   local end=$((SECONDS + $1))
   shift
@@ -25,7 +25,7 @@ eventually() {
   done
 }
 
-# expect WHAT WANTED COMMAND …: the command prints exactly this.
+# expect WHAT WANTED COMMAND …: fails unless the command prints exactly this.
 expect() {
   local what=$1 wanted=$2 got
   shift 2
@@ -33,7 +33,7 @@ expect() {
   [ "$got" = "$wanted" ] || fail "$what: '$got' is not '$wanted'"
 }
 
-# prints PATTERN COMMAND …: the command succeeds and prints this somewhere.
+# prints PATTERN COMMAND …: fails unless the command succeeds and its output matches.
 prints() {
   local pattern=$1 got
   shift
@@ -41,7 +41,7 @@ prints() {
   grep -q -- "$pattern" <<<"$got" || { echo "$got"; return 1; }
 }
 
-# start NAME PROGRAM …: a program that runs until the end; what it prints is in NAME.log, and read for warnings.
+# start NAME PROGRAM …: starts a program that runs until the end; its output is in NAME.log, and checked for warnings.
 start() {
   local log=$1
   shift
@@ -51,7 +51,7 @@ start() {
 }
 watched=()
 
-# A program that ended by itself did not do its work.
+# A program that has ended has not done its work.
 still_running() {
   local pid
   for pid in "${watched[@]}"; do kill -0 "$pid" 2>/dev/null || fail "a program ended by itself"; done
@@ -59,13 +59,13 @@ still_running() {
 
 free_port() { python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# namespace NAME: in which pods may be created. Where no controller makes their account it is made here.
+# namespace NAME: creates a namespace in which pods can be created, with their account if no controller creates it.
 namespace() {
   kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1" >/dev/null
   kubectl -n "$1" create serviceaccount default >/dev/null 2>&1 || eventually 10 kubectl -n "$1" get serviceaccount default
 }
 
-# account NAMESPACE NAME: the path of a kubeconfig of this service account, which is made if need be.
+# account NAMESPACE NAME: prints the path of a kubeconfig of this service account, creating the account if necessary.
 account() {
   local path=$scratch/$1-$2.kubeconfig
   kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1" >/dev/null
@@ -77,12 +77,12 @@ account() {
   echo "$path"
 }
 
-# certificate NAME HOST: a certificate that signs itself, NAME.crt, and its key.
+# certificate NAME HOST: creates a self-signed certificate, NAME.crt, and its key.
 certificate() {
   openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$2" -addext "subjectAltName=DNS:$2" -keyout "$1.key" -out "$1.crt" 2>/dev/null
 }
 
-# backend NAMESPACE SERVICE PORT: a Service whose endpoint is this port of this host.
+# backend NAMESPACE SERVICE PORT: creates a Service whose endpoint is this port of this host.
 backend() {
   kubectl apply -f - >/dev/null <<YAML
 apiVersion: v1

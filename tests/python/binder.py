@@ -1,6 +1,6 @@
-"""A kopf operator: it keeps a ConfigMap per page of each Tome, says so in the status, and leaves a farewell.
+"""A kopf operator: it maintains a ConfigMap per page of each Tome, reports in the status, and writes a farewell.
 
-Run by operated.py. At the place that the variable HOLD names it prints that it is there and stands still, to be killed.
+Run by operated.py. At the position in the variable HOLD it prints a line and waits to be killed.
 """
 
 import os
@@ -21,7 +21,7 @@ def stand(place):
 
 
 def make(core, namespace, body):
-    """What is there already was made before the operator was killed."""
+    """An existing object was created before the operator was killed."""
     try:
         core.create_namespaced_config_map(namespace, body)
     except ApiException as refused:

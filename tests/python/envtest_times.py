@@ -1,6 +1,6 @@
-"""How long envtest's two programs take to start and to end, with the arguments that envtest gives them.
+"""Measures the time that envtest's two programs take to start and to end, with envtest's arguments.
 
-Usage: envtest_times.py FOLDER [ROUNDS]. FOLDER holds `etcd` and `kube-apiserver`. Prints medians and the longest, in milliseconds.
+Usage: envtest_times.py FOLDER [ROUNDS]. FOLDER contains `etcd` and `kube-apiserver`. Prints medians and maxima, in milliseconds.
 Nothing is asserted: .ci/testenv prints the times for docs/internals/benchmarks.md.
 """
 
@@ -26,7 +26,7 @@ def free_port():
 
 
 def wait_for(url):
-    """Until it answers 200, asked every two milliseconds."""
+    """Waits until it returns 200, polling every two milliseconds."""
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:
         try:
@@ -45,7 +45,7 @@ def key_pair(folder):
 
 
 def once(assets):
-    """Milliseconds from the start of the first program to a good answer of the second, and from SIGTERM to the end of both."""
+    """Returns milliseconds from the first start to a successful response of the second program, and from SIGTERM to both ends."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         key_pair(folder)

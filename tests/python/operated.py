@@ -1,6 +1,6 @@
-"""A kopf operator over a custom resource, killed at several places with SIGKILL and started again: everything converges.
+"""A kopf operator with a custom resource, killed at several positions with SIGKILL and restarted: everything converges.
 
-Usage: operated.py KUBECONFIG. Fails by an assertion; prints one line when all is well.
+Usage: operated.py KUBECONFIG. Fails with an assertion; prints one line on success.
 """
 
 import os
@@ -51,7 +51,7 @@ DEFINITION = {
 
 
 class Operator:
-    """A running operator; `hold` says where it stands still."""
+    """A running operator; `hold` is the position at which it waits."""
 
     def __init__(self, hold=""):
         module = pathlib.Path(__file__).with_name("binder.py")
@@ -74,7 +74,7 @@ class Operator:
 
 
 def seen(resource, name, holds, namespace=NAMESPACE):
-    """Watches an object until the condition holds; None is an object that is not there."""
+    """Watches an object until the condition holds; the object is None if it does not exist."""
     only = {"namespace": namespace, "field_selector": f"metadata.name={name}"}
     listed = resource.get(**only)
     current = next(iter(listed.items), None)
@@ -94,7 +94,7 @@ def established(definition):
 
 
 def pages_of(pages, name):
-    """Name and uid of each page."""
+    """Returns name and uid of each page."""
     listed = pages.get(namespace=NAMESPACE, label_selector=f"tome={name}").items
     return {page.metadata.name: page.metadata.uid for page in listed}
 

@@ -1,6 +1,6 @@
-"""The Python client, unmodified, as its users use it: CRUD, patches, watches, tables of nothing, eviction of errors.
+"""The Python client, unmodified, as its users use it: CRUD, patches, watches, tables, eviction, errors.
 
-Usage: smoke.py KUBECONFIG. Fails by an assertion; prints one line when all is well.
+Usage: smoke.py KUBECONFIG. Fails with an assertion; prints one line on success.
 """
 
 import sys

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Returns the response to a review: Secrets are denied to all users, everything else is allowed to alice, and there is no
 /// opinion about other users. The version is that of the review.
-pub(crate) fn answer(review: &[u8]) -> Value {
+pub(crate) fn respond(review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let spec = &review["spec"];
     let status = match (spec["user"].as_str(), spec["resourceAttributes"]["resource"].as_str()) {
@@ -16,7 +16,7 @@ pub(crate) fn answer(review: &[u8]) -> Value {
 }
 
 /// Returns the response to a token review: `known-NAME` is a token of user NAME, in the group of externally known users.
-pub(crate) fn token(review: &[u8]) -> Value {
+pub(crate) fn respond_to_token(review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let status = match review["spec"]["token"].as_str().unwrap_or_default().split_once('-') {
         Some(("known", name)) => json!({"authenticated": true, "user": {"username": name, "uid": "7",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// - `break`: makes the data of the object a number; `misplace`: changes a missing field; `rename`: changes the namespace;
 /// - `grant`: makes a role allow reading secrets; `overhead-of/<label>`: gives a pod with this label an overhead;
 /// - `garbage`, `empty`, `stranger`, `patch`: is no response, or not one to this review.
-pub(crate) fn answer(path: &str, review: &[u8]) -> Vec<u8> {
+pub(crate) fn respond(path: &str, review: &[u8]) -> Vec<u8> {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let request = &review["request"];
     let how = path.trim_start_matches("/admission/");
@@ -47,9 +47,9 @@ fn patch(how: &str, object: &Value) -> Option<Value> {
     let mut labels = metadata["labels"].as_object().cloned().unwrap_or_default();
     Some(match how.split_once('/').unwrap_or((how, "")) {
         ("label", key) => {
-            let known: Vec<&str> = labels.keys().filter(|known| *known != key).map(String::as_str).collect();
-            let known = format!("after-{}", known.join("-"));
-            labels.insert(key.to_owned(), known.trim_end_matches('-').into());
+            let keys: Vec<&str> = labels.keys().filter(|keys| *keys != key).map(String::as_str).collect();
+            let keys = format!("after-{}", keys.join("-"));
+            labels.insert(key.to_owned(), keys.trim_end_matches('-').into());
             json!([{"op": "add", "path": "/metadata/labels", "value": labels}])
         }
         ("count", _) => {

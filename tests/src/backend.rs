@@ -24,16 +24,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::objects;
-use crate::pki::{Authority, Clients, Pair};
+use crate::pki::{Authority, CertPair, Clients};
 
 /// Server name that the proxy verifies for Service `default/backend`.
 pub const SERVER_NAME: &str = "backend.default.svc";
 
 /// Behavior of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub enum Behavior {
     /// Serves discovery, and an Echo of any other request.
-    Well,
+    Normal,
     /// Responds to everything with this status and a short text.
     Code(u16),
     /// Responds to everything with a redirect.
@@ -41,7 +41,7 @@ pub enum Mood {
     /// Behaves as [`Behavior::Normal`], after this delay.
     Slow(Duration),
     /// Reads the request and responds once the behavior changes.
-    Held,
+    Paused,
     /// Reads the request and never responds.
     Hang,
     /// Resets every connection at once.
@@ -54,7 +54,7 @@ pub enum Mood {
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// Method of the request.
     pub method: Method,
     /// Path and query as sent.
@@ -67,7 +67,7 @@ pub struct Seen {
     pub client: Option<Arc<CertInfo>>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns every value of a header.
     pub fn all(&self, name: &str) -> Vec<String> {
         self.headers
@@ -80,11 +80,11 @@ impl Seen {
 
 struct Shared {
     group: String,
-    mood: watch::Sender<Mood>,
-    seen: Mutex<Vec<Seen>>,
+    mood: watch::Sender<Behavior>,
+    seen: Mutex<Vec<ReceivedRequest>>,
     pieces: broadcast::Sender<String>,
     /// Number of objects in a list.
-    listed: AtomicUsize,
+    list_size: AtomicUsize,
 }
 
 /// A running backend. Dropping it stops it.
@@ -106,29 +106,29 @@ impl Backend {
 
     /// Starts a backend at an address of this machine that is not loopback, which EndpointSlices refuse. `None`, and a report,
     /// if there is no such address.
-    pub async fn beyond_loopback(group: &str) -> Option<Self> {
+    pub async fn on_own_address(group: &str) -> Option<Self> {
         let ip = crate::own_address()?;
-        Some(Self::bound((ip, 0).into(), group, &[SERVER_NAME], None).await)
+        Some(Self::start_at((ip, 0).into(), group, &[SERVER_NAME], None).await)
     }
 
     /// Starts a kubelet at this address, with a certificate for it, that requires client certificates of this CA (PEM).
     pub async fn kubelet(ip: IpAddr, clients: &str) -> Self {
-        Self::bound((ip, 0).into(), "kubelet", &[&ip.to_string()], Some(clients)).await
+        Self::start_at((ip, 0).into(), "kubelet", &[&ip.to_string()], Some(clients)).await
     }
 
     /// Starts a backend as [`Backend::start`] does, that requires client certificates of this CA (PEM).
-    pub async fn for_clients_of(group: &str, clients: &str) -> Self {
-        Self::bound(([127, 0, 0, 1], 0).into(), group, &[SERVER_NAME], Some(clients)).await
+    pub async fn with_client_ca(group: &str, clients: &str) -> Self {
+        Self::start_at(([127, 0, 0, 1], 0).into(), group, &[SERVER_NAME], Some(clients)).await
     }
 
     /// Starts a backend with a certificate for these names.
     pub async fn with_names(group: &str, names: &[&str]) -> Self {
-        Self::bound(([127, 0, 0, 1], 0).into(), group, names, None).await
+        Self::start_at(([127, 0, 0, 1], 0).into(), group, names, None).await
     }
 
-    async fn bound(address: SocketAddr, group: &str, names: &[&str], clients: Option<&str>) -> Self {
+    async fn start_at(address: SocketAddr, group: &str, names: &[&str], clients: Option<&str>) -> Self {
         let authority = Authority::new("backend-ca");
-        Self::showing(address, group, &authority.server(names), authority.pem, clients).await
+        Self::start_with_pair(address, group, &authority.server(names), authority.pem, clients).await
     }
 
     /// Starts a backend as [`Backend::start`] does, that supports only HTTP/2.
@@ -143,25 +143,25 @@ impl Backend {
     }
 
     /// Starts a backend whose `caBundle` is its own certificate.
-    pub async fn trusted_as_it_is(group: &str, pair: &Pair) -> Self {
-        Self::showing(([127, 0, 0, 1], 0).into(), group, pair, pair.cert.clone(), None).await
+    pub async fn with_self_signed(group: &str, pair: &CertPair) -> Self {
+        Self::start_with_pair(([127, 0, 0, 1], 0).into(), group, pair, pair.cert.clone(), None).await
     }
 
-    async fn showing(
+    async fn start_with_pair(
         address: SocketAddr,
         group: &str,
-        pair: &Pair,
+        pair: &CertPair,
         ca: String,
         clients: Option<&str>,
     ) -> Self {
-        let acceptor = pair.acceptor(clients.map_or(Clients::Any, Clients::Known));
+        let acceptor = pair.acceptor(clients.map_or(Clients::Any, Clients::Required));
         let listener = TcpListener::bind(address).await.unwrap();
         let shared = Arc::new(Shared {
             group: group.to_owned(),
-            mood: watch::Sender::new(Mood::Well),
+            mood: watch::Sender::new(Behavior::Normal),
             seen: Mutex::default(),
             pieces: broadcast::channel(64).0,
-            listed: AtomicUsize::new(0),
+            list_size: AtomicUsize::new(0),
         });
         let mut backend =
             Self { address: listener.local_addr().unwrap(), ca, shared, acceptor, tasks: TaskSet::new() };
@@ -184,7 +184,7 @@ impl Backend {
     pub async fn stop(&mut self) {
         self.tasks.cancel();
         let tasks = self.tasks.clone();
-        crate::until("the backend is gone", || std::future::ready(tasks.running().is_empty())).await;
+        crate::wait_until("the backend has stopped", || std::future::ready(tasks.running().is_empty())).await;
     }
 
     /// Listens again at the same address.
@@ -196,27 +196,27 @@ impl Backend {
     }
 
     /// Sets the behavior from now on.
-    pub fn behave(&self, mood: Mood) {
-        self.shared.mood.send_replace(mood);
+    pub fn set_behavior(&self, behavior: Behavior) {
+        self.shared.mood.send_replace(behavior);
     }
 
     /// Sets the number of objects of lists from now on.
-    pub fn list_objects(&self, objects: usize) {
-        self.shared.listed.store(objects, Ordering::Relaxed);
+    pub fn set_list_size(&self, objects: usize) {
+        self.shared.list_size.store(objects, Ordering::Relaxed);
     }
 
     /// Returns the requests that arrived, except for discovery, OpenAPI and probes.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.shared.seen.lock().unwrap().clone()
     }
 
     /// Returns the newest of these requests.
-    pub fn last(&self) -> Seen {
-        self.seen().pop().expect("a request arrived")
+    pub fn last_request(&self) -> ReceivedRequest {
+        self.requests().pop().expect("a request arrived")
     }
 
     /// Sends a chunk to every reader of `…/stream`; returns false if there is none.
-    pub fn push(&self, piece: &str) -> bool {
+    pub fn push_to_streams(&self, piece: &str) -> bool {
         self.shared.pieces.send(piece.to_owned()).is_ok()
     }
 
@@ -227,7 +227,7 @@ impl Backend {
 
     /// Returns an APIService with the address of this backend.
     pub fn api_service(&self) -> Value {
-        objects::at(&self.shared.group, &self.ca, &self.url())
+        objects::api_service_with_urls(&self.shared.group, &self.ca, &self.url())
     }
 
     /// Returns a path of its API.
@@ -250,20 +250,20 @@ impl Drop for Backend {
 async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAcceptor, tasks: TaskSet) {
     let mood = *shared.mood.borrow();
     match mood {
-        Mood::Reset => {
+        Behavior::Reset => {
             // A linger of zero makes the close a reset.
             let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
             return;
         }
-        Mood::HalfOpen => return std::future::pending().await,
+        Behavior::HalfOpen => return std::future::pending().await,
         _ => {}
     }
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    let shown = stream.get_ref().1.peer_certificates().and_then(|shown| shown.first());
-    let client = shown.map(|leaf| Arc::new(CertInfo::parse(leaf).unwrap()));
+    let certificates = stream.get_ref().1.peer_certificates().and_then(|certificates| certificates.first());
+    let client = certificates.map(|leaf| Arc::new(CertInfo::parse(leaf).unwrap()));
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let executor = tasks.executor("backend-stream");
-    let service = service_fn(move |request| answer(request, client.clone(), shared.clone(), tasks.clone()));
+    let service = service_fn(move |request| respond(request, client.clone(), shared.clone(), tasks.clone()));
     if http2 {
         let mut server = hyper::server::conn::http2::Builder::new(executor);
         server.timer(TokioTimer::new());
@@ -301,7 +301,7 @@ fn json_reply(value: &Value) -> Reply {
     reply(StatusCode::OK, "application/json", value.to_string())
 }
 
-async fn answer(
+async fn respond(
     mut request: Request<Incoming>,
     client: Option<Arc<CertInfo>>,
     shared: Arc<Shared>,
@@ -312,30 +312,30 @@ async fn answer(
     let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
     let target = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
     let path = parts.uri.path().to_owned();
-    let seen = Seen { method: parts.method, target, headers: parts.headers, body, client };
+    let seen = ReceivedRequest { method: parts.method, target, headers: parts.headers, body, client };
     let discovery = discovery(&shared.group, &path);
     if discovery.is_none() && !path.starts_with("/openapi") {
         shared.seen.lock().unwrap().push(seen.clone());
     }
     let mood = *shared.mood.borrow();
     match mood {
-        Mood::Code(code) => {
+        Behavior::Code(code) => {
             let code = StatusCode::from_u16(code).unwrap();
             return Ok(reply(code, "text/plain", format!("the backend says {code}")));
         }
-        Mood::Redirect => {
+        Behavior::Redirect => {
             let mut redirect = reply(StatusCode::FOUND, "text/plain", "");
             redirect.headers_mut().insert("location", "https://192.0.2.1/elsewhere".parse().unwrap());
             return Ok(redirect);
         }
-        Mood::Slow(time) => crate::process::a_while(time).await,
-        Mood::Held => {
+        Behavior::Slow(time) => crate::process::pause(time).await,
+        Behavior::Paused => {
             // The sender lives as long as `shared`.
-            let _ = shared.mood.subscribe().wait_for(|mood| *mood != Mood::Held).await;
+            let _ = shared.mood.subscribe().wait_for(|mood| *mood != Behavior::Paused).await;
         }
-        Mood::Hang | Mood::HalfOpen => return std::future::pending().await,
-        Mood::Drop | Mood::Reset => return Err(Closed),
-        Mood::Well => {}
+        Behavior::Hang | Behavior::HalfOpen => return std::future::pending().await,
+        Behavior::Drop | Behavior::Reset => return Err(Closed),
+        Behavior::Normal => {}
     }
     if let Some(upgrade) = upgrade {
         return Ok(echo_bytes(upgrade, &seen, &tasks));
@@ -359,17 +359,17 @@ async fn answer(
         }
         None if path == "/admission/endless" => endless(),
         None if path.starts_with("/admission/") => {
-            reply(StatusCode::OK, "application/json", crate::admission::answer(&path, &seen.body))
+            reply(StatusCode::OK, "application/json", crate::admission::respond(&path, &seen.body))
         }
-        None if path == "/tokens" => json_reply(&crate::access_review::token(&seen.body)),
-        None if path == "/access" => json_reply(&crate::access_review::answer(&seen.body)),
-        None if path == "/images" => json_reply(&crate::image_review::answer(&seen.body)),
-        None if path.starts_with("/convert") => json_reply(&crate::conversion::answer(&path, &seen.body)),
-        None => json_reply(&echo(&seen, shared.listed.load(Ordering::Relaxed))),
+        None if path == "/tokens" => json_reply(&crate::access_review::respond_to_token(&seen.body)),
+        None if path == "/access" => json_reply(&crate::access_review::respond(&seen.body)),
+        None if path == "/images" => json_reply(&crate::image_review::respond(&seen.body)),
+        None if path.starts_with("/convert") => json_reply(&crate::conversion::respond(&path, &seen.body)),
+        None => json_reply(&echo(&seen, shared.list_size.load(Ordering::Relaxed))),
     })
 }
 
-fn echo(seen: &Seen, listed: usize) -> Value {
+fn echo(seen: &ReceivedRequest, listed: usize) -> Value {
     let headers: serde_json::Map<String, Value> =
         seen.headers.keys().map(|name| (name.to_string(), seen.all(name.as_str()).into())).collect();
     let body = String::from_utf8_lossy(&seen.body);
@@ -399,7 +399,7 @@ fn endless() -> Reply {
 }
 
 /// Returns 101, and then echoes every byte.
-fn echo_bytes(upgrade: hyper::upgrade::OnUpgrade, seen: &Seen, tasks: &TaskSet) -> Reply {
+fn echo_bytes(upgrade: hyper::upgrade::OnUpgrade, seen: &ReceivedRequest, tasks: &TaskSet) -> Reply {
     tasks.spawn_until_cancelled("backend-upgraded", async move {
         let Ok(upgraded) = upgrade.await else { return };
         let (mut read, mut write) = tokio::io::split(TokioIo::new(upgraded));

@@ -21,7 +21,7 @@ pub fn other_binary() -> Option<&'static Path> {
     static OTHER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let other = OTHER.get_or_init(|| std::env::var_os("PORTICO_OTHER_BIN").map(PathBuf::from)).as_deref();
     if other.is_none() {
-        crate::skipped("PORTICO_OTHER_BIN names no other build of portico (.ci/skew makes one)");
+        crate::report_skip("PORTICO_OTHER_BIN names no other build of portico (.ci/skew makes one)");
     }
     other
 }

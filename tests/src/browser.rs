@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use crate::tools::{line_with, there_is};
-use crate::wait::{PATIENCE, eventually};
+use crate::tools::{is_installed, line_with};
+use crate::wait::{WAIT_LIMIT, eventually};
 
 /// Time for the browser to end.
-const END: Duration = Duration::from_secs(10);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Keys without a character (WebDriver's code points).
 pub mod key {
@@ -49,7 +49,7 @@ pub struct Browser {
 impl Browser {
     /// Starts a browser without a history. `None`, and a report, if chromedriver is missing.
     pub async fn start() -> Option<Self> {
-        if !there_is("chromedriver") {
+        if !is_installed("chromedriver") {
             return None;
         }
         let folder = tempfile::Builder::new().prefix("portico-browser-").tempdir().unwrap();
@@ -84,19 +84,19 @@ impl Browser {
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         }});
-        let made = browser.command(Method::POST, "/session", &json!({"capabilities": capabilities})).await;
-        browser.session = format!("/session/{}", made["sessionId"].as_str().expect("a session"));
+        let created = browser.command(Method::POST, "/session", &json!({"capabilities": capabilities})).await;
+        browser.session = format!("/session/{}", created["sessionId"].as_str().expect("a session"));
         Some(browser)
     }
 
     /// Sends one command; panics with the driver's error if it fails.
     async fn command(&self, method: Method, path: &str, body: &Value) -> Value {
-        self.tried(method.clone(), path, body)
+        self.try_command(method.clone(), path, body)
             .await
             .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    async fn tried(&self, method: Method, path: &str, body: &Value) -> Result<Value, Value> {
+    async fn try_command(&self, method: Method, path: &str, body: &Value) -> Result<Value, Value> {
         let tcp = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(tcp)).await.unwrap();
         self.tasks.spawn_until_cancelled("webdriver", async move {
@@ -108,7 +108,7 @@ impl Browser {
         let request =
             request.header("host", self.address.to_string()).header("content-type", "application/json");
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
-        let answered = tokio::time::timeout(PATIENCE, async {
+        let answered = tokio::time::timeout(WAIT_LIMIT, async {
             let response = sender.send_request(request).await.unwrap();
             let is_good = response.status().is_success();
             let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -129,10 +129,10 @@ impl Browser {
     }
 
     /// Waits until a script returns a true value, and returns that value.
-    pub async fn shown(&self, what: &str, script: &str) -> Value {
+    pub async fn wait_for_script(&self, what: &str, script: &str) -> Value {
         eventually(what, || async {
             let body = json!({"script": script, "args": []});
-            match self.tried(Method::POST, "/execute/sync", &body).await {
+            match self.try_command(Method::POST, "/execute/sync", &body).await {
                 Ok(Value::Null | Value::Bool(false)) => Err(self.text().await.into()),
                 other => other,
             }
@@ -146,15 +146,15 @@ impl Browser {
     }
 
     /// Waits until the page contains this text.
-    pub async fn has(&self, text: &str) {
+    pub async fn wait_for_text(&self, text: &str) {
         let script = format!("return document.body.innerText.includes({})", json!(text));
-        self.shown(&format!("the text {text:?}"), &script).await;
+        self.wait_for_script(&format!("the text {text:?}"), &script).await;
     }
 
     async fn element(&self, selector: &str) -> String {
         let found = eventually(selector, || async {
             let body = json!({"using": "css selector", "value": selector});
-            self.tried(Method::POST, "/element", &body).await
+            self.try_command(Method::POST, "/element", &body).await
         });
         let found = found.await;
         let id = found.as_object().and_then(|element| element.values().next()?.as_str());
@@ -184,20 +184,20 @@ impl Browser {
     }
 
     /// Emulates a system preference for light or dark colors.
-    pub async fn prefer(&self, scheme: &str) {
+    pub async fn set_color_scheme(&self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         let body = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}});
         self.command(Method::POST, "/goog/cdp/execute", &body).await;
     }
 
     /// Clears the cache.
-    pub async fn forget_files(&self) {
+    pub async fn clear_cache(&self) {
         let body = json!({"cmd": "Network.clearBrowserCache", "params": {}});
         self.command(Method::POST, "/goog/cdp/execute", &body).await;
     }
 
     /// Returns errors and warnings that the browser has logged since the last call.
-    pub async fn complaints(&self) -> Vec<String> {
+    pub async fn logged_errors(&self) -> Vec<String> {
         let log = self.command(Method::POST, "/se/log", &json!({"type": "browser"})).await;
         let bad = |entry: &&Value| matches!(entry["level"].as_str(), Some("SEVERE" | "WARNING"));
         log.as_array().unwrap().iter().filter(bad).map(|entry| entry["message"].to_string()).collect()
@@ -239,7 +239,7 @@ impl Browser {
     /// Ends the session, and with it the browser. Synchronous, because the drop of a failed test cannot await.
     fn end_session(&self) -> std::io::Result<()> {
         let mut stream = std::net::TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(END))?;
+        stream.set_read_timeout(Some(QUIT_TIMEOUT))?;
         let head = format!(
             "DELETE {} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
             self.session, self.address

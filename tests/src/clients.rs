@@ -6,22 +6,22 @@ use std::time::Duration;
 use portico_proto::client::{Client, Connection, Credentials};
 
 use crate::http::Http;
-use crate::pki::{Pair, certificates};
+use crate::pki::{CertPair, certificates};
 use crate::process::Portico;
 
 impl Portico {
     /// Returns a raw HTTPS client of the administrator of the token file.
     pub fn admin(&self) -> Http {
-        self.anyone().as_user("admin")
+        self.anonymous().as_user("admin")
     }
 
     /// Returns a raw HTTPS client without credentials.
-    pub fn anyone(&self) -> Http {
+    pub fn anonymous(&self) -> Http {
         Http::new(self.https(), self.ca())
     }
 
     /// Returns a raw HTTPS client with a client certificate.
-    pub fn with_certificate(&self, pair: &Pair) -> Http {
+    pub fn with_certificate(&self, pair: &CertPair) -> Http {
         Http::with_certificate(self.https(), self.ca(), Some(pair))
     }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Returns the response to a review sent to `/convert`, `/convert/fail`, `/convert/rename` or `/convert/deepen/<levels>`.
-pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
+pub(crate) fn respond(path: &str, review: &[u8]) -> Value {
     let mut reader = serde_json::Deserializer::from_slice(review);
     // Reviews of deep objects are accepted.
     reader.disable_recursion_limit();
@@ -13,7 +13,7 @@ pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
     let failing = path.ends_with("/fail");
     let objects = request["objects"].as_array().into_iter().flatten();
     let converted = objects.map(|object| {
-        let mut object = converted(object.clone(), &request["desiredAPIVersion"]);
+        let mut object = convert(object.clone(), &request["desiredAPIVersion"]);
         if path.ends_with("/rename") {
             object["metadata"]["name"] = "another".into();
         }
@@ -37,7 +37,7 @@ pub(crate) fn nested(levels: &str) -> Value {
     (0..levels.parse().expect("a number of levels")).fold(json!(1), |inner, _: usize| json!({"a": inner}))
 }
 
-fn converted(mut object: Value, wanted: &Value) -> Value {
+fn convert(mut object: Value, wanted: &Value) -> Value {
     let from = std::mem::replace(&mut object["apiVersion"], wanted.clone());
     let from = from.as_str().and_then(|text| text.rsplit('/').next()).unwrap_or_default().to_owned();
     object["metadata"]["labels"]["from"] = from.into();

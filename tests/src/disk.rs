@@ -4,7 +4,7 @@ mod power;
 mod shim;
 
 pub use power::lose_power;
-pub use shim::{Seen, Shim};
+pub use shim::{Shim, ShimCounts};
 
 /// Error of the simulation, printed in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::skipped;
-use crate::wait::PATIENCE;
+use crate::report_skip;
+use crate::wait::WAIT_LIMIT;
 
 /// Variable with the path of the program if it is not in PATH.
 const PROGRAM: &str = "ETCD";
 /// Oldest release that a store accepts.
-const NEEDED: (u32, u32, u32) = (3, 5, 13);
+const MIN_VERSION: (u32, u32, u32) = (3, 5, 13);
 
 /// A server with a temporary folder.
 pub struct EtcdServer {
@@ -35,28 +35,28 @@ impl EtcdServer {
 
     /// Starts a server with further flags.
     pub fn start_with(flags: &[&str]) -> Option<Self> {
-        Self::start_as(flags, false)
+        Self::start_server(flags, false)
     }
 
     /// Starts a server that requires TLS with client certificates of this CA.
     pub fn start_over_tls(ca: &str, cert: &str, key: &str) -> Option<Self> {
         let flags = ["--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", cert, "--key-file", key];
-        Self::start_as(&flags, true)
+        Self::start_server(&flags, true)
     }
 
-    fn start_as(flags: &[&str], over_tls: bool) -> Option<Self> {
+    fn start_server(flags: &[&str], over_tls: bool) -> Option<Self> {
         let program = program()?;
         let folder = tempfile::Builder::new().prefix("portico-etcd-").tempdir().unwrap();
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let (client, peer) = (free_port(), free_port());
         let running = Mutex::default();
         let server = Self { program, folder, flags, over_tls, client, peer, running };
-        server.start_again();
+        server.restart();
         Some(server)
     }
 
     /// Starts the server on its present data.
-    pub fn start_again(&self) {
+    pub fn restart(&self) {
         let (client, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer));
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "SIGKILL"]).arg(&self.program);
@@ -67,10 +67,10 @@ impl EtcdServer {
         let log = std::fs::File::options().create(true).append(true).open(self.log()).unwrap();
         command.args(&self.flags).stdout(Stdio::null()).stderr(log);
         *self.running.lock() = Some(command.spawn().unwrap());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         while !self.is_ready() {
             let log = || std::fs::read_to_string(self.log()).unwrap_or_default();
-            assert!(Instant::now() < deadline, "etcd does not become ready: {}", log());
+            assert!(Instant::now() < deadline, "etcd did not become ready: {}", log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -89,12 +89,12 @@ impl EtcdServer {
 
     /// Sends a request to the HTTP gateway; returns the body of a successful response.
     pub fn post(&self, path: &str, body: &str) -> Option<String> {
-        post(self.client, path, body, PATIENCE)
+        post(self.client, path, body, WAIT_LIMIT)
     }
 
     /// Returns true if a file of the server contains these bytes.
-    pub fn holds(&self, text: &str) -> bool {
-        holds(&self.folder.path().join("data"), text.as_bytes())
+    pub fn contains(&self, text: &str) -> bool {
+        folder_contains(&self.folder.path().join("data"), text.as_bytes())
     }
 
     /// Ends the server abruptly, as a power loss would.
@@ -105,12 +105,12 @@ impl EtcdServer {
     }
 
     /// Saves a copy of the data, while the server does not run.
-    pub fn keep(&self, name: &str) {
+    pub fn save_copy(&self, name: &str) {
         copy(&self.folder.path().join("data"), &self.folder.path().join(name));
     }
 
     /// Restores a saved copy of the data, while the server does not run.
-    pub fn bring_back(&self, name: &str) {
+    pub fn restore_copy(&self, name: &str) {
         let data = self.folder.path().join("data");
         std::fs::remove_dir_all(&data).unwrap();
         copy(&self.folder.path().join(name), &data);
@@ -128,9 +128,9 @@ impl Drop for EtcdServer {
     }
 }
 
-fn holds(folder: &Path, text: &[u8]) -> bool {
+fn folder_contains(folder: &Path, text: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
-        true => holds(&path, text),
+        true => folder_contains(&path, text),
         false => std::fs::read(path).unwrap().windows(text.len()).any(|part| part == text),
     })
 }
@@ -158,9 +158,9 @@ pub(crate) fn post(port: u16, path: &str, body: &str, within: Duration) -> Optio
 
 /// Returns the program, if it is new enough.
 pub(crate) fn program() -> Option<PathBuf> {
-    let found = std::env::var_os(PROGRAM).map(PathBuf::from).or_else(in_path);
+    let found = std::env::var_os(PROGRAM).map(PathBuf::from).or_else(find_in_path);
     let Some(program) = found else {
-        skipped("etcd is not installed");
+        report_skip("etcd is not installed");
         return None;
     };
     let version_text = Command::new(&program).arg("--version").output().unwrap();
@@ -169,14 +169,14 @@ pub(crate) fn program() -> Option<PathBuf> {
         version_text.lines().find_map(|line| line.strip_prefix("etcd Version: ")).unwrap_or_default();
     let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let mut part = || parts.next().unwrap_or(0);
-    if (part(), part(), part()) < NEEDED {
-        skipped(&format!("etcd {version} is too old; the variable {PROGRAM} may name a newer one"));
+    if (part(), part(), part()) < MIN_VERSION {
+        report_skip(&format!("etcd {version} is too old; the variable {PROGRAM} may name a newer one"));
         return None;
     }
     Some(program)
 }
 
-fn in_path() -> Option<PathBuf> {
+fn find_in_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|program| program.is_file())
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::etcd::{free_port, post, program};
-use crate::wait::PATIENCE;
+use crate::wait::WAIT_LIMIT;
 
 /// Number of members: the cluster tolerates the loss of one.
 pub const MEMBERS: usize = 3;
 /// Time for a response of a member, which may be paused.
-const ANSWER: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A cluster; its processes end when this is dropped.
 pub struct EtcdCluster {
@@ -56,7 +56,7 @@ impl EtcdCluster {
 
     /// Waits until there is a leader.
     pub fn wait_for_leader(&self) -> usize {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         loop {
             if let Some(leader) = self.leader() {
                 return leader;
@@ -67,7 +67,7 @@ impl EtcdCluster {
     }
 
     /// Starts a member on its present data, without waiting, unless it is running.
-    pub fn start_again(&mut self, at: usize) {
+    pub fn restart(&mut self, at: usize) {
         if self.members[at].running.as_mut().is_some_and(|running| running.try_wait().unwrap().is_none()) {
             return;
         }
@@ -110,7 +110,7 @@ impl EtcdCluster {
     pub fn heal(&mut self) {
         for at in 0..MEMBERS {
             self.pause(at, false);
-            self.start_again(at);
+            self.restart(at);
         }
     }
 
@@ -121,7 +121,7 @@ impl EtcdCluster {
     /// Sends a request to a member's HTTP gateway; returns the body of a successful response.
     pub fn post(&self, at: usize, path: &str, body: &str) -> Option<String> {
         self.members[at].running.as_ref()?;
-        post(self.members[at].client, path, body, ANSWER)
+        post(self.members[at].client, path, body, RESPONSE_TIMEOUT)
     }
 
     fn statuses(&self) -> impl Iterator<Item = (usize, Status)> + '_ {
@@ -140,9 +140,9 @@ impl EtcdCluster {
     }
 
     /// Compacts the history except for the last `kept` revisions; returns true if a member did it.
-    pub fn compact(&self, kept: i64) -> bool {
+    pub fn compact(&self, retained_revisions: i64) -> bool {
         let revisions = self.statuses().filter_map(|(_, status)| status.header.revision?.parse::<i64>().ok());
-        let up_to = revisions.max().unwrap_or_default() - kept;
+        let up_to = revisions.max().unwrap_or_default() - retained_revisions;
         let body = format!(r#"{{"revision":"{up_to}"}}"#);
         up_to > 0 && (0..MEMBERS).any(|at| self.post(at, "kv/compaction", &body).is_some())
     }

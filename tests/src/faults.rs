@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::pki::{Authority, Clients, Pair};
+use crate::pki::{Authority, CertPair, Clients};
 
 /// Fault of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub enum Fault {
 }
 
 /// A server with a fault. Dropping it stops it.
-pub struct Faulty {
+pub struct FaultyServer {
     /// Address on which it listens.
     pub address: SocketAddr,
     /// Authority of the valid certificates (PEM).
@@ -68,12 +68,12 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 const BLOCK: usize = 64 << 10;
 const HUGE: usize = 1 << 30;
 
-impl Faulty {
+impl FaultyServer {
     /// Starts a server on loopback.
     pub async fn start(fault: Fault) -> Self {
-        let (authority, stranger) = (Authority::new("faulty-ca"), Authority::new("stranger-ca"));
+        let (authority, other_authority) = (Authority::new("faulty-ca"), Authority::new("stranger-ca"));
         let pair = match fault {
-            Fault::AnotherAuthority => stranger.server(&["127.0.0.1"]),
+            Fault::AnotherAuthority => other_authority.server(&["127.0.0.1"]),
             Fault::OtherNames => authority.server(&["other.example.com", "10.1.2.3"]),
             Fault::Expired => authority.expired_server(&["127.0.0.1"]),
             _ => authority.server(&["127.0.0.1"]),
@@ -81,7 +81,7 @@ impl Faulty {
         Self::serve(fault, &pair, authority.pem).await
     }
 
-    async fn serve(fault: Fault, pair: &Pair, ca: String) -> Self {
+    async fn serve(fault: Fault, pair: &CertPair, ca: String) -> Self {
         let acceptor = pair.acceptor(Clients::Any);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let (address, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
@@ -106,7 +106,7 @@ impl Faulty {
     }
 }
 
-impl Drop for Faulty {
+impl Drop for FaultyServer {
     fn drop(&mut self) {
         self.tasks.cancel();
     }
@@ -133,10 +133,10 @@ async fn connection(mut stream: TcpStream, fault: Fault, acceptor: TlsAcceptor) 
     }
     let mut stream = acceptor.accept(stream).await?;
     read_request(&mut stream).await?;
-    answer(stream, fault).await
+    respond(stream, fault).await
 }
 
-async fn answer(mut stream: TlsStream<TcpStream>, fault: Fault) -> std::io::Result<()> {
+async fn respond(mut stream: TlsStream<TcpStream>, fault: Fault) -> std::io::Result<()> {
     let (rest, hangs) = match fault {
         Fault::HangAfterRequest => ("", true),
         Fault::ResetAfterRequest => {
@@ -164,14 +164,14 @@ async fn answer(mut stream: TlsStream<TcpStream>, fault: Fault) -> std::io::Resu
 async fn blocks(mut stream: TlsStream<TcpStream>, rest: &str, length: Option<usize>) -> std::io::Result<()> {
     stream.write_all(format!("{HEAD}{rest}").as_bytes()).await?;
     let block = vec![b' '; BLOCK];
-    let mut left = length;
-    while left != Some(0) {
-        if left.is_none() {
+    let mut remaining = length;
+    while remaining != Some(0) {
+        if remaining.is_none() {
             stream.write_all(format!("{BLOCK:x}\r\n").as_bytes()).await?;
         }
         stream.write_all(&block).await?;
-        match &mut left {
-            Some(left) => *left -= BLOCK,
+        match &mut remaining {
+            Some(remaining) => *remaining -= BLOCK,
             None => stream.write_all(b"\r\n").await?,
         }
     }

@@ -20,8 +20,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::pki::{Pair, certificates};
-use crate::wait::PATIENCE;
+use crate::pki::{CertPair, certificates};
+use crate::wait::WAIT_LIMIT;
 
 /// A client of one address with the credentials of one user.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct Http {
 
 /// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct FullResponse {
     /// Status code of the response.
     pub status: StatusCode,
     /// Headers of the response.
@@ -43,7 +43,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl FullResponse {
     /// Returns the body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -71,7 +71,7 @@ impl Answer {
 }
 
 /// Error of a connection that failed or broke, for tests that expect it.
-pub type Broken = Box<dyn std::error::Error + Send + Sync>;
+pub type HttpError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Http {
     /// Creates a client that trusts this CA and presents no certificate.
@@ -80,12 +80,12 @@ impl Http {
     }
 
     /// Creates a client that trusts this CA and presents this certificate.
-    pub fn with_certificate(address: SocketAddr, ca: &[u8], pair: Option<&Pair>) -> Self {
+    pub fn with_certificate(address: SocketAddr, ca: &[u8], pair: Option<&CertPair>) -> Self {
         crate::install_provider();
         let mut roots = RootCertStore::empty();
         certificates(ca).into_iter().for_each(|cert| roots.add(cert).unwrap());
         let builder = ClientConfig::builder().with_root_certificates(roots);
-        let mut tls = match pair.map(Pair::der) {
+        let mut tls = match pair.map(CertPair::der) {
             Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
             None => builder.with_no_client_auth(),
         };
@@ -114,7 +114,7 @@ impl Http {
     }
 
     /// Opens a TLS connection, for bytes that no HTTP library would send.
-    pub async fn dial(&self) -> Result<TlsStream<TcpStream>, Broken> {
+    pub async fn dial(&self) -> Result<TlsStream<TcpStream>, HttpError> {
         let tcp = TcpStream::connect(self.address).await?;
         tcp.set_nodelay(true)?;
         let name = ServerName::from(self.address.ip());
@@ -122,7 +122,7 @@ impl Http {
     }
 
     /// Sends these bytes and reads until the server closes or is silent for a second.
-    pub async fn raw(&self, bytes: &[u8]) -> String {
+    pub async fn send_raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.dial().await.unwrap();
         // The server may refuse before it has read everything.
         let _ = stream.write_all(bytes).await;
@@ -138,7 +138,7 @@ impl Http {
     }
 
     /// Opens a persistent connection.
-    pub async fn connect(&self) -> Result<Connection, Broken> {
+    pub async fn connect(&self) -> Result<Connection, HttpError> {
         let (sender, connection) = http1::handshake(TokioIo::new(self.dial().await?)).await?;
         let connection = connection.with_upgrades();
         self.tasks.spawn_until_cancelled("http-client", async move {
@@ -149,25 +149,28 @@ impl Http {
     }
 
     /// Sends a request; the body of the response is not read.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, HttpError> {
         self.connect().await?.send(request).await
     }
 
     /// Sends a request and reads the complete response.
-    pub async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
-        let answer = tokio::time::timeout(PATIENCE, async { collect(self.send(request).await?).await });
+    pub async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<FullResponse, HttpError> {
+        let answer = tokio::time::timeout(WAIT_LIMIT, async { collect(self.send(request).await?).await });
         answer.await.map_err(|_| "no answer in time")?
     }
 
     /// Sends a request over HTTP/2 and reads the complete response.
-    pub async fn fetch_over_http2(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
+    pub async fn fetch_over_http2(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<FullResponse, HttpError> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let uri = Uri::builder().scheme("https").authority(self.address.to_string()).path_and_query(path);
         *request.uri_mut() = uri.build()?;
         let io = TokioIo::new(self.offering(b"h2").dial().await?);
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
         let answer = async { collect(sender.send_request(request).await?).await };
-        let mut answer = std::pin::pin!(tokio::time::timeout(PATIENCE, answer));
+        let mut answer = std::pin::pin!(tokio::time::timeout(WAIT_LIMIT, answer));
         let answer = tokio::select! {
             answer = &mut answer => answer,
             // The response may have arrived together with the end.
@@ -180,12 +183,12 @@ impl Http {
     }
 
     /// Sends a GET; panics if there is no response.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> FullResponse {
         self.request(Method::GET, path, "", Vec::new()).await
     }
 
     /// Sends a GET with an Accept header.
-    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub async fn get_as(&self, path: &str, accept: &str) -> FullResponse {
         let request = Request::get(path).header("accept", accept).body(Full::default()).unwrap();
         self.fetch(request).await.unwrap_or_else(|e| panic!("GET {path}: {e}"))
     }
@@ -197,7 +200,7 @@ impl Http {
         path: &str,
         media_type: &str,
         body: impl Into<Bytes>,
-    ) -> Answer {
+    ) -> FullResponse {
         let mut request = Request::builder().method(method.clone()).uri(path);
         if !media_type.is_empty() {
             request = request.header("content-type", media_type);
@@ -207,22 +210,22 @@ impl Http {
     }
 
     /// Sends a POST of JSON.
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> FullResponse {
         self.request(Method::POST, path, "application/json", body.to_string()).await
     }
 
     /// Sends a PUT of JSON.
-    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub async fn put(&self, path: &str, body: &Value) -> FullResponse {
         self.request(Method::PUT, path, "application/json", body.to_string()).await
     }
 
     /// Sends a JSON merge patch.
-    pub async fn merge(&self, path: &str, body: &Value) -> Answer {
+    pub async fn merge(&self, path: &str, body: &Value) -> FullResponse {
         self.request(Method::PATCH, path, "application/merge-patch+json", body.to_string()).await
     }
 
     /// Sends a DELETE.
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> FullResponse {
         self.request(Method::DELETE, path, "", Vec::new()).await
     }
 }
@@ -236,7 +239,7 @@ pub struct Connection {
 
 impl Connection {
     /// Sends a request with Host and, unless it has one, the user's token.
-    pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
+    pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, HttpError> {
         let headers = request.headers_mut();
         if !headers.contains_key("host") {
             headers.insert("host", self.host.parse()?);
@@ -249,26 +252,26 @@ impl Connection {
     }
 
     /// Sends a GET; returns the complete response.
-    pub async fn get(&mut self, path: &str) -> Result<Answer, Broken> {
+    pub async fn get(&mut self, path: &str) -> Result<FullResponse, HttpError> {
         let request = Request::get(path).body(Full::default())?;
         collect(self.send(request).await?).await
     }
 }
 
 /// Reads the complete body.
-pub async fn collect(response: Response<Incoming>) -> Result<Answer, Broken> {
+pub async fn collect(response: Response<Incoming>) -> Result<FullResponse, HttpError> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
-    Ok(Answer { status: parts.status, headers: parts.headers, body })
+    Ok(FullResponse { status: parts.status, headers: parts.headers, body })
 }
 
 /// Reads a stream of JSON lines one by one.
-pub struct Lines {
+pub struct JsonLines {
     body: Incoming,
     rest: Vec<u8>,
 }
 
-impl Lines {
+impl JsonLines {
     /// Creates a reader of this body.
     pub fn new(body: Incoming) -> Self {
         Self { body, rest: Vec::new() }
@@ -276,7 +279,7 @@ impl Lines {
 
     /// Returns the next line; `None` at the end. Panics if no line arrives in time.
     pub async fn next(&mut self) -> Option<Value> {
-        tokio::time::timeout(PATIENCE, self.read()).await.expect("no line in time")
+        tokio::time::timeout(WAIT_LIMIT, self.read()).await.expect("no line in time")
     }
 
     async fn read(&mut self) -> Option<Value> {

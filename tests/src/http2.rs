@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::http::{Broken, Http};
+use crate::http::{Http, HttpError};
 
 /// Frame type DATA (RFC 9113, section 6).
 pub const DATA: u8 = 0;
@@ -34,7 +34,7 @@ pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const HEADER: usize = 9;
+const HEADER_SIZE: usize = 9;
 
 /// Encodes one frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -63,7 +63,7 @@ pub fn head(method: &str, path: &str) -> Vec<u8> {
 
 /// A frame that the server sent.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedFrame {
     /// Frame type.
     pub kind: u8,
     /// Frame flags.
@@ -75,7 +75,7 @@ pub struct Received {
 }
 
 /// Reader of the server's frames.
-pub struct Frames {
+pub struct FrameReader {
     stream: ReadHalf<TlsStream<TcpStream>>,
     read: BytesMut,
 }
@@ -84,7 +84,7 @@ pub struct Frames {
 pub type FrameSink = WriteHalf<TlsStream<TcpStream>>;
 
 /// Opens a connection, and sends the preface and these settings (identifier and value).
-pub async fn open(http: &Http, settings: &[(u16, u32)]) -> Result<(Frames, FrameSink), Broken> {
+pub async fn open(http: &Http, settings: &[(u16, u32)]) -> Result<(FrameReader, FrameSink), HttpError> {
     let (stream, mut sink) = tokio::io::split(http.offering(b"h2").dial().await?);
     let mut payload = Vec::new();
     for (identifier, value) in settings {
@@ -94,12 +94,12 @@ pub async fn open(http: &Http, settings: &[(u16, u32)]) -> Result<(Frames, Frame
     sink.write_all(PREFACE).await?;
     sink.write_all(&frame(SETTINGS, 0, 0, &payload)).await?;
     sink.flush().await?;
-    Ok((Frames { stream, read: BytesMut::new() }, sink))
+    Ok((FrameReader { stream, read: BytesMut::new() }, sink))
 }
 
-impl Frames {
+impl FrameReader {
     /// Returns the next frame; `None` at the end of the connection, including errors.
-    pub async fn next(&mut self) -> Option<Received> {
+    pub async fn next(&mut self) -> Option<ReceivedFrame> {
         loop {
             if let Some(frame) = self.take() {
                 return Some(frame);
@@ -111,29 +111,29 @@ impl Frames {
         }
     }
 
-    fn take(&mut self) -> Option<Received> {
-        let [a, b, c, kind, flags, s0, s1, s2, s3] = *self.read.first_chunk::<HEADER>()?;
+    fn take(&mut self) -> Option<ReceivedFrame> {
+        let [a, b, c, kind, flags, s0, s1, s2, s3] = *self.read.first_chunk::<HEADER_SIZE>()?;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-        if self.read.len() < HEADER + length {
+        if self.read.len() < HEADER_SIZE + length {
             return None;
         }
-        let frame = self.read.split_to(HEADER + length);
+        let frame = self.read.split_to(HEADER_SIZE + length);
         let stream = u32::from_be_bytes([s0, s1, s2, s3]);
-        Some(Received { kind, flags, stream, payload: frame[HEADER..].to_vec() })
+        Some(ReceivedFrame { kind, flags, stream, payload: frame[HEADER_SIZE..].to_vec() })
     }
 
     /// Reads all frames until the server closes the connection.
     ///
     /// # Panics
     /// Panics if the connection stays open for longer than `patience`.
-    pub async fn until_closed(mut self, patience: Duration) -> Vec<Received> {
+    pub async fn read_until_closed(mut self, timeout: Duration) -> Vec<ReceivedFrame> {
         let mut all = Vec::new();
         let end = async {
             while let Some(frame) = self.next().await {
                 all.push(frame);
             }
         };
-        assert!(tokio::time::timeout(patience, end).await.is_ok(), "the connection stays open");
+        assert!(tokio::time::timeout(timeout, end).await.is_ok(), "the connection stays open");
         all
     }
 }

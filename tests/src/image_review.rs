@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Returns the response to a review: images with the tags `denied` (with a reason) and `unwanted` (without) are denied; others
 /// are allowed, and those with the tag `noted` annotated.
-pub(crate) fn answer(review: &[u8]) -> Value {
+pub(crate) fn respond(review: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
     let containers = review["spec"]["containers"].as_array().into_iter().flatten();
     let images: Vec<&str> = containers.filter_map(|container| container["image"].as_str()).collect();

@@ -57,7 +57,7 @@ impl KeyServicePlugin {
     }
 
     /// Removes this key: values that it wrapped cannot be unwrapped any more.
-    pub fn lose(&self, key_id: &str) {
+    pub fn lose_key(&self, key_id: &str) {
         self.state.lock().unwrap().lost.push(key_id.to_owned());
     }
 
@@ -77,7 +77,7 @@ impl Drop for KeyServicePlugin {
 }
 
 /// Applies the mask of a key, which is its own inverse.
-fn masked(bytes: &[u8], key_id: &str) -> Vec<u8> {
+fn mask(bytes: &[u8], key_id: &str) -> Vec<u8> {
     bytes.iter().zip(key_id.bytes().cycle()).map(|(byte, mask)| byte ^ mask).collect()
 }
 
@@ -95,7 +95,7 @@ impl KeyManagementService for Plugin {
     ) -> Result<Response<pb::EncryptResponse>, Status> {
         let mut state = self.0.lock().unwrap();
         state.wrapped += 1;
-        let ciphertext = masked(&request.into_inner().plaintext, &state.key_id);
+        let ciphertext = mask(&request.into_inner().plaintext, &state.key_id);
         let annotations = HashMap::from([("plugin.example.com".to_owned(), b"1".to_vec())]);
         Ok(Response::new(pb::EncryptResponse { ciphertext, key_id: state.key_id.clone(), annotations }))
     }
@@ -111,6 +111,6 @@ impl KeyManagementService for Plugin {
         }
         assert_eq!(request.annotations.get("plugin.example.com").map(Vec::as_slice), Some(b"1".as_slice()));
         state.unwrapped += 1;
-        Ok(Response::new(pb::DecryptResponse { plaintext: masked(&request.ciphertext, &request.key_id) }))
+        Ok(Response::new(pb::DecryptResponse { plaintext: mask(&request.ciphertext, &request.key_id) }))
     }
 }

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::http::Http;
 use crate::pki::{Authority, self_signed};
-use crate::{EtcdServer, skipped, until};
+use crate::{EtcdServer, report_skip, wait_until};
 
 /// Variable with the path of the program.
 const PROGRAM: &str = "KUBE_APISERVER";
@@ -29,7 +29,7 @@ impl KubeApiserver {
     /// Starts a kube-apiserver on the data of this etcd, with further flags. `None`, and a report, if there is no program.
     pub async fn start(etcd: &EtcdServer, flags: &[&str]) -> Option<Self> {
         let Some(program) = std::env::var_os(PROGRAM).map(PathBuf::from) else {
-            skipped("KUBE_APISERVER names no kube-apiserver");
+            report_skip("KUBE_APISERVER names no kube-apiserver");
             return None;
         };
         let folder = tempfile::Builder::new().prefix("portico-kube-").tempdir().unwrap();
@@ -68,7 +68,7 @@ impl KubeApiserver {
         command.args(flags).stdout(Stdio::null()).stderr(log);
         let running = command.spawn().unwrap();
         let server = Self { folder, running, address, ca: authority.pem };
-        until(&format!("kube-apiserver is ready; {}", server.log()), async || {
+        wait_until(&format!("kube-apiserver is ready; {}", server.log()), async || {
             let ready = Request::get("/readyz").body(Full::default()).unwrap();
             server.admin().fetch(ready).await.is_ok_and(|answer| answer.status.as_u16() == 200)
         })

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
 use tokio::net::TcpListener;
 
-use crate::backend::Seen;
+use crate::backend::ReceivedRequest;
 use crate::pki::{Authority, Clients};
 
 /// Supported protocols by the first segment of a path.
@@ -31,7 +31,7 @@ pub struct SpdyKubelet {
     pub address: SocketAddr,
     /// The CA of its certificate (PEM).
     pub ca: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     tasks: TaskSet,
 }
 
@@ -40,7 +40,7 @@ impl SpdyKubelet {
     pub async fn start(clients: &str) -> Self {
         let authority = Authority::new("kubelet-ca");
         let ip = Ipv4Addr::LOCALHOST;
-        let acceptor = authority.server(&[&ip.to_string()]).acceptor(Clients::Known(clients));
+        let acceptor = authority.server(&[&ip.to_string()]).acceptor(Clients::Required(clients));
         let listener = TcpListener::bind((ip, 0)).await.unwrap();
         let this = Self {
             address: listener.local_addr().unwrap(),
@@ -56,7 +56,7 @@ impl SpdyKubelet {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     let service = service_fn(move |request| {
                         let hangs = request.uri().to_string().contains("command=hangs");
-                        let answer = answer(request, &seen, &tasks);
+                        let answer = respond(request, &seen, &tasks);
                         async move {
                             if hangs {
                                 std::future::pending::<()>().await;
@@ -74,13 +74,13 @@ impl SpdyKubelet {
     }
 
     /// Returns the requests that arrived.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
     /// Returns the newest request.
-    pub fn last(&self) -> Seen {
-        self.seen().pop().expect("a request arrived")
+    pub fn last_request(&self) -> ReceivedRequest {
+        self.requests().pop().expect("a request arrived")
     }
 }
 
@@ -90,9 +90,13 @@ impl Drop for SpdyKubelet {
     }
 }
 
-fn answer(mut request: Request<Incoming>, seen: &Mutex<Vec<Seen>>, tasks: &TaskSet) -> Response<Full<Bytes>> {
+fn respond(
+    mut request: Request<Incoming>,
+    seen: &Mutex<Vec<ReceivedRequest>>,
+    tasks: &TaskSet,
+) -> Response<Full<Bytes>> {
     let target = request.uri().to_string();
-    seen.lock().unwrap().push(Seen {
+    seen.lock().unwrap().push(ReceivedRequest {
         client: None,
         method: request.method().clone(),
         target: target.clone(),
@@ -122,7 +126,7 @@ fn answer(mut request: Request<Incoming>, seen: &Mutex<Vec<Seen>>, tasks: &TaskS
     let upgrade = hyper::upgrade::on(&mut request);
     tasks.spawn_until_cancelled("kubelet-streams", async move {
         let Ok(io) = upgrade.await else { return };
-        commands::serve(wire::Wire::new(TokioIo::new(io)), &target).await;
+        commands::serve(wire::FrameConnection::new(TokioIo::new(io)), &target).await;
     });
     Response::builder()
         .status(StatusCode::SWITCHING_PROTOCOLS)

@@ -7,7 +7,7 @@
 mod access_review;
 mod admission;
 pub mod backend;
-mod balanced;
+mod balanced_client;
 pub mod binary;
 pub mod browser;
 pub mod clients;
@@ -27,15 +27,15 @@ pub mod pki;
 mod postgres;
 pub mod process;
 pub mod reference;
-mod swept;
+mod swept_folder;
 pub mod token_issuer;
 pub mod token_signer;
 pub mod tools;
 pub mod wait;
 mod wire;
 
-pub use backend::{Backend, Mood, SERVER_NAME, Seen};
-pub use balanced::Balanced;
+pub use backend::{Backend, Behavior, ReceivedRequest, SERVER_NAME};
+pub use balanced_client::BalancedClient;
 pub use binary::{binary, example_backend, other_binary};
 pub use browser::Browser;
 pub use etcd::EtcdServer;
@@ -45,7 +45,7 @@ pub use kube_apiserver::KubeApiserver;
 pub use kubelet::SpdyKubelet;
 pub use postgres::PostgresServer;
 pub use process::{Launch, Portico};
-pub use wait::{PATIENCE, eventually, until, within};
+pub use wait::{WAIT_LIMIT, eventually, wait_until, within};
 pub use wire::Wire;
 
 /// Installs the crypto provider for rustls, for clients that use the process's default.
@@ -61,13 +61,13 @@ pub fn own_address() -> Option<std::net::IpAddr> {
     let address = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
     let own = address.ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback());
     if own.is_none() {
-        skipped("this machine has no address but loopback");
+        report_skip("this machine has no address but loopback");
     }
     own
 }
 
 /// Prints a measurement of a test, bypassing the capturing of output.
-pub fn measured(what: &str) {
+pub fn report_measurement(what: &str) {
     use std::io::Write as _;
     // Not eprintln, which is captured.
     std::io::stderr().write_all(format!("MEASURED: {what}\n").as_bytes()).unwrap();
@@ -75,7 +75,7 @@ pub fn measured(what: &str) {
 
 /// Reports that a test checks nothing, or not everything, on this machine, bypassing the capturing of output. `PORTICO_STRICT`
 /// makes this a failure; `PORTICO_SKIPS` names a file to which the reason is added (`.ci/run` reads it).
-pub fn skipped(why: &str) {
+pub fn report_skip(why: &str) {
     use std::io::Write as _;
     assert!(std::env::var_os("PORTICO_STRICT").is_none(), "skipped: {why}");
     // Not eprintln, which is captured.

@@ -14,7 +14,7 @@ pub const PODS: &str = "/api/v1/namespaces/default/pods";
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Returns an APIService of version v1 of this group without a backend: local, and therefore Available at once.
-pub fn local(group: &str) -> Value {
+pub fn local_api_service(group: &str) -> Value {
     json!({
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
@@ -24,22 +24,22 @@ pub fn local(group: &str) -> Value {
 }
 
 /// Returns an APIService with the Service `default/backend` on this port.
-pub fn remote(group: &str, ca: &str, port: u16) -> Value {
-    let mut object = local(group);
+pub fn remote_api_service(group: &str, ca: &str, port: u16) -> Value {
+    let mut object = local_api_service(group);
     object["spec"]["service"] = json!({"namespace": "default", "name": "backend", "port": port});
     object["spec"]["caBundle"] = STANDARD.encode(ca).into();
     object
 }
 
 /// Returns an APIService with the URLs of its backends as an annotation.
-pub fn at(group: &str, ca: &str, urls: &str) -> Value {
-    let mut object = remote(group, ca, 443);
+pub fn api_service_with_urls(group: &str, ca: &str, urls: &str) -> Value {
+    let mut object = remote_api_service(group, ca, 443);
     object["metadata"]["annotations"] = json!({"portico.dev/backend-urls": urls});
     object
 }
 
 /// Returns the Available condition of an APIService: status, reason, message.
-pub fn available(object: &Value) -> (String, String, String) {
+pub fn available_condition(object: &Value) -> (String, String, String) {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let condition = conditions.iter().find(|c| c["type"] == "Available").cloned().unwrap_or_default();
     let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();

@@ -20,7 +20,7 @@ pub struct Authority {
 
 /// A certificate and its key.
 #[derive(Clone)]
-pub struct Pair {
+pub struct CertPair {
     /// Certificate as PEM.
     pub cert: String,
     /// Private key.
@@ -39,7 +39,7 @@ impl Authority {
     }
 
     /// Issues a certificate for a server with these names or addresses.
-    pub fn server(&self, names: &[&str]) -> Pair {
+    pub fn server(&self, names: &[&str]) -> CertPair {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
@@ -47,7 +47,7 @@ impl Authority {
     }
 
     /// Issues an expired certificate for a server.
-    pub fn expired_server(&self, names: &[&str]) -> Pair {
+    pub fn expired_server(&self, names: &[&str]) -> CertPair {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
@@ -57,34 +57,34 @@ impl Authority {
     }
 
     /// Issues a certificate for a client with this user name and these groups.
-    pub fn client(&self, user: &str, groups: &[&str]) -> Pair {
+    pub fn client(&self, user: &str, groups: &[&str]) -> CertPair {
         self.sign(client(groups), user)
     }
 
     /// Issues an expired certificate for a client.
-    pub fn expired_client(&self, user: &str, groups: &[&str]) -> Pair {
+    pub fn expired_client(&self, user: &str, groups: &[&str]) -> CertPair {
         let mut params = client(groups);
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2021, 1, 1);
         self.sign(params, user)
     }
 
-    fn sign(&self, mut params: CertificateParams, name: &str) -> Pair {
+    fn sign(&self, mut params: CertificateParams, name: &str) -> CertPair {
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.issuer).unwrap();
-        Pair { cert: cert.pem(), key: key.serialize_pem() }
+        CertPair { cert: cert.pem(), key: key.serialize_pem() }
     }
 }
 
 /// Returns a self-signed certificate that is an authority and a server in one, as `openssl req -x509` creates.
-pub fn self_signed(names: &[&str]) -> Pair {
+pub fn self_signed(names: &[&str]) -> CertPair {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let mut params = CertificateParams::new(names).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let cert = params.self_signed(&key).unwrap();
-    Pair { cert: cert.pem(), key: key.serialize_pem() }
+    CertPair { cert: cert.pem(), key: key.serialize_pem() }
 }
 
 fn client(groups: &[&str]) -> CertificateParams {
@@ -105,24 +105,24 @@ pub enum Clients<'a> {
     /// All clients; no certificate is requested.
     Any,
     /// All clients; a certificate of this authority identifies the client.
-    AnyKnown(&'a str),
+    Optional(&'a str),
     /// Clients with a certificate of this authority.
-    Known(&'a str),
+    Required(&'a str),
 }
 
 impl Clients<'_> {
     fn verifier(self) -> Option<Arc<dyn ClientCertVerifier>> {
-        let (Self::AnyKnown(authority) | Self::Known(authority)) = self else { return None };
+        let (Self::Optional(authority) | Self::Required(authority)) = self else { return None };
         let mut roots = RootCertStore::empty();
         certificates(authority.as_bytes()).into_iter().for_each(|cert| roots.add(cert).unwrap());
         let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
-        let is_optional = matches!(self, Self::AnyKnown(_));
+        let is_optional = matches!(self, Self::Optional(_));
         let verifier = if is_optional { verifier.allow_unauthenticated() } else { verifier };
         Some(verifier.build().unwrap())
     }
 }
 
-impl Pair {
+impl CertPair {
     /// Returns the TLS acceptor of a server for HTTP/1.1.
     pub fn acceptor(&self, clients: Clients<'_>) -> TlsAcceptor {
         crate::install_provider();

@@ -11,10 +11,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::pki::Pair;
-use crate::skipped;
-use crate::swept::SweptFolder;
-use crate::wait::PATIENCE;
+use crate::pki::CertPair;
+use crate::report_skip;
+use crate::swept_folder::SweptFolder;
+use crate::wait::WAIT_LIMIT;
 use crate::wire::Wire;
 
 /// User of the programs if the test runs as root, which they refuse.
@@ -27,12 +27,12 @@ pub struct PostgresServer {
     port: u16,
     /// Settings in addition to the common ones.
     settings: Vec<String>,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningProgram>>,
     databases: AtomicU32,
 }
 
 /// A running program.
-struct Running {
+struct RunningProgram {
     pid: Pid,
     ended: std::sync::mpsc::Receiver<ExitStatus>,
 }
@@ -40,16 +40,16 @@ struct Running {
 impl PostgresServer {
     /// Starts a server. `None`, and a report, if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
-        let server = Self::made(5432, &[])?;
-        server.start_again();
+        let server = Self::initialize(5432, &[])?;
+        server.restart();
         Some(server)
     }
 
     /// Starts a server that also listens at [`PostgresServer::address`], with TLS and this certificate, and requires this
     /// password of its user there.
-    pub fn start_with_tls(pair: &Pair, password: &str) -> Option<Self> {
+    pub fn start_with_tls(pair: &CertPair, password: &str) -> Option<Self> {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self::made(free, &["--auth-host=scram-sha-256"])?;
+        let mut server = Self::initialize(free, &["--auth-host=scram-sha-256"])?;
         let data = server.folder.path().join("data");
         for (name, text) in [("server.crt", &pair.cert), ("server.key", &pair.key)] {
             let path = data.join(name);
@@ -63,7 +63,7 @@ impl PostgresServer {
         let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
         std::fs::write(data.join("pg_hba.conf"), rules).unwrap();
         server.settings = vec!["listen_addresses=127.0.0.1".to_owned(), "ssl=on".to_owned()];
-        server.start_again();
+        server.restart();
         server.psql("postgres", &format!("ALTER USER portico PASSWORD '{password}'"));
         Some(server)
     }
@@ -74,37 +74,37 @@ impl PostgresServer {
     }
 
     /// Initializes the data of a server.
-    fn made(port: u16, arguments: &[&str]) -> Option<Self> {
+    fn initialize(port: u16, arguments: &[&str]) -> Option<Self> {
         let Some(programs) = programs() else {
-            skipped("PostgreSQL is not installed");
+            report_skip("PostgreSQL is not installed");
             return None;
         };
         let folder = folder();
-        let data = shown(&folder.path().join("data"));
+        let data = path_text(&folder.path().join("data"));
         let mut all = vec!["-D", &data, "-U", "portico", "-A", "trust", "-E", "UTF8"];
         all.extend(arguments);
         let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
-        let made = command(&programs.join("initdb"), &all).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Some(Self::of(programs, folder, port))
+        let output = command(&programs.join("initdb"), &all).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(Self::with_folder(programs, folder, port))
     }
 
-    fn of(programs: PathBuf, folder: SweptFolder, port: u16) -> Self {
+    fn with_folder(programs: PathBuf, folder: SweptFolder, port: u16) -> Self {
         let settings = vec!["listen_addresses=".to_owned()];
         let (running, databases) = (Mutex::default(), AtomicU32::new(0));
         Self { programs, folder, port, settings, running, databases }
     }
 
     /// Starts a standby that replicates this server.
-    pub fn standby(&self) -> Self {
+    pub fn start_standby(&self) -> Self {
         let folder = folder();
-        let (socket, data) = (shown(self.folder.path()), shown(&folder.path().join("data")));
+        let (socket, data) = (path_text(self.folder.path()), path_text(&folder.path().join("data")));
         let arguments = ["-D", &data, "-h", &socket, "-U", "portico", "-R", "-c", "fast", "-X", "stream"];
         let program = self.programs.join("pg_basebackup");
-        let made = command(&program, &arguments.map(str::to_owned)).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let standby = Self::of(self.programs.clone(), folder, self.port);
-        standby.start_again();
+        let output = command(&program, &arguments.map(str::to_owned)).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let standby = Self::with_folder(self.programs.clone(), folder, self.port);
+        standby.restart();
         standby
     }
 
@@ -115,25 +115,25 @@ impl PostgresServer {
     }
 
     /// Starts the server on its present data.
-    pub fn start_again(&self) {
+    pub fn restart(&self) {
         let mut settings = vec![
-            format!("unix_socket_directories={}", shown(self.folder.path())),
+            format!("unix_socket_directories={}", path_text(self.folder.path())),
             format!("port={}", self.port),
             "max_connections=400".to_owned(),
         ];
         settings.extend(self.settings.clone());
-        let mut arguments = vec!["-D".to_owned(), shown(&self.folder.path().join("data"))];
+        let mut arguments = vec!["-D".to_owned(), path_text(&self.folder.path().join("data"))];
         arguments.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
         *self.running.lock() = Some(stay(&self.programs.join("postgres"), arguments));
-        let deadline = Instant::now() + PATIENCE;
-        let socket = shown(self.folder.path());
+        let deadline = Instant::now() + WAIT_LIMIT;
+        let socket = path_text(self.folder.path());
         while !Command::new(self.programs.join("pg_isready"))
             .args(["-q", "-h", &socket, "-p", &self.port.to_string()])
             .status()
             .unwrap()
             .success()
         {
-            assert!(Instant::now() < deadline, "the server does not become ready");
+            assert!(Instant::now() < deadline, "the server did not become ready");
         }
     }
 
@@ -141,11 +141,11 @@ impl PostgresServer {
     pub fn kill(&self) {
         let Some(running) = self.running.lock().take() else { return };
         kill_process(running.pid, Signal::QUIT).unwrap();
-        running.ended.recv_timeout(PATIENCE).unwrap();
+        running.ended.recv_timeout(WAIT_LIMIT).unwrap();
     }
 
     /// Creates a database; returns its name.
-    pub fn database(&self) -> String {
+    pub fn create_database(&self) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.psql("postgres", &format!("CREATE DATABASE {name}"));
         name
@@ -153,7 +153,7 @@ impl PostgresServer {
 
     /// Runs a statement; returns its output.
     pub fn psql(&self, database: &str, statement: &str) -> String {
-        let (program, socket) = (self.programs.join("psql"), shown(self.folder.path()));
+        let (program, socket) = (self.programs.join("psql"), path_text(self.folder.path()));
         let port = self.port.to_string();
         let arguments =
             ["-X", "-A", "-t", "-h", &socket, "-p", &port, "-U", "portico", "-d", database, "-c", statement];
@@ -163,7 +163,7 @@ impl PostgresServer {
     }
 
     /// Ends every connection to a database.
-    pub fn cut(&self, database: &str) {
+    pub fn terminate_connections(&self, database: &str) {
         let statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
             WHERE datname = current_database() AND pid <> pg_backend_pid()";
         self.psql(database, statement);
@@ -176,7 +176,7 @@ impl PostgresServer {
 
     /// Starts a wire to this server that can be stalled; see [`Wire`].
     pub async fn wire(&self) -> Wire {
-        Wire::to(&self.socket()).await
+        Wire::start(&self.socket()).await
     }
 
     /// Returns the path of the socket.
@@ -195,22 +195,22 @@ impl PostgresServer {
     fn start_pooler(&self) -> Option<SweptFolder> {
         let program = Path::new("/usr/sbin/pgbouncer");
         if !program.exists() {
-            skipped("PgBouncer is not installed");
+            report_skip("PgBouncer is not installed");
             return None;
         }
         let folder = folder();
         let configuration = format!(
             "[databases]\n* = host={} user=portico\n[pgbouncer]\npool_mode = transaction\nauth_type = any\nlisten_port = 5432\n\
              unix_socket_dir = {}\ndefault_pool_size = 3\nmax_client_conn = 1000\n",
-            shown(self.folder.path()),
-            shown(folder.path())
+            path_text(self.folder.path()),
+            path_text(folder.path())
         );
         let file = folder.path().join("pgbouncer.ini");
         std::fs::write(&file, configuration).unwrap();
-        drop(stay(program, vec!["-q".to_owned(), shown(&file)]));
-        let (deadline, socket) = (Instant::now() + PATIENCE, folder.path().join(".s.PGSQL.5432"));
+        drop(stay(program, vec!["-q".to_owned(), path_text(&file)]));
+        let (deadline, socket) = (Instant::now() + WAIT_LIMIT, folder.path().join(".s.PGSQL.5432"));
         while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            assert!(Instant::now() < deadline, "the pooler does not become ready");
+            assert!(Instant::now() < deadline, "the pooler did not become ready");
             std::thread::yield_now();
         }
         Some(folder)
@@ -241,11 +241,11 @@ fn folder() -> SweptFolder {
 }
 
 fn url(socket: &Path, database: &str) -> String {
-    format!("postgres://portico@{}/{database}", shown(socket).replace('/', "%2F"))
+    format!("postgres://portico@{}/{database}", path_text(socket).replace('/', "%2F"))
 }
 
 /// Runs a program until it ends, at the latest with this process.
-fn stay(program: &Path, arguments: Vec<String>) -> Running {
+fn stay(program: &Path, arguments: Vec<String>) -> RunningProgram {
     let (started, pid) = std::sync::mpsc::channel();
     let (ending, ended) = std::sync::mpsc::channel();
     let mut command = command(program, &arguments);
@@ -257,7 +257,7 @@ fn stay(program: &Path, arguments: Vec<String>) -> Running {
         // Fails if the receiver is not interested in the end.
         let _unreceived = ending.send(child.wait().unwrap());
     });
-    Running { pid: pid.recv().unwrap(), ended }
+    RunningProgram { pid: pid.recv().unwrap(), ended }
 }
 
 /// Returns a command with a user that the program accepts; the program ends with its parent.
@@ -273,6 +273,6 @@ fn command(program: &Path, arguments: &[String]) -> Command {
     command
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }

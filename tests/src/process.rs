@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::binary::{binary, repository};
-use crate::wait::{PATIENCE, eventually};
+use crate::wait::{WAIT_LIMIT, eventually};
 
 /// Users of every process that the harness starts: token, name, uid, groups.
 const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
@@ -44,19 +44,19 @@ impl Launch {
 
     /// A facade of this control service.
     pub fn facade(server: &Portico) -> Self {
-        Self::facade_by(&server.data().join("facade.kubeconfig"))
+        Self::facade_with_kubeconfig(&server.data().join("facade.kubeconfig"))
     }
 
     /// A facade with this kubeconfig.
-    pub fn facade_by(kubeconfig: &Path) -> Self {
+    pub fn facade_with_kubeconfig(kubeconfig: &Path) -> Self {
         Self { role: Some("facade"), ..Self::default() }
             .arg("--control-kubeconfig")
             .arg(&kubeconfig.to_string_lossy())
     }
 
     /// A facade of several control services of one database, the first one preferred.
-    pub fn facade_of(servers: &[&Portico]) -> Self {
-        let (first, others) = servers.split_first().expect("there is a server");
+    pub fn facade_of_all(servers: &[&Portico]) -> Self {
+        let (first, others) = servers.split_first().expect("at least one server is given");
         others.iter().fold(Self::facade(first), |launch, server| {
             let kubeconfig = server.data().join("facade.kubeconfig");
             launch.arg("--control-kubeconfig").arg(&kubeconfig.to_string_lossy())
@@ -64,7 +64,7 @@ impl Launch {
     }
 
     /// Uses another build of the program.
-    pub fn by(mut self, program: &Path) -> Self {
+    pub fn program_path(mut self, program: &Path) -> Self {
         self.program = Some(program.to_owned());
         self
     }
@@ -88,13 +88,13 @@ impl Launch {
     }
 
     /// Uses the data folder of another process, which should have ended.
-    pub fn on_data_of(mut self, other: &Portico) -> Self {
+    pub fn with_data_of(mut self, other: &Portico) -> Self {
         self.folder = other.launch.folder.clone();
         self
     }
 
     /// Returns the folder before the start, so that files can be created there.
-    pub fn prepared(mut self) -> (Self, PathBuf) {
+    pub fn prepare_folder(mut self) -> (Self, PathBuf) {
         let folder = self.folder().to_owned();
         (self, folder)
     }
@@ -136,7 +136,7 @@ impl Launch {
     /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Portico {
         let mut portico = self.spawn();
-        portico.ready().await;
+        portico.wait_ready().await;
         portico
     }
 
@@ -154,8 +154,8 @@ impl Launch {
     /// Runs the process to its end; returns exit code, standard output and standard error.
     pub async fn run(mut self) -> (Option<i32>, String, String) {
         let mut command = tokio::process::Command::from(self.command());
-        let ends = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output());
-        let output = ends.await.expect("it ends by itself").expect("the binary can be run");
+        let ends = tokio::time::timeout(WAIT_LIMIT, command.kill_on_drop(true).output());
+        let output = ends.await.expect("the process exits in time").expect("the binary can be run");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
@@ -177,16 +177,16 @@ impl Portico {
     }
 
     /// Waits until the process is ready or has ended; returns true if it is ready.
-    pub async fn ready_unless_it_ends(&mut self) -> bool {
+    pub async fn wait_ready_or_exit(&mut self) -> bool {
         eventually("the process is ready, or ends", || {
             let is_ready = self.addresses()["pid"] == u64::from(self.child.id());
             let ended = self.child.try_wait().unwrap().is_some();
             std::future::ready(if is_ready || ended { Ok(()) } else { Err(self.log()) })
         })
         .await;
-        let runs = self.runs();
+        let runs = self.is_running();
         if runs {
-            self.ready().await;
+            self.wait_ready().await;
         }
         runs
     }
@@ -198,7 +198,7 @@ impl Portico {
     }
 
     /// Waits for the addresses file.
-    pub async fn ready(&mut self) {
+    pub async fn wait_ready(&mut self) {
         let path = self.addresses_file();
         let pid = u64::from(self.child.id());
         let addresses: Value = eventually("the process is ready", || {
@@ -224,8 +224,8 @@ impl Portico {
 
     /// Returns the internal CA, which signs the serving certificates of both halves. A facade has it from its kubeconfig.
     fn read_ca(&self) -> Vec<u8> {
-        let given = self.launch.args.iter().position(|a| a == "--control-kubeconfig");
-        let path = given.map_or_else(
+        let kubeconfig_flag = self.launch.args.iter().position(|a| a == "--control-kubeconfig");
+        let path = kubeconfig_flag.map_or_else(
             || self.data().join("admin.kubeconfig"),
             |at| self.launch.args[at + 1].clone().into(),
         );
@@ -281,7 +281,7 @@ impl Portico {
     }
 
     /// Returns true if the process is running.
-    pub fn runs(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
@@ -326,11 +326,11 @@ impl Portico {
     /// Sends SIGTERM, and waits for the end.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
-        self.ended().await
+        self.wait_exit().await
     }
 
     /// Waits for the end.
-    pub async fn ended(&mut self) -> ExitStatus {
+    pub async fn wait_exit(&mut self) -> ExitStatus {
         eventually("the process ends", || {
             let ended = self.child.try_wait().unwrap().ok_or_else(|| self.log());
             std::future::ready(ended)
@@ -340,7 +340,7 @@ impl Portico {
 
     /// Starts again on the same data folder and the same ports; the process must have ended.
     pub async fn restart(&mut self) {
-        self.start_again(self.launch.clone()).await;
+        self.relaunch(self.launch.clone()).await;
     }
 
     /// Returns the path of the running program.
@@ -349,17 +349,17 @@ impl Portico {
     }
 
     /// Returns the same settings with another build of the program, on the same folder; the process must have ended.
-    pub fn again_by(&self, program: &Path) -> Launch {
-        self.launch.clone().by(program)
+    pub fn relaunch_with(&self, program: &Path) -> Launch {
+        self.launch.clone().program_path(program)
     }
 
     /// Starts again with another build of the program, on the same data folder and the same ports.
-    pub async fn restart_by(&mut self, program: &Path) {
-        self.start_again(self.again_by(program)).await;
+    pub async fn restart_with(&mut self, program: &Path) {
+        self.relaunch(self.relaunch_with(program)).await;
     }
 
-    async fn start_again(&mut self, mut launch: Launch) {
-        assert!(!self.runs(), "stop it first");
+    async fn relaunch(&mut self, mut launch: Launch) {
+        assert!(!self.is_running(), "the process must be stopped before a restart");
         let _ = std::fs::remove_file(self.addresses_file());
         if let Some(https) = self.https {
             launch = launch.without("--secure-port").args(&["--secure-port", &https.port().to_string()]);
@@ -368,7 +368,7 @@ impl Portico {
             launch = launch.without("--control-address").args(&["--control-address", &grpc.to_string()]);
         }
         let mut next = launch.spawn();
-        next.ready().await;
+        next.wait_ready().await;
         *self = next;
     }
 }
@@ -401,7 +401,7 @@ impl Drop for Portico {
 }
 
 /// Pauses briefly, to check the absence of an event.
-pub async fn a_while(time: Duration) {
+pub async fn pause(time: Duration) {
     let mut ticks = tokio::time::interval(time);
     ticks.tick().await;
     ticks.tick().await;

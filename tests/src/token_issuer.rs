@@ -23,12 +23,12 @@ use crate::pki::{Authority, Clients};
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
 /// Function that signs claims.
-pub type Sign = Box<dyn Fn(&Value) -> String + Send + Sync>;
+pub type SignFn = Box<dyn Fn(&Value) -> String + Send + Sync>;
 
 /// A signing key, and its published form.
 pub struct IssuerKey {
     /// Signs claims with the key.
-    pub sign: Sign,
+    pub sign: SignFn,
     /// JWK set with the public key.
     pub set: Vec<u8>,
 }
@@ -108,7 +108,7 @@ impl TokenIssuer {
     }
 
     /// Sets the token that `/claims` returns.
-    pub fn keep_claims(&self, token: &str) {
+    pub fn set_claims(&self, token: &str) {
         token.clone_into(&mut self.shared.claims.lock().unwrap());
     }
 
@@ -116,7 +116,7 @@ impl TokenIssuer {
     pub async fn stop(&mut self) {
         self.tasks.cancel();
         let tasks = self.tasks.clone();
-        crate::until("the issuer is gone", || std::future::ready(tasks.running().is_empty())).await;
+        crate::wait_until("the issuer has stopped", || std::future::ready(tasks.running().is_empty())).await;
     }
 
     /// Listens again at the same address.
@@ -138,13 +138,13 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAccepto
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(&request, &shared)) }
+        async move { Ok::<_, Infallible>(respond(&request, &shared)) }
     });
     // Errors of disconnected clients do not matter.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn answer(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
     // Any path in front of these is a separate issuer with the same keys.
     let (below, last) = match request.uri().path() {
         path if path.ends_with(WELL_KNOWN) => (path.trim_end_matches(WELL_KNOWN), WELL_KNOWN),

@@ -19,19 +19,19 @@ use tonic::{Request, Response, Status};
 
 /// A running signer. Dropping it ends it, and leaves its socket behind.
 pub struct TokenSigner {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SignerState>>,
     /// Separate runtime, so that connections end with the signer.
     runtime: Option<Runtime>,
 }
 
 /// Settings and counters of the signer.
-pub struct State {
+pub struct SignerState {
     /// ID of the signing key.
-    pub signs_with: String,
+    pub signing_key: String,
     /// Fields that are added to headers, or replace fields.
     pub header: Value,
     /// Maximum lifetime of tokens, in seconds.
-    pub longest_life: i64,
+    pub max_lifetime: i64,
     /// Time after which keys should be fetched again, in seconds.
     pub refresh_hint: i64,
     /// Number of key fetches.
@@ -45,7 +45,7 @@ struct Key {
     excluded: bool,
 }
 
-impl State {
+impl SignerState {
     /// Adds a key.
     pub fn add_key(&mut self, id: &str, excluded: bool) {
         let pair = KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap();
@@ -68,15 +68,15 @@ impl State {
     }
 }
 
-struct Signer(Arc<Mutex<State>>);
+struct Signer(Arc<Mutex<SignerState>>);
 
 impl TokenSigner {
     /// Listens at this path, with a signing key `one` and a refresh hint of an hour.
     pub fn start(socket: &Path) -> Self {
-        let mut state = State {
-            signs_with: "one".to_owned(),
+        let mut state = SignerState {
+            signing_key: "one".to_owned(),
             header: json!({}),
-            longest_life: 86_400,
+            max_lifetime: 86_400,
             refresh_hint: 3600,
             fetches: 0,
             keys: Vec::new(),
@@ -85,7 +85,7 @@ impl TokenSigner {
         Self::resume(socket, Arc::new(Mutex::new(state)))
     }
 
-    fn resume(socket: &Path, state: Arc<Mutex<State>>) -> Self {
+    fn resume(socket: &Path, state: Arc<Mutex<SignerState>>) -> Self {
         let _none = std::fs::remove_file(socket);
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = {
@@ -101,7 +101,7 @@ impl TokenSigner {
     }
 
     /// Changes the settings.
-    pub fn set<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub fn update<T>(&self, change: impl FnOnce(&mut SignerState) -> T) -> T {
         change(&mut self.state.lock().unwrap())
     }
 
@@ -130,7 +130,7 @@ impl ExternalJwtSigner for Signer {
         request: Request<pb::SignJwtRequest>,
     ) -> Result<Response<pb::SignJwtResponse>, Status> {
         let state = self.0.lock().unwrap();
-        let token = state.token(&state.signs_with, &request.into_inner().claims);
+        let token = state.token(&state.signing_key, &request.into_inner().claims);
         let token = token.ok_or_else(|| Status::failed_precondition("the key is gone"))?;
         let mut parts = token.split('.').map(str::to_owned);
         let (header, signature) = (parts.next().unwrap(), parts.next_back().unwrap());
@@ -161,7 +161,7 @@ impl ExternalJwtSigner for Signer {
         &self,
         _: Request<pb::MetadataRequest>,
     ) -> Result<Response<pb::MetadataResponse>, Status> {
-        let max_token_expiration_seconds = self.0.lock().unwrap().longest_life;
+        let max_token_expiration_seconds = self.0.lock().unwrap().max_lifetime;
         Ok(Response::new(pb::MetadataResponse { max_token_expiration_seconds }))
     }
 }

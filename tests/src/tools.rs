@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::wait::PATIENCE;
+use crate::wait::WAIT_LIMIT;
 
 /// Returns true if the program is installed; otherwise reports a skipped test.
-pub fn there_is(tool: &str) -> bool {
+pub fn is_installed(tool: &str) -> bool {
     let found = Command::new(tool).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
-        crate::skipped(&format!("no {tool} on the PATH"));
+        crate::report_skip(&format!("no {tool} on the PATH"));
     }
     found
 }
@@ -25,11 +25,11 @@ pub fn output(command: &mut Command) -> Output {
     let pid = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(child.wait_with_output()));
-    match receiver.recv_timeout(PATIENCE) {
+    match receiver.recv_timeout(WAIT_LIMIT) {
         Ok(output) => output.unwrap(),
         Err(_) => {
             kill_process(pid, Signal::KILL).unwrap();
-            panic!("{command:?} has not ended within {PATIENCE:?}");
+            panic!("{command:?} has not ended within {WAIT_LIMIT:?}");
         }
     }
 }
@@ -44,7 +44,7 @@ pub fn line_with(output: impl Read + Send + 'static, text: &str) -> String {
             }
         }
     });
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     let mut seen = Vec::new();
     loop {
         match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

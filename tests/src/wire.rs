@@ -22,7 +22,7 @@ pub struct Wire {
 
 impl Wire {
     /// Starts a wire to a Unix socket.
-    pub async fn to(socket: &Path) -> Self {
+    pub async fn start(socket: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (to, carries) = (Arc::new(Mutex::new(socket.to_owned())), watch::Sender::new(true));
@@ -31,24 +31,24 @@ impl Wire {
         wire.tasks.spawn_until_cancelled("wire", async move {
             while let Ok((client, _)) = listener.accept().await {
                 let to = to.lock().clone();
-                tasks.spawn_until_cancelled("connection", carry(client, to, carries.subscribe()));
+                tasks.spawn_until_cancelled("connection", forward(client, to, carries.subscribe()));
             }
         });
         wire
     }
 
     /// Stalls the wire: present connections stay open without data, and so do new ones.
-    pub fn hold(&self) {
+    pub fn stall(&self) {
         self.carries.send_replace(false);
     }
 
     /// Forwards new connections from now on. Connections that were stalled stay stalled.
-    pub fn mend(&self) {
+    pub fn resume_new(&self) {
         self.carries.send_replace(true);
     }
 
     /// Forwards new connections to another socket from now on.
-    pub fn lead_to(&self, socket: &Path) {
+    pub fn retarget(&self, socket: &Path) {
         *self.to.lock() = socket.to_owned();
     }
 }
@@ -59,7 +59,7 @@ impl Drop for Wire {
     }
 }
 
-async fn carry(mut client: TcpStream, to: PathBuf, mut carries: watch::Receiver<bool>) {
+async fn forward(mut client: TcpStream, to: PathBuf, mut carries: watch::Receiver<bool>) {
     let mut server = None;
     if *carries.borrow_and_update() {
         let Ok(connected) = UnixStream::connect(to).await else { return };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Backend, Launch, Mood, eventually};
+use portico_tests::{Backend, Behavior, Launch, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ use crate::proxying::register;
 pub(crate) const METADATA: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 
 /// Adds this policy and a log to a launch.
-pub(crate) fn recording(launch: Launch, policy: &str) -> (Launch, PathBuf) {
-    let (launch, folder) = launch.prepared();
+pub(crate) fn with_audit_log(launch: Launch, policy: &str) -> (Launch, PathBuf) {
+    let (launch, folder) = launch.prepare_folder();
     let (file, log) = (folder.join("policy.yaml"), folder.join("audit.log"));
     std::fs::write(&file, policy).unwrap();
     let args = ["--audit-policy-file", file.to_str().unwrap(), "--audit-log-path", log.to_str().unwrap()];
@@ -35,17 +35,17 @@ pub(crate) async fn events(log: &Path, audit_id: &str, count: usize) -> Vec<Valu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_response_comes_after_its_event_and_a_drain_loses_none() {
-    let (launch, log) = recording(Launch::new(), METADATA);
+async fn events_precede_responses_and_survive_a_drain() {
+    let (launch, log) = with_audit_log(Launch::new(), METADATA);
     let mut portico = launch.start().await;
     let admin = portico.admin();
     for n in 0..20 {
         let object = json!({"metadata": {"name": format!("c{n}")}});
-        let made = admin.post(CONFIG_MAPS, &object).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        let id = made.header("audit-id").to_owned();
+        let created = admin.post(CONFIG_MAPS, &object).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+        let id = created.header("audit-id").to_owned();
         let stages: Vec<Value> = lines(&log).into_iter().filter(|event| event["auditID"] == *id).collect();
-        assert_eq!(stages.len(), 2, "blocking: the events are there before the response is");
+        assert_eq!(stages.len(), 2, "blocking mode records the events before the response");
         assert_eq!(stages[1]["objectRef"]["name"], format!("c{n}"));
         assert!(stages[1]["requestObject"].is_null());
     }
@@ -58,8 +58,8 @@ async fn a_response_comes_after_its_event_and_a_drain_loses_none() {
         assert!(line.trim().parse::<u64>().is_ok_and(|count| count >= 20), "{filter}: {line:?}");
     }
     portico.signal(Signal::TERM);
-    eventually("the end", || {
-        let runs = portico.runs();
+    eventually("the server has exited", || {
+        let runs = portico.is_running();
         async move { if runs { Err(()) } else { Ok(()) } }
     })
     .await;
@@ -69,24 +69,24 @@ async fn a_response_comes_after_its_event_and_a_drain_loses_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_read_again_on_sighup_and_a_bad_one_is_not_used() {
+async fn sighup_reloads_a_valid_policy() {
     let none = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n";
-    let (launch, log) = recording(Launch::new(), none);
+    let (launch, log) = with_audit_log(Launch::new(), none);
     let policy = log.with_file_name("policy.yaml");
     let portico = launch.start().await;
     let admin = portico.admin();
     admin.get("/version").await;
-    assert!(lines(&log).is_empty(), "nothing is recorded under None");
+    assert!(lines(&log).is_empty(), "nothing is recorded at level None");
     std::fs::write(&policy, METADATA).unwrap();
     portico.signal(Signal::HUP);
-    eventually("the new policy", || async {
+    eventually("requests are recorded under the new policy", || async {
         admin.get("/version").await;
         if lines(&log).is_empty() { Err(()) } else { Ok(()) }
     })
     .await;
     std::fs::write(&policy, "kind: Nonsense").unwrap();
     portico.signal(Signal::HUP);
-    eventually("the refusal", || async {
+    eventually("the log reports the invalid policy", || async {
         if portico.log().contains("unknown group version field") { Ok(()) } else { Err(portico.log()) }
     })
     .await;
@@ -95,9 +95,9 @@ async fn a_policy_is_read_again_on_sighup_and_a_bad_one_is_not_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_gets_lists_of_events_over_https_and_the_rest_at_the_end() {
+async fn a_webhook_gets_batches_and_the_last_one_at_shutdown() {
     let server = Backend::with_names("audit", &["127.0.0.1"]).await;
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     std::fs::write(folder.join("ca.crt"), &server.ca).unwrap();
     let kubeconfig = json!({"kind": "Config", "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "audit", "user": "me"}}],
@@ -118,12 +118,12 @@ async fn a_webhook_gets_lists_of_events_over_https_and_the_rest_at_the_end() {
     let mut portico = launch.start().await;
     let id = portico.admin().get("/version").await.header("audit-id").to_owned();
     portico.signal(Signal::TERM);
-    eventually("the end", || {
-        let runs = portico.runs();
+    eventually("the server has exited", || {
+        let runs = portico.is_running();
         async move { if runs { Err(()) } else { Ok(()) } }
     })
     .await;
-    let seen = server.seen();
+    let seen = server.requests();
     let lists: Vec<Value> = seen.iter().map(|seen| serde_json::from_slice(&seen.body).unwrap()).collect();
     let events: Vec<&Value> = lists.iter().flat_map(|list| list["items"].as_array().unwrap()).collect();
     let stages: Vec<&Value> = events.iter().filter(|e| e["auditID"] == *id).map(|e| &e["stage"]).collect();
@@ -138,8 +138,8 @@ async fn a_webhook_gets_lists_of_events_over_https_and_the_rest_at_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_used_is_refused_before_anything_begins() {
-    let (launch, folder) = Launch::new().prepared();
+async fn invalid_audit_settings_are_refused_at_the_start() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let policy = folder.join("empty.yaml");
     std::fs::write(&policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: []\n").unwrap();
     let (code, _, err) = launch.args(&["--audit-policy-file", policy.to_str().unwrap()]).run().await;
@@ -158,26 +158,26 @@ async fn what_cannot_be_used_is_refused_before_anything_begins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_waits_has_been_recorded_before() {
-    let (launch, log) = recording(Launch::new(), METADATA);
+async fn queued_requests_have_been_audited() {
+    let (launch, log) = with_audit_log(Launch::new(), METADATA);
     let portico = launch.start().await;
     let backend = Backend::start("held.example.com").await;
     register(&portico, &backend).await;
-    backend.behave(Mood::Held);
+    backend.set_behavior(Behavior::Paused);
     let (admin, path) = (portico.admin(), backend.path("/things"));
-    let asked = async { admin.get(&path).await };
+    let request = async { admin.get(&path).await };
     let recorded = async {
         let of_path = |event: &Value| event["requestURI"] == *path;
-        let begun = eventually("the request is recorded", || async {
+        let first_event = eventually("the request is recorded", || async {
             lines(&log).into_iter().find(of_path).ok_or("nothing is")
         })
         .await;
-        assert_eq!(begun["stage"], "RequestReceived");
-        let of_it: Vec<Value> = lines(&log).into_iter().filter(of_path).collect();
-        assert_eq!(of_it.len(), 1, "it is not over: {of_it:?}");
-        backend.behave(Mood::Well);
+        assert_eq!(first_event["stage"], "RequestReceived");
+        let recorded_events: Vec<Value> = lines(&log).into_iter().filter(of_path).collect();
+        assert_eq!(recorded_events.len(), 1, "the request is still running: {recorded_events:?}");
+        backend.set_behavior(Behavior::Normal);
     };
-    let (answer, ()) = tokio::join!(asked, recorded);
+    let (answer, ()) = tokio::join!(request, recorded);
     let stages = events(&log, answer.header("audit-id"), 2).await;
     assert_eq!(stages[1]["stage"], "ResponseComplete");
 }

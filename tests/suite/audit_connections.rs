@@ -5,16 +5,16 @@ use portico_tests::objects::PODS;
 use portico_tests::{Launch, eventually};
 use serde_json::{Value, json};
 
-use crate::audit::{events, recording};
+use crate::audit::{events, with_audit_log};
 
 const METADATA: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-async fn created(admin: &Http, path: &str, object: &Value) {
+async fn create(admin: &Http, path: &str, object: &Value) {
     // The namespace's service account may be created later.
-    eventually(&format!("{path} takes an object"), || async {
+    eventually(&format!("{path} accepts an object"), || async {
         let answer = admin.post(path, object).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     })
@@ -22,16 +22,16 @@ async fn created(admin: &Http, path: &str, object: &Value) {
 }
 
 /// Writes a policy that annotates the container of each exec, and denies one.
-async fn follow_execs(admin: &Http) {
+async fn configure_exec_policy(admin: &Http) {
     let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}]);
     let policy = json!({"metadata": {"name": "execs"}, "spec": {
         "matchConstraints": {"resourceRules": rules},
         "validations": [{"expression": "object.container != 'denied'", "message": "not this one"}],
         "auditAnnotations": [{"key": "container", "valueExpression": "string(object.container)"}]}});
-    created(admin, POLICIES, &policy).await;
+    create(admin, POLICIES, &policy).await;
     let binding = json!({"metadata": {"name": "execs"},
         "spec": {"policyName": "execs", "validationActions": ["Deny", "Audit"]}});
-    created(admin, BINDINGS, &binding).await;
+    create(admin, BINDINGS, &binding).await;
 }
 
 /// Returns the event of an exec in this container.
@@ -44,23 +44,23 @@ async fn exec(admin: &Http, log: &std::path::Path, pod: &str, container: &str) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_policy_notes_of_an_exec_is_in_its_event() {
-    let (launch, log) = recording(Launch::new(), METADATA);
+async fn annotations_of_an_exec_are_in_its_event() {
+    let (launch, log) = with_audit_log(Launch::new(), METADATA);
     let portico = launch.start().await;
     let admin = portico.admin();
-    follow_execs(&admin).await;
+    configure_exec_policy(&admin).await;
     let address = json!({"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}});
-    created(&admin, "/api/v1/nodes", &json!({"metadata": {"name": "n1"}, "status": address})).await;
+    create(&admin, "/api/v1/nodes", &json!({"metadata": {"name": "n1"}, "status": address})).await;
     let containers = json!([{"name": "known", "image": "x"}, {"name": "denied", "image": "x"}]);
     for (name, node) in [("idle", Value::Null), ("placed", json!("n1"))] {
         let mut spec = json!({"automountServiceAccountToken": false, "containers": containers});
         if !node.is_null() {
             spec["nodeName"] = node;
         }
-        created(&admin, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
+        create(&admin, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
     }
-    let noted = eventually("the policy is in force", || async {
+    let noted = eventually("the admission policy is in effect", || async {
         let event = exec(&admin, &log, "idle", "known").await;
         if event["annotations"]["execs/container"] == "known" { Ok(event) } else { Err(event) }
     })

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tonic::{Code, Request};
 
-use crate::audit::{events, lines, recording};
+use crate::audit::{events, lines, with_audit_log};
 
 const EVERYTHING: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n";
 
@@ -52,7 +52,7 @@ async fn stages(log: &Path, audit_id: &str, expected: &[&str]) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_for_objects_are_events_of_the_verb_and_object_of_their_message() {
-    let (launch, log) = recording(Launch::new(), EVERYTHING);
+    let (launch, log) = with_audit_log(Launch::new(), EVERYTHING);
     let portico = launch.start().await;
     let client = portico.control_as("admin");
 
@@ -97,8 +97,8 @@ async fn calls_for_objects_are_events_of_the_verb_and_object_of_their_message() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_is_complete_when_its_client_leaves_and_loses_nothing_at_the_end() {
-    let (launch, log) = recording(Launch::new(), EVERYTHING);
+async fn watch_events_are_complete_after_disconnect_and_shutdown() {
+    let (launch, log) = with_audit_log(Launch::new(), EVERYTHING);
     let mut portico = launch.start().await;
     let client = portico.control();
     let watch = |name| named(WatchRequest { call: config_maps("watch", "") }, name);
@@ -112,8 +112,8 @@ async fn a_watch_is_complete_when_its_client_leaves_and_loses_nothing_at_the_end
     let mut steps = client.objects().watch(watch("watch-2")).await.unwrap().into_inner();
     assert!(steps.message().await.unwrap().is_some());
     portico.signal(Signal::TERM);
-    eventually("the end", || {
-        let runs = portico.runs();
+    eventually("the server has exited", || {
+        let runs = portico.is_running();
         async move { if runs { Err(()) } else { Ok(()) } }
     })
     .await;
@@ -122,7 +122,7 @@ async fn a_watch_is_complete_when_its_client_leaves_and_loses_nothing_at_the_end
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_and_other_methods_are_events_of_their_paths_or_objects() {
-    let (launch, log) = recording(Launch::new(), EVERYTHING);
+    let (launch, log) = with_audit_log(Launch::new(), EVERYTHING);
     let portico = launch.start().await;
     let carol = portico.control_as("carol");
 
@@ -145,16 +145,16 @@ async fn refusals_and_other_methods_are_events_of_their_paths_or_objects() {
     let event = stages(&log, "metrics-2", &["RequestReceived", "ResponseComplete"]).await;
     assert_eq!(event["responseStatus"]["code"], 403);
 
-    let stranger = portico.control_with(Credentials::Token("wrong".into()));
-    let stranger = Client::connect(&stranger).unwrap();
-    stranger.admin().metrics(named(metrics(), "stranger-1")).await.unwrap_err();
+    let untrusted = portico.control_with(Credentials::Token("wrong".into()));
+    let untrusted = Client::connect(&untrusted).unwrap();
+    untrusted.admin().metrics(named(metrics(), "stranger-1")).await.unwrap_err();
     let event = stages(&log, "stranger-1", &["ResponseStarted"]).await;
     assert_eq!((&event["responseStatus"]["code"], &event["user"]), (&json!(401), &json!({})));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn typed_calls_have_the_json_of_their_messages() {
-    let (launch, log) = recording(Launch::new(), EVERYTHING);
+    let (launch, log) = with_audit_log(Launch::new(), EVERYTHING);
     let portico = launch.start().await;
     let metadata = ObjectMeta { name: "v1.typed.example.com".into(), ..Default::default() };
     let spec = ApiServiceSpec {
@@ -180,33 +180,33 @@ async fn typed_calls_have_the_json_of_their_messages() {
 }
 
 /// Counts the events that name this config map.
-fn about(log: &Path, name: &str) -> usize {
+fn count_events(log: &Path, name: &str) -> usize {
     let found = lines(log).into_iter().filter(|event| event["objectRef"]["name"] == name);
     found.filter(|event| event["stage"] == "ResponseComplete").count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_alone_records_native_calls_and_leaves_forwarded_ones_to_the_facade() {
-    let (launch, of_server) = recording(Launch::server(), EVERYTHING);
+async fn a_control_service_audits_only_native_calls() {
+    let (launch, of_server) = with_audit_log(Launch::server(), EVERYTHING);
     let server = launch.start().await;
-    let (launch, of_facade) = recording(Launch::facade(&server), EVERYTHING);
+    let (launch, of_facade) = with_audit_log(Launch::facade(&server), EVERYTHING);
     let facade = launch.start().await;
     let object = json!({"metadata": {"name": "forwarded"}});
     let answer = facade.admin().post("/api/v1/namespaces/default/configmaps", &object).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     create(&server.control(), "native", "native-1").await;
     stages(&of_server, "native-1", &["RequestReceived", "ResponseComplete"]).await;
-    assert_eq!((about(&of_facade, "forwarded"), about(&of_server, "forwarded")), (1, 0));
-    assert_eq!((about(&of_facade, "native"), about(&of_server, "native")), (0, 1));
+    assert_eq!((count_events(&of_facade, "forwarded"), count_events(&of_server, "forwarded")), (1, 0));
+    assert_eq!((count_events(&of_facade, "native"), count_events(&of_server, "native")), (0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_in_one_there_is_one_log_for_both_halves() {
-    let (launch, log) = recording(Launch::new(), EVERYTHING);
+async fn all_in_one_has_one_log_for_both_halves() {
+    let (launch, log) = with_audit_log(Launch::new(), EVERYTHING);
     let portico = launch.start().await;
     let object = json!({"metadata": {"name": "forwarded"}});
     let answer = portico.admin().post("/api/v1/namespaces/default/configmaps", &object).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     create(&portico.control(), "native", "native-1").await;
-    assert_eq!((about(&log, "forwarded"), about(&log, "native")), (1, 1));
+    assert_eq!((count_events(&log, "forwarded"), count_events(&log, "native")), (1, 1));
 }

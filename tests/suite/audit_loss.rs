@@ -7,21 +7,21 @@ use std::path::Path;
 use portico_kit::tasks::TaskSet;
 use portico_proto::objects::{Call, DoRequest, Target};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Backend, Launch, Mood, eventually, until};
+use portico_tests::{Backend, Behavior, Launch, eventually, wait_until};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::audit::{lines, recording};
+use crate::audit::{lines, with_audit_log};
 
 /// Policy that selects only ConfigMaps, so that the process starts and can be examined whatever happens to its log.
 const ONLY_CONFIG_MAPS: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
     - {level: Metadata, resources: [{group: '', resources: [configmaps]}], verbs: [create]}\n- {level: None}\n";
-const BEGUN: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
+const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
     - {level: Metadata, resources: [{group: '', resources: [configmaps]}], verbs: [create]}\n- {level: None}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request() {
-    let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
+async fn a_killed_process_leaves_complete_events_of_answered_requests() {
+    let (launch, log) = with_audit_log(Launch::new(), ONLY_CONFIG_MAPS);
     let mut portico = launch.start().await;
     let tasks = TaskSet::new();
     let (sender, mut answers) = tokio::sync::mpsc::channel(8);
@@ -43,7 +43,7 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
         });
     }
     drop(sender);
-    eventually("a full log", || async {
+    eventually("the log file has more than 40 kB", || async {
         let written = std::fs::metadata(&log).map_or(0, |file| file.len());
         if written > 40_000 { Ok(()) } else { Err(written) }
     })
@@ -70,9 +70,9 @@ fn kubeconfig(log: &Path, cluster: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_hangs_up_does_not_lose_the_event_of_its_write() {
+async fn a_disconnected_clients_write_is_audited() {
     let webhook = Backend::with_names("audit", &["127.0.0.1"]).await;
-    let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
+    let (launch, log) = with_audit_log(Launch::new(), ONLY_CONFIG_MAPS);
     std::fs::write(log.with_file_name("ca.crt"), &webhook.ca).unwrap();
     let file = kubeconfig(&log, &json!({"server": webhook.url(), "certificate-authority": "ca.crt"}));
     let launch = launch.args(&[
@@ -83,7 +83,7 @@ async fn a_client_that_hangs_up_does_not_lose_the_event_of_its_write() {
         "--audit-webhook-initial-backoff=2s",
     ]);
     let portico = launch.start().await;
-    webhook.behave(Mood::Code(503));
+    webhook.set_behavior(Behavior::Code(503));
     let mut client = portico.admin().dial().await.unwrap();
     let body = json!({"metadata": {"name": "c"}}).to_string();
     let head = format!(
@@ -92,22 +92,22 @@ async fn a_client_that_hangs_up_does_not_lose_the_event_of_its_write() {
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();
-    until("the event is sent for the first time", || ready(!webhook.seen().is_empty())).await;
+    wait_until("the event is sent for the first time", || ready(!webhook.requests().is_empty())).await;
     drop(client);
-    let before = webhook.seen().len();
-    webhook.behave(Mood::Well);
-    until("it is sent again", || ready(webhook.seen().len() > before)).await;
-    let event: Value = serde_json::from_slice(&webhook.last().body).unwrap();
+    let before = webhook.requests().len();
+    webhook.set_behavior(Behavior::Normal);
+    wait_until("the event is sent again", || ready(webhook.requests().len() > before)).await;
+    let event: Value = serde_json::from_slice(&webhook.last_request().body).unwrap();
     assert_eq!(event["items"][0]["objectRef"]["name"], "c", "{event}");
     let metrics = portico.admin().get("/metrics").await.text();
     assert!(!metrics.contains("apiserver_audit_error_total{plugin=\"webhook\"}"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted() {
+async fn events_for_a_hanging_webhook_are_dropped_and_counted() {
     // The system accepts connections, and no process responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
+    let (launch, log) = with_audit_log(Launch::new(), ONLY_CONFIG_MAPS);
     let url = format!("http://{}/events", silent.local_addr().unwrap());
     let file = kubeconfig(&log, &json!({"server": url}));
     let launch = launch.args(&[
@@ -121,8 +121,8 @@ async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted(
     let admin = portico.admin();
     let total = 60;
     for n in 0..total {
-        let made = admin.post(CONFIG_MAPS, &json!({"metadata": {"name": format!("c{n}")}})).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let created = admin.post(CONFIG_MAPS, &json!({"metadata": {"name": format!("c{n}")}})).await;
+        assert_eq!(created.status, 201, "{}", created.text());
     }
     assert_eq!(lines(&log).len(), total, "the log has them all");
     let metrics = admin.get("/metrics").await.text();
@@ -138,9 +138,9 @@ async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strict_log_that_cannot_be_written_refuses_requests_over_http_and_grpc() {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let policy = folder.join("policy.yaml");
-    std::fs::write(&policy, BEGUN).unwrap();
+    std::fs::write(&policy, POLICY).unwrap();
     let launch = launch.args(&[
         "--audit-policy-file",
         policy.to_str().unwrap(),
@@ -155,7 +155,7 @@ async fn a_strict_log_that_cannot_be_written_refuses_requests_over_http_and_grpc
     let words = format!("Internal Server Error: \"{CONFIG_MAPS}\": failed to store audit event\n");
     assert_eq!(refused.text(), words);
     let listed = admin.get(CONFIG_MAPS).await;
-    assert_eq!(listed.status, 200, "what is not recorded is served");
+    assert_eq!(listed.status, 200, "requests that the policy does not record are served");
     assert!(!listed.text().contains("\"name\":\"c\""), "the request was not carried out");
 
     let target = Target {

@@ -5,7 +5,7 @@ use hyper::Request;
 use portico_tests::Launch;
 use serde_json::Value;
 
-use crate::audit::{events, recording};
+use crate::audit::{events, with_audit_log};
 
 const POLICY: &str = include_str!("recorded/audit-policy.yaml");
 const TABLE: &str = include_str!("recorded/audit.jsonl");
@@ -23,15 +23,15 @@ const VARIABLE: [&str; 8] = [
 ];
 
 /// Returns the event without variable values.
-fn normalised(mut event: Value) -> Value {
+fn normalize(mut event: Value) -> Value {
     if let Some(object) = event.get_mut("responseObject") {
-        forget_ages(object);
+        replace_ages(object);
     }
     without_variables(event)
 }
 
 /// Replaces the ages of objects in a Table, which are larger on a slow machine.
-fn forget_ages(table: &mut Value) {
+fn replace_ages(table: &mut Value) {
     let columns = table["columnDefinitions"].as_array();
     let age = columns.and_then(|columns| columns.iter().position(|column| column["name"] == "Age"));
     let (Some(age), Some(rows)) = (age, table["rows"].as_array_mut()) else { return };
@@ -58,21 +58,21 @@ fn without_variables(mut event: Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_is_recorded_as_kube_apiserver_records_it() {
     let rows: Vec<Value> = TABLE.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (launch, log) = recording(Launch::new(), POLICY);
+    let (launch, log) = with_audit_log(Launch::new(), POLICY);
     let portico = launch.start().await;
     let mut differences = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let (method, path) = row["send"].as_str().unwrap().split_once(' ').unwrap();
         let client = match row["as"].as_str() {
-            Some("") => portico.anyone(),
-            who => portico.anyone().as_user(who.unwrap_or("admin")),
+            Some("") => portico.anonymous(),
+            who => portico.anonymous().as_user(who.unwrap_or("admin")),
         };
         let mut request =
             Request::builder().method(method).uri(path).header("audit-id", format!("audit-{at}"));
         let headers = row["headers"].as_object().into_iter().flatten();
         let named: Vec<(&str, &str)> =
             headers.map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
-        let has = |name: &str| named.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let has = |name: &str| named.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
         if !has("user-agent") {
             request = request.header("user-agent", "table");
         }
@@ -88,10 +88,9 @@ async fn each_request_is_recorded_as_kube_apiserver_records_it() {
             body => body.to_string(),
         };
         client.fetch(request.body(Full::new(body.into())).unwrap()).await.unwrap();
-        let expected: Vec<Value> =
-            row["events"].as_array().unwrap().iter().cloned().map(normalised).collect();
+        let expected: Vec<Value> = row["events"].as_array().unwrap().iter().cloned().map(normalize).collect();
         let found = events(&log, &format!("audit-{at}"), expected.len()).await;
-        let found: Vec<Value> = found.into_iter().map(normalised).collect();
+        let found: Vec<Value> = found.into_iter().map(normalize).collect();
         if found != expected {
             let lines = |events: &[Value]| events.iter().map(|e| format!("  {e}\n")).collect::<String>();
             differences.push(format!(

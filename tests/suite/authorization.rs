@@ -2,25 +2,25 @@
 
 use http::Request;
 use http_body_util::Full;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::{API_SERVICES, CONFIG_MAPS};
-use portico_tests::{Backend, Launch, Mood, Portico, eventually};
+use portico_tests::{Backend, Behavior, Launch, Portico, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 /// A webhook backend, and its kubeconfig.
-struct Decider {
+struct WebhookSetup {
     backend: Backend,
     launch: Launch,
     folder: std::path::PathBuf,
 }
 
-impl Decider {
+impl WebhookSetup {
     async fn prepare(launch: Launch) -> Self {
         let backend = Backend::with_names("access", &["127.0.0.1"]).await;
-        let (launch, folder) = launch.prepared();
+        let (launch, folder) = launch.prepare_folder();
         std::fs::write(folder.join("ca.crt"), &backend.ca).unwrap();
         let kubeconfig = json!({"kind": "Config", "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "access", "user": "me"}}],
@@ -45,24 +45,24 @@ impl Decider {
 }
 
 /// Returns the reviews that a backend received, except those for the server itself.
-fn asked(backend: &Backend) -> Vec<Value> {
-    let read = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
-    let reviews = backend.seen().into_iter().map(read);
+fn reviews(backend: &Backend) -> Vec<Value> {
+    let read = |seen: portico_tests::ReceivedRequest| serde_json::from_slice::<Value>(&seen.body).unwrap();
+    let reviews = backend.requests().into_iter().map(read);
     reviews
         .filter(|review| !review["spec"]["user"].as_str().unwrap_or_default().starts_with("system:"))
         .collect()
 }
 
-fn forbidden(answer: &Answer, why: &str) {
+fn forbidden(answer: &FullResponse, why: &str) {
     let body = answer.status_body(403, "Forbidden");
     let message = body["message"].as_str().unwrap();
     assert!(message.ends_with(why), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_decides_what_roles_do_not_and_is_asked_once_about_the_same() {
+async fn a_webhook_decides_after_rbac_and_results_are_cached() {
     let (portico, backend) =
-        Decider::behind_roles(Launch::new(), &["--authorization-webhook-version", "v1"]).await;
+        WebhookSetup::behind_roles(Launch::new(), &["--authorization-webhook-version", "v1"]).await;
     let (alice, bob) = (portico.admin().as_user("alice"), portico.admin().as_user("bob"));
     let path = format!("{CONFIG_MAPS}?labelSelector=a%20in%20(b)&fieldSelector=metadata.name%3Dx");
     for _ in 0..2 {
@@ -70,30 +70,30 @@ async fn a_webhook_decides_what_roles_do_not_and_is_asked_once_about_the_same() 
         forbidden(&bob.get(CONFIG_MAPS).await, "in the namespace \"default\": who is that?");
         forbidden(&alice.get(SECRETS).await, ": no secrets");
     }
-    let reviews = asked(&backend);
+    let reviews = reviews(&backend);
     assert_eq!(reviews.len(), 3, "answers are remembered: {reviews:?}");
     let spec = json!({"resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps", "name": "x",
             "fieldSelector": {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]},
             "labelSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["b"]}]}},
         "user": "alice", "groups": ["dev", "system:authenticated"], "uid": "uid-alice"});
     assert_eq!((&reviews[0]["spec"], &reviews[0]["apiVersion"]), (&spec, &json!("authorization.k8s.io/v1")));
-    assert_eq!(backend.last().all("authorization"), ["Bearer known"]);
-    assert_eq!(portico.admin().get(SECRETS).await.status, 200, "roles come first");
+    assert_eq!(backend.last_request().all("authorization"), ["Bearer known"]);
+    assert_eq!(portico.admin().get(SECRETS).await.status, 200, "RBAC precedes the webhook");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_fails_lets_nobody_in_who_needs_it() {
+async fn a_failing_webhook_grants_nothing() {
     let flags = [
         "--authorization-webhook-cache-authorized-ttl",
         "0s",
         "--authorization-webhook-cache-unauthorized-ttl",
         "0s",
     ];
-    let (portico, backend) = Decider::behind_roles(Launch::new(), &flags).await;
+    let (portico, backend) = WebhookSetup::behind_roles(Launch::new(), &flags).await;
     let alice = portico.admin().as_user("alice");
     assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
-    assert_eq!(asked(&backend)[0]["spec"]["group"], json!(["dev", "system:authenticated"]), "v1beta1");
-    backend.behave(Mood::Code(403));
+    assert_eq!(reviews(&backend)[0]["spec"]["group"], json!(["dev", "system:authenticated"]), "v1beta1");
+    backend.set_behavior(Behavior::Code(403));
     let refused = alice.get(CONFIG_MAPS).await;
     assert_eq!(refused.status, 500, "{}", refused.text());
     assert!(
@@ -108,13 +108,13 @@ async fn a_webhook_that_fails_lets_nobody_in_who_needs_it() {
         portico.admin().post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await.json();
     assert_eq!(review["status"]["allowed"], false, "{review}");
     assert!(review["status"]["evaluationError"].is_string(), "{review}");
-    backend.behave(Mood::Well);
+    backend.set_behavior(Behavior::Normal);
     assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_be_somebody_else_and_what_policies_ask_is_asked_of_webhooks_too() {
-    let (portico, _backend) = Decider::behind_roles(Launch::new(), &[]).await;
+async fn impersonation_and_policy_checks_use_webhooks() {
+    let (portico, _backend) = WebhookSetup::behind_roles(Launch::new(), &[]).await;
     let alice = portico.admin().as_user("alice");
     let as_carol =
         Request::get(CONFIG_MAPS).header("impersonate-user", "carol").body(Full::default()).unwrap();
@@ -127,47 +127,51 @@ async fn who_may_be_somebody_else_and_what_policies_ask_is_asked_of_webhooks_too
         "validations": [{"expression": expression}]}})
     };
     let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
-    let asks = "authorizer.group('x').resource('pods').check('create').allowed() && !authorizer.group('').resource('secrets').check('get').allowed()";
-    let made = portico.admin().post(policies, &own("asks", asks)).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let webhook_check = "authorizer.group('x').resource('pods').check('create').allowed() && !authorizer.group('').resource('secrets').check('get').allowed()";
+    let created = portico.admin().post(policies, &own("asks", webhook_check)).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let binding =
         json!({"metadata": {"name": "asks"}, "spec": {"policyName": "asks", "validationActions": ["Deny"]}});
-    let made = portico
+    let created = portico
         .admin()
         .post("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", &binding)
         .await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(created.status, 201, "{}", created.text());
     let map = json!({"metadata": {"generateName": "m-"}});
-    eventually("the policy refuses the administrator, who may read secrets", || async {
+    eventually("the policy refuses a write by the administrator", || async {
         let answer = portico.admin().post(CONFIG_MAPS, &map).await;
         if answer.status == 422 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
-    let made = alice.post(CONFIG_MAPS, &map).await;
-    assert_eq!(made.status, 201, "the webhook was asked: {}", made.text());
+    let created = alice.post(CONFIG_MAPS, &map).await;
+    assert_eq!(created.status, 201, "the webhook authorizes the request: {}", created.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_control_service_is_away_nobody_may_more_than_was_allowed_before() {
+async fn without_the_control_service_only_cached_decisions_hold() {
     let proxied = Backend::start("away.example.com").await;
-    let (mut server, _backend) = Decider::behind_roles(Launch::server(), &[]).await;
+    let (mut server, _backend) = WebhookSetup::behind_roles(Launch::server(), &[]).await;
     let facade = Launch::facade(&server).start().await;
-    let made = facade.admin().post(API_SERVICES, &proxied.api_service()).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = facade.admin().post(API_SERVICES, &proxied.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let alice = facade.admin().as_user("alice");
-    let known = proxied.path("/flunders");
-    eventually("the backend is reached, as the webhook allows", || async {
-        let answer = alice.get(&known).await;
+    let path = proxied.path("/flunders");
+    eventually("the request that the webhook allows reaches the backend", || async {
+        let answer = alice.get(&path).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
     server.kill();
-    assert_eq!(alice.get(&known).await.status, 200, "that was allowed");
+    assert_eq!(alice.get(&path).await.status, 200, "that was allowed");
     let new = alice.get(&proxied.path("/flunders/one")).await;
-    assert_eq!(new.status, 503, "nobody has allowed that: {}", new.text());
-    let other = facade.admin().as_user("bob").get(&known).await;
+    assert_eq!(new.status, 503, "no decision is cached for this request: {}", new.text());
+    let other = facade.admin().as_user("bob").get(&path).await;
     assert_eq!(other.status, 503, "{}", other.text());
-    assert_eq!(facade.admin().get(&proxied.path("/flunders/one")).await.status, 200, "roles are known here");
+    assert_eq!(
+        facade.admin().get(&proxied.path("/flunders/one")).await.status,
+        200,
+        "the facade evaluates RBAC itself"
+    );
 }
 
 fn configuration(kubeconfig: &str, condition: &str) -> String {
@@ -181,7 +185,7 @@ fn configuration(kubeconfig: &str, condition: &str) -> String {
 }
 
 async fn configured(condition: &str) -> (Portico, Backend, std::path::PathBuf, String) {
-    let decider = Decider::prepare(Launch::new()).await;
+    let decider = WebhookSetup::prepare(Launch::new()).await;
     let (file, kubeconfig) = (decider.folder.join("authorization.json"), decider.kubeconfig());
     std::fs::write(&file, configuration(&kubeconfig, condition)).unwrap();
     let launch = decider.launch.args(&["--authorization-config", file.to_str().unwrap()]);
@@ -190,22 +194,23 @@ async fn configured(condition: &str) -> (Portico, Backend, std::path::PathBuf, S
 
 async fn metrics(portico: &Portico, words: &str) -> Result<(), String> {
     let text = portico.admin().get("/metrics").await.text();
-    let of = text.lines().filter(|line| line.contains("authorization")).collect::<Vec<_>>().join("\n");
-    if text.contains(words) { Ok(()) } else { Err(of) }
+    let authorization_metrics =
+        text.lines().filter(|line| line.contains("authorization")).collect::<Vec<_>>().join("\n");
+    if text.contains(words) { Ok(()) } else { Err(authorization_metrics) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_says_who_decides_and_is_read_again() {
+async fn an_authorization_configuration_is_used_and_reloaded() {
     let of_alice = "request.user == 'alice' && has(request.resourceAttributes)";
     let (portico, backend, file, kubeconfig) = configured(of_alice).await;
     let (alice, carol) = (portico.admin().as_user("alice"), portico.admin().as_user("carol"));
     assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
     forbidden(&carol.get(CONFIG_MAPS).await, "in the namespace \"default\"");
-    assert_eq!(asked(&backend).len(), 1, "carol is none of the webhook's business");
-    backend.behave(Mood::Code(403));
+    assert_eq!(reviews(&backend).len(), 1, "the match conditions exclude carol");
+    backend.set_behavior(Behavior::Code(403));
     let refused = alice.get(SECRETS).await;
     assert_eq!(refused.status, 500, "failurePolicy Deny: {}", refused.text());
-    backend.behave(Mood::Well);
+    backend.set_behavior(Behavior::Normal);
     for words in [
         r#"apiserver_authorization_decisions_total{type="Webhook",name="first.example.com",decision="allowed"} 1"#,
         r#"apiserver_authorization_match_condition_exclusions_total{type="Webhook",name="first.example.com"}"#,
@@ -217,11 +222,11 @@ async fn a_file_says_who_decides_and_is_read_again() {
     std::fs::write(&file, configuration(&kubeconfig, "1 + 1")).unwrap();
     portico.signal(Signal::HUP);
     let failed = r#"apiserver_authorization_config_controller_automatic_reloads_total{status="failure","#;
-    eventually("the bad file is counted", || metrics(&portico, failed)).await;
-    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "the old one stays");
+    eventually("the failed reload is counted", || metrics(&portico, failed)).await;
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "the previous configuration stays in effect");
     std::fs::write(&file, configuration(&kubeconfig, "request.user == 'nobody'")).unwrap();
     portico.signal(Signal::HUP);
-    eventually("the changed file is in force", || async {
+    eventually("the changed configuration is in effect", || async {
         let answer = alice.get(CONFIG_MAPS).await;
         if answer.status == 403 { Ok(()) } else { Err(answer.text()) }
     })
@@ -231,8 +236,8 @@ async fn a_file_says_who_decides_and_is_read_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_of_a_file_decide() {
-    let (launch, folder) = Launch::new().prepared();
+async fn abac_policies_decide() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("policies");
     let policy = json!({"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy",
         "spec": {"user": "alice", "namespace": "default", "resource": "configmaps", "readonly": true}});
@@ -247,8 +252,8 @@ async fn policies_of_a_file_decide() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_decide_is_refused_at_the_start() {
-    let (_, folder) = Launch::new().prepared();
+async fn invalid_authorizers_are_refused_at_the_start() {
+    let (_, folder) = Launch::new().prepare_folder();
     let file = folder.join("x");
     let path = file.to_str().unwrap().to_owned();
     for (args, content, words) in [
@@ -270,7 +275,7 @@ async fn what_cannot_decide_is_refused_at_the_start() {
             "kubeconfig has no context",
         ),
     ] {
-        let (launch, _folder) = Launch::new().args(&args).prepared();
+        let (launch, _folder) = Launch::new().args(&args).prepare_folder();
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(&file, content).unwrap();
         let (code, _, err) = launch.run().await;
@@ -295,15 +300,15 @@ async fn allow_alice(admin: &Http, name: &str, namespace: Option<&str>, rules: V
     let alice = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"});
     let binding = json!({"metadata": {"name": name}, "roleRef": reference, "subjects": [alice]});
     for (resource, object) in [(kinds, role), (bindings, binding)] {
-        let made = admin.post(&format!("{path}/{resource}"), &object).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let created = admin.post(&format!("{path}/{resource}"), &object).await;
+        assert_eq!(created.status, 201, "{}", created.text());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_right_to_escalate_one_role_holds_when_a_put_or_an_apply_creates_it() {
+async fn escalate_applies_to_roles_created_by_put_or_apply() {
     let portico = Portico::start().await;
-    let (admin, alice) = (portico.admin(), portico.anyone().as_user("alice"));
+    let (admin, alice) = (portico.admin(), portico.anonymous().as_user("alice"));
     let rule = |verbs: Value, names: Value| json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": verbs, "resourceNames": names});
     let rules = json!([
         rule(json!(["create", "update", "patch"]), json!([])),
@@ -327,7 +332,7 @@ async fn the_right_to_escalate_one_role_holds_when_a_put_or_an_apply_creates_it(
     assert_eq!(alice.put(&format!("{roles}/other"), &role("other")).await.status, 403);
     assert_eq!(apply("other").await, 403);
     assert_eq!(admin.delete(&format!("{roles}/put")).await.status, 200);
-    assert_eq!(alice.post(roles, &role("put")).await.status, 403, "the path of a POST names nothing");
+    assert_eq!(alice.post(roles, &role("put")).await.status, 403, "the path of a POST contains no name");
 }
 
 const READ_MAP: &str = "does not have \"get\" permission on the object referenced by paramRef";
@@ -336,7 +341,7 @@ const READ_ALL: &str = "permission for all groups, versions and resources";
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_of_policies_and_bindings_must_be_able_to_read_the_parameters() {
     let portico = Portico::start().await;
-    let (admin, alice) = (portico.admin(), portico.anyone().as_user("alice"));
+    let (admin, alice) = (portico.admin(), portico.anonymous().as_user("alice"));
     let all = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]}]);
     allow_alice(&admin, "writer", None, all).await;
     let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
@@ -383,6 +388,6 @@ async fn writers_of_policies_and_bindings_must_be_able_to_read_the_parameters() 
     let bound = admin.post(&path(bindings), &binding("maps", some)).await.json();
     let bound = format!("{}/{}", path(bindings), bound["metadata"]["name"].as_str().unwrap());
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    assert_eq!(alice.merge(&bound, &labels).await.status, 422, "asked again on each update");
+    assert_eq!(alice.merge(&bound, &labels).await.status, 422, "escalation is checked on each update");
     assert_eq!(admin.delete(&bound).await.status, 200);
 }

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use portico_tests::objects::{API_SERVICES, at, available, remote};
-use portico_tests::{Backend, Mood, Portico, eventually};
+use portico_tests::objects::{API_SERVICES, api_service_with_urls, available_condition, remote_api_service};
+use portico_tests::{Backend, Behavior, Portico, eventually};
 use serde_json::json;
 
 use crate::proxying::{register, routed, wait_for};
 
 /// Triggers a probe by the control service.
-pub async fn look_again(portico: &Portico, backend: &Backend) {
+pub async fn trigger_probe(portico: &Portico, backend: &Backend) {
     let patch = json!({"metadata": {"labels": {"looked": format!("{:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos())}}});
     portico.admin().merge(&format!("{API_SERVICES}/{}", backend.name()), &patch).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_backend_is_named_and_everybody_else_keeps_working() {
+async fn a_dead_backend_is_reported_and_other_apis_work() {
     let mut dead = Backend::start("dead.example.com").await;
     let live = Backend::start("live.example.com").await;
     let portico = routed(&dead).await;
@@ -25,12 +25,12 @@ async fn a_dead_backend_is_named_and_everybody_else_keeps_working() {
     dead.stop().await;
     let refused = admin.get(&dead.path("/flunders")).await.status_body(503, "ServiceUnavailable");
     assert!(refused["message"].as_str().unwrap().len() > 10, "{refused}");
-    look_again(&portico, &dead).await;
+    trigger_probe(&portico, &dead).await;
     let (reason, message) = wait_for(&portico, &dead, "False").await;
     assert_eq!(reason, "FailedDiscoveryCheck");
     assert!(message.to_lowercase().contains("refused"), "the stage is named: {message}");
     let refused = admin.get(&dead.path("/flunders")).await.status_body(503, "ServiceUnavailable");
-    assert!(refused.to_string().contains("FailedDiscoveryCheck"), "the 503 says why: {refused}");
+    assert!(refused.to_string().contains("FailedDiscoveryCheck"), "the 503 names the reason: {refused}");
 
     assert_eq!(admin.get(&live.path("/flunders")).await.status, 200);
     let groups = admin.get("/apis").await.text();
@@ -39,7 +39,7 @@ async fn a_dead_backend_is_named_and_everybody_else_keeps_working() {
 
     dead.resume().await;
     let (reason, _) = wait_for(&portico, &dead, "True").await;
-    assert_eq!(reason, "Passed", "it recovers by itself");
+    assert_eq!(reason, "Passed", "the APIService recovers without a change");
     eventually("requests pass again", || async {
         let answer = admin.get(&dead.path("/flunders")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
@@ -48,7 +48,7 @@ async fn a_dead_backend_is_named_and_everybody_else_keeps_working() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backend_that_dies_is_noticed_without_anybody_asking_for_it() {
+async fn a_stopped_backend_is_noticed_without_requests() {
     let mut backend = Backend::start("noticed.example.com").await;
     let portico = routed(&backend).await;
     backend.stop().await;
@@ -61,13 +61,13 @@ async fn a_backend_that_dies_is_noticed_without_anybody_asking_for_it() {
 async fn each_fault_is_named_by_its_stage() {
     let portico = Portico::start().await;
     for (group, mood, words) in [
-        ("code.example.com", Mood::Code(403), &["403"][..]),
-        ("redirect.example.com", Mood::Redirect, &["302"]),
-        ("reset.example.com", Mood::Reset, &["reset", "closed", "eof"]),
-        ("drop.example.com", Mood::Drop, &["closed", "eof", "reset", "ended"]),
+        ("code.example.com", Behavior::Code(403), &["403"][..]),
+        ("redirect.example.com", Behavior::Redirect, &["302"]),
+        ("reset.example.com", Behavior::Reset, &["reset", "closed", "eof"]),
+        ("drop.example.com", Behavior::Drop, &["closed", "eof", "reset", "ended"]),
     ] {
         let backend = Backend::start(group).await;
-        backend.behave(mood);
+        backend.set_behavior(mood);
         portico.admin().post(API_SERVICES, &backend.api_service()).await;
         let (reason, message) = wait_for(&portico, &backend, "False").await;
         assert_eq!(reason, "FailedDiscoveryCheck", "{mood:?}");
@@ -97,29 +97,29 @@ async fn a_certificate_of_another_ca_is_named() {
     let backend = Backend::start("rogue.example.com").await;
     let other = portico_tests::pki::Authority::new("somebody-else");
     let portico = Portico::start().await;
-    let object = at("rogue.example.com", &other.pem, &backend.url());
+    let object = api_service_with_urls("rogue.example.com", &other.pem, &backend.url());
     portico.admin().post(API_SERVICES, &object).await;
     let (reason, message) = wait_for(&portico, &backend, "False").await;
     assert_eq!(reason, "FailedDiscoveryCheck");
     let message = message.to_lowercase();
     assert!(message.contains("certificate") || message.contains("unknown issuer"), "{message}");
-    assert!(backend.seen().is_empty(), "nothing passes over an unverified connection");
+    assert!(backend.requests().is_empty(), "no request is sent over an unverified connection");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_open_and_hanging_backends_are_found_in_time_and_delay_nobody() {
+async fn hanging_backends_are_found_in_time_and_delay_no_others() {
     let portico = Portico::start().await;
     let half_open = Backend::start("halfopen.example.com").await;
-    half_open.behave(Mood::HalfOpen);
+    half_open.set_behavior(Behavior::HalfOpen);
     let hanging = Backend::start("hanging.example.com").await;
-    hanging.behave(Mood::Hang);
+    hanging.set_behavior(Behavior::Hang);
     for backend in [&half_open, &hanging] {
         portico.admin().post(API_SERVICES, &backend.api_service()).await;
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let live = Backend::start("live.example.com").await;
     register(&portico, &live).await;
-    assert!(begun.elapsed() < Duration::from_secs(4), "a hanging probe delayed another's");
+    assert!(start.elapsed() < Duration::from_secs(4), "a hanging probe delayed another's");
     for backend in [&half_open, &hanging] {
         let (reason, message) = wait_for(&portico, backend, "False").await;
         assert_eq!(reason, "FailedDiscoveryCheck");
@@ -132,10 +132,10 @@ async fn half_open_and_hanging_backends_are_found_in_time_and_delay_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_backend_is_only_slow() {
+async fn a_slow_backend_stays_available() {
     let backend = Backend::start("slow.example.com").await;
     let portico = routed(&backend).await;
-    backend.behave(Mood::Slow(Duration::from_millis(1500)));
+    backend.set_behavior(Behavior::Slow(Duration::from_millis(1500)));
     let answer = portico.admin().get(&backend.path("/flunders")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
@@ -144,27 +144,27 @@ async fn a_slow_backend_is_only_slow() {
 async fn a_connection_lost_in_the_middle_is_a_503() {
     let backend = Backend::start("lost.example.com").await;
     let portico = routed(&backend).await;
-    backend.behave(Mood::Drop);
+    backend.set_behavior(Behavior::Drop);
     let refused =
         portico.admin().get(&backend.path("/flunders")).await.status_body(503, "ServiceUnavailable");
     assert!(refused["message"].as_str().unwrap().contains("error trying to reach service"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_addresses_the_living_one_answers() {
+async fn requests_use_the_reachable_of_two_addresses() {
     let mut first = Backend::start("pair.example.com").await;
     let second = Backend::start("other.example.com").await;
     let portico = Portico::start().await;
     // Two CAs in one bundle, two addresses.
     let urls = format!("{},{}", first.url(), second.url());
-    let object = at("pair.example.com", &format!("{}{}", first.ca, second.ca), &urls);
+    let object = api_service_with_urls("pair.example.com", &format!("{}{}", first.ca, second.ca), &urls);
     portico.admin().post(API_SERVICES, &object).await;
     wait_for(&portico, &first, "True").await;
     let admin = portico.admin();
     for _ in 0..4 {
         assert_eq!(admin.get(&first.path("/flunders")).await.status, 200);
     }
-    assert!(!first.seen().is_empty() && !second.seen().is_empty(), "round robin");
+    assert!(!first.requests().is_empty() && !second.requests().is_empty(), "round robin");
     first.stop().await;
     for _ in 0..6 {
         let answer = admin.get(&first.path("/flunders")).await;
@@ -173,17 +173,17 @@ async fn of_two_addresses_the_living_one_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_on_the_way_is_the_reason() {
+async fn missing_objects_are_the_reason_of_the_condition() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    admin.post(API_SERVICES, &remote("way.example.com", "", 8443)).await;
+    admin.post(API_SERVICES, &remote_api_service("way.example.com", "", 8443)).await;
     let reason = |wanted: &'static str| {
         let admin = admin.clone();
         eventually(wanted, move || {
             let admin = admin.clone();
             async move {
                 let object = admin.get(&format!("{API_SERVICES}/v1.way.example.com")).await.json();
-                let (_, reason, message) = available(&object);
+                let (_, reason, message) = available_condition(&object);
                 if reason == wanted { Ok(message) } else { Err((reason, message)) }
             }
         })
@@ -208,10 +208,10 @@ async fn what_is_missing_on_the_way_is_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_condition_keeps_its_time_while_its_status_stays() {
+async fn a_condition_keeps_its_transition_time_with_its_status() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    admin.post(API_SERVICES, &remote("time.example.com", "", 8443)).await;
+    admin.post(API_SERVICES, &remote_api_service("time.example.com", "", 8443)).await;
     let path = format!("{API_SERVICES}/v1.time.example.com");
     let with_reason = |wanted: &'static str| {
         let (admin, path) = (admin.clone(), path.clone());
@@ -219,7 +219,7 @@ async fn a_condition_keeps_its_time_while_its_status_stays() {
             let (admin, path) = (admin.clone(), path.clone());
             async move {
                 let object = admin.get(&path).await.json();
-                if available(&object).1 == wanted {
+                if available_condition(&object).1 == wanted {
                     Ok(object["status"]["conditions"][0]["lastTransitionTime"].clone())
                 } else {
                     Err(object)
@@ -229,7 +229,7 @@ async fn a_condition_keeps_its_time_while_its_status_stays() {
     };
     let before = with_reason("ServiceNotFound").await;
     // Timestamps have a precision of seconds: wait for the next one.
-    portico_tests::process::a_while(Duration::from_millis(1100)).await;
+    portico_tests::process::pause(Duration::from_millis(1100)).await;
     let service =
         json!({"kind": "Service", "metadata": {"name": "backend"}, "spec": {"ports": [{"port": 443}]}});
     admin.post("/api/v1/namespaces/default/services", &service).await;

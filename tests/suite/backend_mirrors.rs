@@ -6,10 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::Full;
-use portico_tests::backend::{Backend, Mood, SERVER_NAME};
+use portico_tests::backend::{Backend, Behavior, SERVER_NAME};
 use portico_tests::objects::API_SERVICES;
 use portico_tests::tools::output;
-use portico_tests::{Launch, Portico, binary, until};
+use portico_tests::{Launch, Portico, binary, wait_until};
 use serde_json::{Value, json};
 
 const GROUP: &str = "mirrored.example.com";
@@ -19,11 +19,11 @@ const PATH: &str = "/apis/mirrored.example.com/v1/flunders";
 fn service(backend: &Backend, mirror: &Backend, annotations: &[(&str, &str)]) -> Value {
     let mut object = backend.api_service();
     object["spec"]["caBundle"] = json!(STANDARD.encode(format!("{}\n{}", backend.ca, mirror.ca)));
-    let known = &mut object["metadata"]["annotations"];
-    known["portico.dev/backend-mirror"] = json!(mirror.url());
-    known["portico.dev/backend-mirror-server-name"] = json!(SERVER_NAME);
+    let object_annotations = &mut object["metadata"]["annotations"];
+    object_annotations["portico.dev/backend-mirror"] = json!(mirror.url());
+    object_annotations["portico.dev/backend-mirror-server-name"] = json!(SERVER_NAME);
     for (key, value) in annotations {
-        known[format!("portico.dev/backend-mirror{key}")] = json!(value);
+        object_annotations[format!("portico.dev/backend-mirror{key}")] = json!(value);
     }
     object
 }
@@ -33,11 +33,11 @@ async fn serve(portico: &Portico, object: &Value) {
     let created = portico.admin().post(API_SERVICES, object).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let discovery = "/apis/mirrored.example.com/v1";
-    until("the API is served", async || portico.admin().get(discovery).await.status == 200).await;
+    wait_until("the API is served", async || portico.admin().get(discovery).await.status == 200).await;
 }
 
 /// Returns the value of this metric.
-async fn counted(portico: &Portico, result: &str) -> f64 {
+async fn metric(portico: &Portico, result: &str) -> f64 {
     let text = portico.admin().get("/metrics").await.text();
     let line = format!("portico_proxy_mirrored_requests_total{{result=\"{result}\"}}");
     let value = text.lines().find_map(|found| found.strip_prefix(&*line)).map(str::trim);
@@ -53,11 +53,11 @@ fn explained(portico: &Portico) -> String {
 
 /// Returns the number of requests for objects, without the checks whether the API is served.
 fn copies(mirror: &Backend) -> usize {
-    mirror.seen().iter().filter(|seen| seen.target.starts_with(PATH)).count()
+    mirror.requests().iter().filter(|seen| seen.target.starts_with(PATH)).count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_share_of_the_reads_is_copied_with_who_asks() {
+async fn a_share_of_reads_is_copied_with_the_identity() {
     let portico = Portico::start().await;
     let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[("-percent", "50")])).await;
@@ -65,53 +65,59 @@ async fn a_share_of_the_reads_is_copied_with_who_asks() {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
         assert_eq!(portico.admin().post(PATH, &json!({"kind": "Flunder"})).await.status, 200);
     }
-    until("half of the reads are copied", async || copies(&mirror) == 10).await;
-    let seen = mirror.last();
+    wait_until("half of the reads are copied", async || copies(&mirror) == 10).await;
+    let seen = mirror.last_request();
     assert_eq!((seen.method.as_str(), &*seen.target), ("GET", PATH));
-    assert_eq!(seen.all("x-remote-user"), backend.last().all("x-remote-user"));
+    assert_eq!(seen.all("x-remote-user"), backend.last_request().all("x-remote-user"));
     assert_eq!(seen.all("portico-mirrored"), ["true"]);
-    assert!(backend.last().all("portico-mirrored").is_empty());
-    until("Explain counts them", async || explained(&portico).contains(" sent, 0 dropped, 0 failed")).await;
+    assert!(backend.last_request().all("portico-mirrored").is_empty());
+    wait_until("Explain reports the copies", async || {
+        explained(&portico).contains(" sent, 0 dropped, 0 failed")
+    })
+    .await;
     let text = explained(&portico);
     assert!(text.contains(&format!("50% of reads copied to {}", mirror.address)), "{text}");
-    assert!(counted(&portico, "sent").await >= 10.0);
+    assert!(metric(&portico, "sent").await >= 10.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_are_copied_whose_body_is_short_enough() {
+async fn writes_with_short_bodies_are_copied() {
     let portico = Portico::start().await;
     let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[("-max-body-bytes", "100")])).await;
     let short = json!({"kind": "Flunder", "metadata": {"name": "short"}});
     assert_eq!(portico.admin().post(PATH, &short).await.status, 200);
-    until("it is copied", async || copies(&mirror) == 1).await;
-    assert_eq!(mirror.last().body, short.to_string());
+    wait_until("the request is copied", async || copies(&mirror) == 1).await;
+    assert_eq!(mirror.last_request().body, short.to_string());
     let long = json!({"kind": "Flunder", "metadata": {"name": "x".repeat(100)}});
     assert_eq!(portico.admin().post(PATH, &long).await.status, 200);
-    assert_eq!(backend.last().body, long.to_string());
-    assert_eq!((counted(&portico, "dropped").await, copies(&mirror)), (1.0, 1));
+    assert_eq!(backend.last_request().body, long.to_string());
+    assert_eq!((metric(&portico, "dropped").await, copies(&mirror)), (1.0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_mirror_and_what_it_cannot_take_is_dropped() {
+async fn requests_do_not_wait_for_a_mirror_and_excess_copies_are_dropped() {
     let flags = ["--backend-max-mirrored-requests", "2", "--backend-mirror-timeout", "10s"];
     let portico = Launch::new().args(&flags).start().await;
     let (backend, mut mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[])).await;
-    mirror.behave(Mood::Hang);
+    mirror.set_behavior(Behavior::Hang);
     // More copies than may wait are dropped: requests that waited for the mirror would never be this many at a time.
     for _ in 0..10 {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
     }
-    assert!(counted(&portico, "dropped").await >= 1.0);
-    until("those that were sent have failed", async || counted(&portico, "failed").await >= 2.0).await;
+    assert!(metric(&portico, "dropped").await >= 1.0);
+    wait_until("the copies in flight have failed", async || metric(&portico, "failed").await >= 2.0).await;
     mirror.stop().await;
     assert_eq!(portico.admin().get(PATH).await.status, 200);
-    until("Explain says why", async || explained(&portico).contains("cannot connect to")).await;
+    wait_until("Explain reports the cause of the failures", async || {
+        explained(&portico).contains("cannot connect to")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mirror_that_is_not_verified_does_not_learn_who_asks() {
+async fn an_unverified_mirror_gets_no_identity() {
     let portico = Portico::start().await;
     let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     let mut object = service(&backend, &mirror, &[]);
@@ -122,28 +128,28 @@ async fn a_mirror_that_is_not_verified_does_not_learn_who_asks() {
     let request = Request::get(PATH).header("cookie", "session=one").header("x-forwarded-for", "192.0.2.1");
     let answer = portico.admin().fetch(request.body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(answer.status, 200);
-    until("it is copied", async || copies(&mirror) == 1).await;
-    let names: Vec<String> = mirror.last().headers.keys().map(ToString::to_string).collect();
+    wait_until("the request is copied", async || copies(&mirror) == 1).await;
+    let names: Vec<String> = mirror.last_request().headers.keys().map(ToString::to_string).collect();
     let is_identity = |name: &String| {
         name.starts_with("x-remote-") || ["cookie", "x-forwarded-for", "audit-id"].contains(&name.as_str())
     };
     assert!(!names.iter().any(is_identity), "{names:?}");
-    assert_eq!(backend.last().all("cookie"), ["session=one"]);
-    assert!(!backend.last().all("x-remote-user").is_empty());
+    assert_eq!(backend.last_request().all("cookie"), ["session=one"]);
+    assert!(!backend.last_request().all("x-remote-user").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mirror_of_another_name_gets_nothing() {
+async fn a_mirror_with_another_server_name_gets_no_requests() {
     let portico = Portico::start().await;
     let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[("-server-name", "another.example.com")])).await;
     assert_eq!(portico.admin().get(PATH).await.status, 200);
-    until("it has failed", async || counted(&portico, "failed").await >= 1.0).await;
+    wait_until("the copy has failed", async || metric(&portico, "failed").await >= 1.0).await;
     assert_eq!(copies(&mirror), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mirror_may_be_a_service_that_comes_later() {
+async fn a_mirror_may_be_a_service_created_later() {
     let portico = Portico::start().await;
     let backend = Backend::start(GROUP).await;
     let mirror = Backend::with_names(GROUP, &["next.default.svc"]).await;
@@ -159,12 +165,14 @@ async fn a_mirror_may_be_a_service_that_comes_later() {
     });
     let services = "/api/v1/namespaces/default/services";
     assert_eq!(portico.admin().post(services, &next).await.status, 201);
-    until("copies arrive", async || portico.admin().get(PATH).await.status == 200 && copies(&mirror) > 0)
-        .await;
+    wait_until("copies arrive", async || {
+        portico.admin().get(PATH).await.status == 200 && copies(&mirror) > 0
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mirror_that_cannot_be_is_refused() {
+async fn an_invalid_mirror_is_refused() {
     let portico = Portico::start().await;
     let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     for (key, value, why) in [
@@ -198,25 +206,26 @@ async fn reads_and_whole_bodies_are_copied_over_http2() {
     for _ in 0..5 {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
     }
-    until("reads are copied", async || copies(&mirror) == 5).await;
-    let seen = mirror.last();
-    assert_eq!(seen.all("x-remote-user"), backend.last().all("x-remote-user"));
+    wait_until("reads are copied", async || copies(&mirror) == 5).await;
+    let seen = mirror.last_request();
+    assert_eq!(seen.all("x-remote-user"), backend.last_request().all("x-remote-user"));
     assert_eq!((seen.all("portico-mirrored"), seen.all("host").len()), (vec!["true".to_owned()], 0));
     // Longer than a window of flow control.
     let body = json!({"kind": "Flunder", "data": "x".repeat(900_000)});
     assert_eq!(portico.admin().post(PATH, &body).await.status, 200);
-    until("the write is copied", async || copies(&mirror) == 6).await;
-    assert_eq!(mirror.last().body, body.to_string());
-    assert_eq!(mirror.last().body, backend.last().body);
+    wait_until("the write is copied", async || copies(&mirror) == 6).await;
+    assert_eq!(mirror.last_request().body, body.to_string());
+    assert_eq!(mirror.last_request().body, backend.last_request().body);
     let long = json!({"kind": "Flunder", "data": "x".repeat(1_000_001)});
     assert_eq!(portico.admin().post(PATH, &long).await.status, 200);
-    assert_eq!(backend.last().body, long.to_string());
-    until("it is too long for a copy", async || counted(&portico, "dropped").await >= 1.0).await;
+    assert_eq!(backend.last_request().body, long.to_string());
+    wait_until("the long body is counted as dropped", async || metric(&portico, "dropped").await >= 1.0)
+        .await;
     assert_eq!(copies(&mirror), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_whose_length_is_declared_is_copied_even_if_its_end_comes_apart() {
+async fn a_body_with_declared_length_is_copied_before_its_end_frame() {
     use portico_tests::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, frame, literal, open};
     use tokio::io::AsyncWriteExt;
     let portico = Portico::start().await;
@@ -237,70 +246,73 @@ async fn a_body_whose_length_is_declared_is_copied_even_if_its_end_comes_apart()
     sink.write_all(&frame(HEADERS, END_HEADERS, 1, &head)).await.unwrap();
     sink.write_all(&frame(DATA, 0, 1, body)).await.unwrap();
     sink.flush().await.unwrap();
-    until("the backend has all of it", async || {
-        backend.seen().last().is_some_and(|seen| *seen.body == body[..])
+    wait_until("the backend has received the whole body", async || {
+        backend.requests().last().is_some_and(|seen| *seen.body == body[..])
     })
     .await;
     sink.write_all(&frame(DATA, END_STREAM, 1, b"")).await.unwrap();
     sink.flush().await.unwrap();
     while frames.next().await.is_some_and(|frame| frame.kind != HEADERS) {}
-    until("it is copied", async || mirror.seen().last().is_some_and(|seen| *seen.body == body[..])).await;
-    assert_eq!(counted(&portico, "dropped").await, 0.0);
+    wait_until("the request is copied", async || {
+        mirror.requests().last().is_some_and(|seen| *seen.body == body[..])
+    })
+    .await;
+    assert_eq!(metric(&portico, "dropped").await, 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
+async fn slow_failing_and_dead_http2_mirrors_delay_no_request() {
     let flags = ["--backend-max-mirrored-requests", "4", "--backend-mirror-timeout", "10s"];
     let (portico, backend, mut mirror) = over_http2(&flags, &[("-max-body-bytes", "1000")]).await;
     let write = json!({"kind": "Flunder"});
-    let ask = async |requests: usize| {
+    let send = async |requests: usize| {
         for _ in 0..requests {
             assert_eq!(portico.admin().get(PATH).await.status, 200);
             assert_eq!(portico.admin().post(PATH, &write).await.status, 200);
         }
     };
     // The mirror accepts requests and never responds: as many as may wait are sent, others dropped.
-    mirror.behave(Mood::Hang);
-    ask(10).await;
-    assert!(counted(&portico, "dropped").await >= 1.0);
-    until("those that were sent have failed", async || counted(&portico, "failed").await >= 4.0).await;
+    mirror.set_behavior(Behavior::Hang);
+    send(10).await;
+    assert!(metric(&portico, "dropped").await >= 1.0);
+    wait_until("the copies in flight have failed", async || metric(&portico, "failed").await >= 4.0).await;
     // Earlier copies do not block the mirror.
-    mirror.behave(Mood::Well);
+    mirror.set_behavior(Behavior::Normal);
     let arrived = copies(&mirror);
-    until("copies arrive again", async || {
-        ask(1).await;
+    wait_until("copies arrive again", async || {
+        send(1).await;
         copies(&mirror) > arrived
     })
     .await;
     // The mirror resets every request.
-    mirror.behave(Mood::Drop);
-    let failed = counted(&portico, "failed").await;
-    until("that counts as failed", async || {
-        ask(1).await;
-        counted(&portico, "failed").await > failed
+    mirror.set_behavior(Behavior::Drop);
+    let failed = metric(&portico, "failed").await;
+    wait_until("the reset copy is counted as failed", async || {
+        send(1).await;
+        metric(&portico, "failed").await > failed
     })
     .await;
     // The mirror stops, and starts again.
     mirror.stop().await;
-    ask(2).await;
-    until("Explain says why", async || {
-        ask(1).await;
+    send(2).await;
+    wait_until("Explain reports the cause of the failures", async || {
+        send(1).await;
         explained(&portico).contains("cannot connect to")
     })
     .await;
-    mirror.behave(Mood::Well);
+    mirror.set_behavior(Behavior::Normal);
     mirror.resume().await;
     let arrived = copies(&mirror);
-    until("copies arrive again", async || {
-        ask(1).await;
+    wait_until("copies arrive again", async || {
+        send(1).await;
         copies(&mirror) > arrived
     })
     .await;
-    assert!(backend.seen().len() >= 30);
+    assert!(backend.requests().len() >= 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_of_a_mirror_that_is_too_long_ends_alone() {
+async fn an_overlong_response_of_a_mirror_ends_only_its_stream() {
     let (portico, _backend, mirror) = over_http2(&[], &[]).await;
     let big = "/apis/mirrored.example.com/v1/big";
     for _ in 0..4 {
@@ -308,6 +320,9 @@ async fn an_answer_of_a_mirror_that_is_too_long_ends_alone() {
         assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 8 << 20));
     }
     assert_eq!(portico.admin().get(PATH).await.status, 200);
-    until("all are copied", async || copies(&mirror) == 1 && counted(&portico, "sent").await >= 5.0).await;
-    assert_eq!((counted(&portico, "failed").await, counted(&portico, "dropped").await), (0.0, 0.0));
+    wait_until("every request is copied", async || {
+        copies(&mirror) == 1 && metric(&portico, "sent").await >= 5.0
+    })
+    .await;
+    assert_eq!((metric(&portico, "failed").await, metric(&portico, "dropped").await), (0.0, 0.0));
 }

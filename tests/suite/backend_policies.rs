@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use portico_tests::backend::{Backend, Mood};
+use portico_tests::backend::{Backend, Behavior};
 use portico_tests::objects::API_SERVICES;
 use portico_tests::tools::output;
-use portico_tests::{Portico, binary, until};
+use portico_tests::{Portico, binary, wait_until};
 use serde_json::{Value, json};
 
 const GROUP: &str = "policies.example.com";
@@ -16,10 +16,10 @@ const PATH: &str = "/apis/policies.example.com/v1/flunders";
 fn service(backends: &[&Backend], annotations: &[(&str, &str)]) -> Value {
     let urls: Vec<String> = backends.iter().map(|backend| backend.url()).collect();
     let mut object = backends[0].api_service();
-    let known = &mut object["metadata"]["annotations"];
-    known["portico.dev/backend-urls"] = json!(urls.join(","));
+    let object_annotations = &mut object["metadata"]["annotations"];
+    object_annotations["portico.dev/backend-urls"] = json!(urls.join(","));
     for (key, value) in annotations {
-        known[format!("portico.dev/backend-{key}")] = json!(value);
+        object_annotations[format!("portico.dev/backend-{key}")] = json!(value);
     }
     let spec = object["spec"].as_object_mut().unwrap();
     spec.remove("caBundle");
@@ -33,7 +33,7 @@ async fn proxied(annotations: &[(&str, &str)]) -> (Portico, Backend, Backend) {
     let (one, two) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     let created = portico.admin().post(API_SERVICES, &service(&[&one, &two], annotations)).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    until("the API is served", async || portico.admin().get(PATH).await.status == 200).await;
+    wait_until("the API is served", async || portico.admin().get(PATH).await.status == 200).await;
     (portico, one, two)
 }
 
@@ -46,53 +46,57 @@ async fn codes(portico: &Portico, requests: usize) -> Vec<u16> {
 }
 
 /// Returns the value of a metric of the facade.
-async fn counted(portico: &Portico, line: &str) -> f64 {
+async fn metric(portico: &Portico, line: &str) -> f64 {
     let text = portico.admin().get("/metrics").await.text();
     let value = text.lines().find_map(|found| found.strip_prefix(line)).map(str::trim);
     value.map_or(0.0, |value| value.parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_change_nothing_are_sent_again_and_others_are_not() {
+async fn only_safe_requests_are_retried() {
     let (portico, one, two) = proxied(&[("retries", "2")]).await;
-    for mood in [Mood::Drop, Mood::Code(503)] {
-        one.behave(mood);
+    for mood in [Behavior::Drop, Behavior::Code(503)] {
+        one.set_behavior(mood);
         assert_eq!(codes(&portico, 6).await, [200; 6], "{mood:?}");
-        one.behave(Mood::Well);
+        one.set_behavior(Behavior::Normal);
     }
-    assert!(counted(&portico, "portico_proxy_repeated_requests_total{reason=\"status\"}").await >= 1.0);
+    assert!(metric(&portico, "portico_proxy_repeated_requests_total{reason=\"status\"}").await >= 1.0);
     // One of the backends responds well, but not to every write.
-    one.behave(Mood::Code(503));
-    let (before_one, before_two) = (one.seen().len(), two.seen().len());
+    one.set_behavior(Behavior::Code(503));
+    let (before_one, before_two) = (one.requests().len(), two.requests().len());
     let mut written = Vec::new();
     for _ in 0..4 {
         written.push(portico.admin().post(PATH, &json!({"kind": "Flunder"})).await.status.as_u16());
     }
     assert_eq!(written.iter().filter(|code| **code == 503).count(), 2, "{written:?}");
-    assert_eq!(one.seen().len() + two.seen().len() - before_one - before_two, 4, "each was sent once");
+    assert_eq!(
+        one.requests().len() + two.requests().len() - before_one - before_two,
+        4,
+        "each was sent once"
+    );
     // None does: after three attempts, the client gets the backend's response.
-    two.behave(Mood::Code(503));
-    let before = one.seen().len() + two.seen().len();
+    two.set_behavior(Behavior::Code(503));
+    let before = one.requests().len() + two.requests().len();
     assert_eq!(codes(&portico, 1).await, [503]);
-    assert_eq!(one.seen().len() + two.seen().len() - before, 3);
+    assert_eq!(one.requests().len() + two.requests().len() - before, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_policy_nothing_is_sent_again() {
+async fn without_a_policy_there_are_no_retries() {
     let (portico, one, _two) = proxied(&[]).await;
-    one.behave(Mood::Code(503));
+    one.set_behavior(Behavior::Code(503));
     let codes = codes(&portico, 6).await;
     assert_eq!(codes.iter().filter(|code| **code == 503).count(), 3, "{codes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_try_that_takes_too_long_is_given_up() {
+async fn a_slow_attempt_times_out() {
     let (portico, one, two) = proxied(&[("retries", "1"), ("per-try-timeout", "300ms")]).await;
-    one.behave(Mood::Slow(Duration::from_secs(20)));
+    one.set_behavior(Behavior::Slow(Duration::from_secs(20)));
     let begin = Instant::now();
     assert_eq!(codes(&portico, 4).await, [200; 4]);
     assert!(begin.elapsed() < Duration::from_secs(10));
-    two.behave(Mood::Slow(Duration::from_secs(20)));
+    two.set_behavior(Behavior::Slow(Duration::from_secs(20)));
     let answer = portico.admin().get(PATH).await;
     let message = answer.status_body(503, "ServiceUnavailable")["message"].to_string();
     assert!(message.contains("within 300ms (backend-per-try-timeout)"), "{message}");
@@ -102,17 +106,17 @@ async fn a_try_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_takes_long_is_sent_to_another_address_too() {
+async fn a_slow_read_is_hedged() {
     let (portico, one, two) = proxied(&[("hedge-after", "200ms")]).await;
-    one.behave(Mood::Slow(Duration::from_secs(20)));
-    let (begin, before) = (Instant::now(), two.seen().len());
+    one.set_behavior(Behavior::Slow(Duration::from_secs(20)));
+    let (begin, before) = (Instant::now(), two.requests().len());
     assert_eq!(codes(&portico, 4).await, [200; 4]);
     assert!(begin.elapsed() < Duration::from_secs(10));
-    assert_eq!(two.seen().len() - before, 4);
-    assert_eq!(counted(&portico, "portico_proxy_repeated_requests_total{reason=\"hedged\"}").await, 2.0);
+    assert_eq!(two.requests().len() - before, 4);
+    assert_eq!(metric(&portico, "portico_proxy_repeated_requests_total{reason=\"hedged\"}").await, 2.0);
     // The first response may be a failure: then the other one is awaited.
-    one.behave(Mood::Slow(Duration::from_secs(1)));
-    two.behave(Mood::Code(503));
+    one.set_behavior(Behavior::Slow(Duration::from_secs(1)));
+    two.set_behavior(Behavior::Code(503));
     let codes = codes(&portico, 2).await;
     assert!(codes.contains(&200), "{codes:?}");
 }
@@ -120,67 +124,76 @@ async fn a_read_that_takes_long_is_sent_to_another_address_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_spread_by_weights() {
     let (portico, one, two) = proxied(&[("weights", "3,1")]).await;
-    let (before_one, before_two) = (one.seen().len(), two.seen().len());
+    let (before_one, before_two) = (one.requests().len(), two.requests().len());
     assert_eq!(codes(&portico, 20).await, [200; 20]);
-    assert_eq!((one.seen().len() - before_one, two.seen().len() - before_two), (15, 5));
+    assert_eq!((one.requests().len() - before_one, two.requests().len() - before_two), (15, 5));
     for (backend, weight) in [(&one, 3.0), (&two, 1.0)] {
         let labels = format!("{{service=\"default/backend:443\",endpoint=\"{}\"}}", backend.address);
-        assert_eq!(counted(&portico, &format!("portico_proxy_backend_weight{labels}")).await, weight);
-        assert!(counted(&portico, &format!("portico_proxy_backend_connections{labels}")).await >= 1.0);
+        assert_eq!(metric(&portico, &format!("portico_proxy_backend_weight{labels}")).await, weight);
+        assert!(metric(&portico, &format!("portico_proxy_backend_connections{labels}")).await >= 1.0);
     }
     let waits = "portico_proxy_backend_connection_waits_total{service=\"default/backend:443\"}";
-    assert!(counted(&portico, waits).await >= 2.0);
-    assert_eq!(counted(&portico, "portico_proxy_backend_series_left_out").await, 0.0);
+    assert!(metric(&portico, waits).await >= 2.0);
+    assert_eq!(metric(&portico, "portico_proxy_backend_series_left_out").await, 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_connections_than_allowed_are_refused_at_once() {
     let (portico, one, two) = proxied(&[("max-connections", "2")]).await;
-    one.behave(Mood::Held);
-    two.behave(Mood::Held);
+    one.set_behavior(Behavior::Paused);
+    two.set_behavior(Behavior::Paused);
     let http = portico.admin();
-    let held = async { tokio::join!(http.get(PATH), http.get(PATH)) };
-    let before = one.seen().len() + two.seen().len();
+    let requests = async { tokio::join!(http.get(PATH), http.get(PATH)) };
+    let before = one.requests().len() + two.requests().len();
     let refused = async {
-        until("both are held", async || one.seen().len() + two.seen().len() == before + 2).await;
-        until("the third is refused", async || {
+        wait_until("both requests have reached the backends", async || {
+            one.requests().len() + two.requests().len() == before + 2
+        })
+        .await;
+        wait_until("the third request is refused", async || {
             let http = portico.admin();
             let answer = tokio::time::timeout(Duration::from_millis(500), http.get(PATH)).await;
             answer.is_ok_and(|answer| answer.status == 503 && answer.text().contains('2'))
         })
         .await;
-        one.behave(Mood::Well);
-        two.behave(Mood::Well);
+        one.set_behavior(Behavior::Normal);
+        two.set_behavior(Behavior::Normal);
     };
-    let ((first, second), ()) = tokio::join!(held, refused);
-    let of = |name: &str| format!("portico_proxy_backend_{name}{{service=\"default/backend:443\"}}");
-    assert_eq!(counted(&portico, &of("max_requests")).await, 2.0);
-    assert!(counted(&portico, &of("refused_requests_total")).await >= 1.0);
+    let ((first, second), ()) = tokio::join!(requests, refused);
+    let metric_name = |name: &str| format!("portico_proxy_backend_{name}{{service=\"default/backend:443\"}}");
+    assert_eq!(metric(&portico, &metric_name("max_requests")).await, 2.0);
+    assert!(metric(&portico, &metric_name("refused_requests_total")).await >= 1.0);
     assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200));
     assert_eq!(codes(&portico, 2).await, [200; 2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
+async fn counters_of_a_backend_continue_under_another_policy() {
     let (portico, one, two) = proxied(&[("max-connections", "1")]).await;
     let counters = async || {
-        let of =
+        let metric_name =
             |name: &str| format!("portico_proxy_backend_{name}_total{{service=\"default/backend:443\"}}");
-        (counted(&portico, &of("connection_waits")).await, counted(&portico, &of("refused_requests")).await)
+        (
+            metric(&portico, &metric_name("connection_waits")).await,
+            metric(&portico, &metric_name("refused_requests")).await,
+        )
     };
-    one.behave(Mood::Held);
-    two.behave(Mood::Held);
+    one.set_behavior(Behavior::Paused);
+    two.set_behavior(Behavior::Paused);
     let http = portico.admin();
-    let before = one.seen().len() + two.seen().len();
-    let held = http.get(PATH);
+    let before = one.requests().len() + two.requests().len();
+    let request = http.get(PATH);
     let refused = async {
-        until("one is held", async || one.seen().len() + two.seen().len() == before + 1).await;
+        wait_until("the first request has reached a backend", async || {
+            one.requests().len() + two.requests().len() == before + 1
+        })
+        .await;
         assert_eq!(portico.admin().get(PATH).await.status, 503);
-        one.behave(Mood::Well);
-        two.behave(Mood::Well);
+        one.set_behavior(Behavior::Normal);
+        two.set_behavior(Behavior::Normal);
     };
-    let (held, ()) = tokio::join!(held, refused);
-    assert_eq!(held.status, 200);
+    let (response, ()) = tokio::join!(request, refused);
+    assert_eq!(response.status, 200);
     let first = counters().await;
     assert!(first.0 >= 1.0 && first.1 >= 1.0, "{first:?}");
     let least = std::sync::Mutex::new(first);
@@ -188,13 +201,13 @@ async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
         let object = service(&[&one, &two], &[("max-connections", connections)]);
         let changed = portico.admin().merge(&format!("{API_SERVICES}/{}", one.name()), &object).await;
         assert_eq!(changed.status, 200, "{}", changed.text());
-        let most = "portico_proxy_backend_max_requests{service=\"default/backend:443\"}";
-        let known = counted(&portico, most).await;
-        until("the policy is another one", async || {
+        let limit_metric = "portico_proxy_backend_max_requests{service=\"default/backend:443\"}";
+        let previous_limit = metric(&portico, limit_metric).await;
+        wait_until("the changed policy is in effect", async || {
             let now = counters().await;
             let before = std::mem::replace(&mut *least.lock().unwrap(), now);
             assert!(now.0 >= before.0 && now.1 >= before.1, "{now:?} is less than {before:?}");
-            codes(&portico, 1).await == [200] && counted(&portico, most).await > known
+            codes(&portico, 1).await == [200] && metric(&portico, limit_metric).await > previous_limit
         })
         .await;
     }
@@ -203,19 +216,21 @@ async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_fails_is_left_out_and_comes_back() {
+async fn a_failing_address_is_ejected_and_returns() {
     let (portico, one, _two) = proxied(&[("ejection-failures", "2"), ("ejection-time", "500ms")]).await;
-    one.behave(Mood::Code(503));
-    until("it is left out", async || codes(&portico, 6).await == [200; 6]).await;
-    assert!(counted(&portico, "portico_proxy_ejections_total").await >= 1.0);
-    one.behave(Mood::Well);
-    let before = one.seen().len();
-    until("it comes back", async || codes(&portico, 6).await == [200; 6] && one.seen().len() > before + 3)
-        .await;
+    one.set_behavior(Behavior::Code(503));
+    wait_until("the failing address is ejected", async || codes(&portico, 6).await == [200; 6]).await;
+    assert!(metric(&portico, "portico_proxy_ejections_total").await >= 1.0);
+    one.set_behavior(Behavior::Normal);
+    let before = one.requests().len();
+    wait_until("the address receives requests again", async || {
+        codes(&portico, 6).await == [200; 6] && one.requests().len() > before + 3
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_cannot_be_is_refused_and_one_that_can_be_is_explained() {
+async fn invalid_policies_are_refused_and_valid_ones_explained() {
     let (portico, one, two) = proxied(&[("retries", "2"), ("weights", "3,1")]).await;
     let mut command = Command::new(binary());
     command.args(["explain", &one.name()]).env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
@@ -241,7 +256,7 @@ async fn a_policy_that_cannot_be_is_refused_and_one_that_can_be_is_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mistyped_annotation_is_warned_of_with_the_one_that_is_meant() {
+async fn a_mistyped_annotation_gets_a_warning_with_the_correct_one() {
     let portico = Portico::start().await;
     let backend = Backend::start("mistyped.example.com").await;
     let mut object = backend.api_service();

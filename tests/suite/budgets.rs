@@ -2,7 +2,7 @@
 
 use portico_tests::http::Http;
 use portico_tests::objects::PODS;
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 use serde_json::{Value, json};
 
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
@@ -12,7 +12,7 @@ async fn ready_pod(admin: &Http, name: &str) {
         "metadata": {"name": name, "labels": {"app": "x"}},
         "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false},
     });
-    until("a pod is made", async || admin.post(PODS, &pod).await.status == 201).await;
+    wait_until("the pod is created", async || admin.post(PODS, &pod).await.status == 201).await;
     let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
     assert_eq!(admin.merge(&format!("{PODS}/{name}/status"), &ready).await.status, 200);
 }
@@ -29,7 +29,7 @@ async fn evict(admin: &Http, pod: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_eviction_is_granted_while_the_budget_can_spare_a_pod_and_then_refused() {
+async fn evictions_are_limited_by_the_budget() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     for pod in ["one", "two", "three"] {
@@ -38,10 +38,13 @@ async fn an_eviction_is_granted_while_the_budget_can_spare_a_pod_and_then_refuse
     let budget = json!({"metadata": {"name": "b"},
         "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "x"}}}});
     assert_eq!(admin.post(BUDGETS, &budget).await.status, 201);
-    until("the budget can spare one", async || status_of(&admin, "b").await["disruptionsAllowed"] == 1).await;
+    wait_until("the budget allows one disruption", async || {
+        status_of(&admin, "b").await["disruptionsAllowed"] == 1
+    })
+    .await;
     let (code, text) = evict(&admin, "one").await;
     assert_eq!(code, 201, "{text}");
-    until("the budget has seen it go", async || {
+    wait_until("the budget's status reflects the eviction", async || {
         let status = status_of(&admin, "b").await;
         status["expectedPods"] == 2 && status["disruptedPods"].is_null()
     })
@@ -50,18 +53,22 @@ async fn an_eviction_is_granted_while_the_budget_can_spare_a_pod_and_then_refuse
     assert_eq!(code, 429, "{text}");
     assert!(text.contains("The disruption budget b needs 2 healthy pods and has 2 currently"), "{text}");
     ready_pod(&admin, "four").await;
-    until("the budget can spare one again", async || evict(&admin, "two").await.0 == 201).await;
+    wait_until("the budget allows another eviction", async || evict(&admin, "two").await.0 == 201).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_that_stop_being_selected_are_counted_no_longer() {
+async fn unselected_pods_are_not_counted() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     ready_pod(&admin, "one").await;
     let budget = json!({"metadata": {"name": "b"},
         "spec": {"minAvailable": 0, "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}});
     admin.post(BUDGETS, &budget).await;
-    until("the pod counts", async || status_of(&admin, "b").await["currentHealthy"] == 1).await;
+    wait_until("the budget counts the pod", async || status_of(&admin, "b").await["currentHealthy"] == 1)
+        .await;
     admin.merge(&format!("{PODS}/one"), &json!({"metadata": {"labels": {"app": null}}})).await;
-    until("the pod counts no longer", async || status_of(&admin, "b").await["expectedPods"] == 0).await;
+    wait_until("the budget no longer counts the pod", async || {
+        status_of(&admin, "b").await["expectedPods"] == 0
+    })
+    .await;
 }

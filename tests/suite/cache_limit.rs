@@ -1,11 +1,11 @@
 //! `--cache-max-bytes`: objects that do not fit into memory are read from the database, and served like all others.
 
-use portico_tests::http::{Http, Lines};
+use portico_tests::http::{Http, JsonLines};
 use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, Portico};
 use serde_json::{Value, json};
 
-use crate::engines::watch;
+use crate::shared_engine_checks::watch;
 
 /// Size of the cache in bytes.
 const BUDGET: &str = "65536";
@@ -60,7 +60,7 @@ async fn metric(admin: &Http, name: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
+async fn uncached_objects_are_listed_and_read() {
     let (_portico, admin) = with_objects().await;
     let (all, remaining) = pages(&admin, "limit=25").await;
     assert_eq!(all.iter().filter(|name| name.starts_with('m')).count(), OBJECTS);
@@ -80,7 +80,7 @@ async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
     let before = before.as_str().unwrap().to_owned();
     admin.delete(&format!("{CONFIG_MAPS}/m001")).await;
     let exact = format!("resourceVersionMatch=Exact&resourceVersion={before}");
-    assert!(!pages(&admin, &exact).await.0.contains(&name(1)), "only the first had been made then");
+    assert!(!pages(&admin, &exact).await.0.contains(&name(1)), "m001 was created after this revision");
     let (newest, _) = pages(&admin, "limit=500").await;
     assert_eq!(newest.len(), all.len() - 1);
     assert!(metric(&admin, "portico_store_cache_bytes").await <= BUDGET.parse().unwrap());
@@ -88,7 +88,7 @@ async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_are_checked_by_what_is_in_the_database() {
+async fn preconditions_are_checked_against_the_database() {
     let (_portico, admin) = with_objects().await;
     let url = format!("{CONFIG_MAPS}/m003");
     let first = admin.get(&url).await.json();
@@ -108,7 +108,7 @@ async fn writes_are_checked_by_what_is_in_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watches_report_what_enters_and_leaves_a_selector() {
+async fn watches_report_objects_that_enter_and_leave_a_selector() {
     let (_portico, admin) = with_objects().await;
     let query = "labelSelector=colour%3Dred&sendInitialEvents=true&allowWatchBookmarks=true\
         &resourceVersionMatch=NotOlderThan";
@@ -145,11 +145,14 @@ async fn watches_report_what_enters_and_leaves_a_selector() {
         );
     }
     admin.delete(&format!("{CONFIG_MAPS}/{}", name(9))).await;
-    let gone = next_change(&mut events).await;
-    assert_eq!((&gone["type"], &gone["object"]["metadata"]["name"]), (&json!("DELETED"), &json!(name(9))));
+    let deletion = next_change(&mut events).await;
+    assert_eq!(
+        (&deletion["type"], &deletion["object"]["metadata"]["name"]),
+        (&json!("DELETED"), &json!(name(9)))
+    );
 }
 
-async fn next_change(events: &mut Lines) -> Value {
+async fn next_change(events: &mut JsonLines) -> Value {
     loop {
         let event = events.next().await.unwrap();
         if event["type"] != "BOOKMARK" {
@@ -159,7 +162,7 @@ async fn next_change(events: &mut Lines) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_stays_within_the_budget_however_much_is_written() {
+async fn the_cache_stays_within_its_limit() {
     const LARGE: usize = 24;
     const BYTES: usize = 512 << 10;
     let portico = Launch::new().args(&["--cache-max-bytes", "4194304"]).start().await;

@@ -1,6 +1,6 @@
 //! Certificates of facades: signed over the configuration connection, only for facades.
 
-use portico_kit::pki::{CertInfo, Profile, SigningRequest, parse_certs};
+use portico_kit::pki::{CertInfo, CertProfile, SigningRequest, parse_certs};
 use portico_proto::client::{Client, Connection, Credentials};
 use portico_proto::config::{CertificateUsage, SignRequest};
 use portico_tests::{Launch, Portico};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tonic::Code;
 
 /// Returns a request whose subject exceeds the caller's rights.
-fn greedy() -> SigningRequest {
-    let profile = Profile::client("root", &["system:masters"], Duration::from_secs(3600));
+fn excessive_request() -> SigningRequest {
+    let profile = CertProfile::client("root", &["system:masters"], Duration::from_secs(3600));
     SigningRequest::create(&profile).unwrap()
 }
 
@@ -26,12 +26,12 @@ async fn a_facade_gets_a_successor_of_its_own_certificate_and_calls_with_it() {
     let portico = Launch::server().start().await;
     let connection = facade_of(&portico);
     let client = Client::connect(&connection).unwrap();
-    let request = greedy();
+    let request = excessive_request();
     let signed = client.config().sign(ask(&request, CertificateUsage::Client)).await.unwrap().into_inner();
 
     let chain = parse_certs("signed", signed.certificate.as_bytes()).unwrap();
     let info = CertInfo::parse(&chain[0]).unwrap();
-    assert_eq!(info.organizations, ["system:portico:facades"], "the request's subject counts for nothing");
+    assert_eq!(info.organizations, ["system:portico:facades"], "the request's subject is ignored");
     assert_ne!(info.common_name, "root");
     assert_eq!(info.not_after_text(), signed.not_after);
 
@@ -44,9 +44,9 @@ async fn a_facade_gets_a_successor_of_its_own_certificate_and_calls_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_but_a_facade_gets_a_certificate_and_no_request_goes_without_a_use() {
+async fn only_facades_get_certificates_and_requests_need_a_usage() {
     let portico = Launch::server().start().await;
-    let request = greedy();
+    let request = excessive_request();
     let admin = portico.control();
     let refused = admin.config().sign(ask(&request, CertificateUsage::Client)).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
@@ -65,16 +65,17 @@ async fn nobody_but_a_facade_gets_a_certificate_and_no_request_goes_without_a_us
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_backends_are_shown_has_one_name_and_is_signed_by_nobody_who_makes_it_not() {
+async fn front_proxy_certificates_have_a_fixed_name() {
     let portico = Launch::server().start().await;
     let client = Client::connect(&facade_of(&portico)).unwrap();
-    let signed = client.config().sign(ask(&greedy(), CertificateUsage::FrontProxy)).await.unwrap();
-    let info = CertInfo::of_pem("signed", &signed.into_inner().certificate).unwrap();
+    let signed = client.config().sign(ask(&excessive_request(), CertificateUsage::FrontProxy)).await.unwrap();
+    let info = CertInfo::from_pem("signed", &signed.into_inner().certificate).unwrap();
     assert_eq!((info.common_name.as_str(), info.organizations.len()), ("front-proxy-client", 0));
     assert_eq!(info.issuer, "portico-front-proxy-ca", "no certificate of the internal CA");
 
     let without = Launch::server().arg("--own-front-proxy=false").start().await;
     let client = Client::connect(&facade_of(&without)).unwrap();
-    let refused = client.config().sign(ask(&greedy(), CertificateUsage::FrontProxy)).await.unwrap_err();
+    let refused =
+        client.config().sign(ask(&excessive_request(), CertificateUsage::FrontProxy)).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures::{Stream, StreamExt};
 use portico_proto::admin::CompactRequest;
 use portico_proto::client::{ApplyOptions, ListOptions, ResourceClient, WatchEvent};
-use portico_tests::{PATIENCE, Portico};
+use portico_tests::{Portico, WAIT_LIMIT};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
@@ -27,7 +27,7 @@ async fn config_maps(portico: &Portico) -> ResourceClient {
     client.resource(found, "default")
 }
 
-async fn applied(objects: &ResourceClient, name: &str, text: &str) -> Value {
+async fn apply(objects: &ResourceClient, name: &str, text: &str) -> Value {
     let options = ApplyOptions { field_manager: "tests".to_owned(), ..ApplyOptions::default() };
     let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"own": "1"}}, "data": {"text": text}});
     let answer = objects.apply(name, manifest.to_string().into_bytes(), &options).await.unwrap();
@@ -36,7 +36,7 @@ async fn applied(objects: &ResourceClient, name: &str, text: &str) -> Value {
 
 /// Returns the next event: `TYPE name=text`, or the restart of the watch.
 async fn next(events: &mut (impl Stream<Item = Result<WatchEvent, Status>> + Unpin)) -> String {
-    let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap();
+    let event = tokio::time::timeout(WAIT_LIMIT, events.next()).await.unwrap().unwrap().unwrap();
     let WatchEvent::Line(line) = event else { return "restarted".to_owned() };
     let event: Value = serde_json::from_slice(&line).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -62,7 +62,7 @@ async fn objects_of_any_kind_are_applied_read_listed_in_pages_and_deleted() {
     let portico = Portico::start().await;
     let objects = config_maps(&portico).await;
     for n in 0..3 {
-        applied(&objects, &format!("o{n}"), "x").await;
+        apply(&objects, &format!("o{n}"), "x").await;
     }
     let one: Value = objects.get("o1").await.unwrap();
     assert_eq!(one["metadata"]["managedFields"][0]["manager"], "tests");
@@ -92,30 +92,30 @@ async fn objects_of_any_kind_are_applied_read_listed_in_pages_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_goes_on_over_a_restart_and_misses_nothing() {
+async fn a_watch_survives_a_restart_without_gaps() {
     let mut portico = Portico::start().await;
     let objects = config_maps(&portico).await;
-    applied(&objects, "before", "1").await;
+    apply(&objects, "before", "1").await;
     let mut events = pin!(objects.watch(&own("")));
     assert_eq!(next(&mut events).await, "ADDED before=1");
-    applied(&objects, "before", "2").await;
+    apply(&objects, "before", "2").await;
     assert_eq!(next(&mut events).await, "MODIFIED before=2");
     portico.kill();
     portico.restart().await;
     let objects = config_maps(&portico).await;
-    applied(&objects, "after", "1").await;
+    apply(&objects, "after", "1").await;
     objects.delete("before").await.unwrap();
-    assert_eq!(next(&mut events).await, "ADDED after=1", "what was known does not come again");
+    assert_eq!(next(&mut events).await, "ADDED after=1", "resumed events are not repeated");
     assert_eq!(next(&mut events).await, "DELETED before=2");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_from_forgotten_history_begins_anew_and_says_so() {
+async fn a_watch_after_compaction_restarts_and_reports_it() {
     let portico = Portico::start().await;
     let objects = config_maps(&portico).await;
-    let first = applied(&objects, "a", "1").await;
+    let first = apply(&objects, "a", "1").await;
     let first = first["metadata"]["resourceVersion"].as_str().unwrap();
-    applied(&objects, "a", "2").await;
+    apply(&objects, "a", "2").await;
     portico.control().admin().compact(CompactRequest { revision: 0 }).await.unwrap();
     let mut events = pin!(objects.watch(&own(first)));
     assert_eq!(next(&mut events).await, "restarted");
@@ -123,7 +123,7 @@ async fn a_watch_from_forgotten_history_begins_anew_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_that_is_refused_ends_with_the_reason() {
+async fn a_refused_watch_ends_with_the_reason() {
     let portico = Portico::start().await;
     let client = portico.control_as("alice");
     let found = client.resources("secrets").await.unwrap().remove(0);

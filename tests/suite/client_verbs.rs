@@ -4,11 +4,11 @@ use std::io::Read;
 use std::process::{Command, Output, Stdio};
 
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Backend, PATIENCE, Portico, binary};
+use portico_tests::{Backend, Portico, WAIT_LIMIT, binary};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
-use crate::availability::look_again;
+use crate::availability::trigger_probe;
 use crate::proxying::{routed, wait_for};
 
 const MANIFESTS: &str = "# two objects\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {app: x}}\ndata: {a: \"1\"}\n---\n\
@@ -50,7 +50,7 @@ fn file(portico: &Portico, name: &str, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_are_applied_and_shown_by_any_of_their_names_in_each_form() {
+async fn objects_are_applied_and_shown_by_each_name_and_format() {
     let portico = Portico::start().await;
     let manifests = file(&portico, "all.yaml", MANIFESTS);
     let applied = prints(&portico, &["apply", "-f", &manifests, "--dry-run"]);
@@ -67,10 +67,10 @@ async fn objects_are_applied_and_shown_by_any_of_their_names_in_each_form() {
     for name in
         ["deployments", "deployment", "Deployment", "deploy", "deployments.apps", "deployments.v1.apps"]
     {
-        let shown = prints(&portico, &["get", name]);
+        let printed = prints(&portico, &["get", name]);
         assert!(
-            shown.starts_with("NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nweb    0/1"),
-            "{name}: {shown}"
+            printed.starts_with("NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nweb    0/1"),
+            "{name}: {printed}"
         );
     }
     assert!(prints(&portico, &["get", "deploy", "-o", "wide"]).contains("CONTAINERS   IMAGES   SELECTOR\n"));
@@ -87,7 +87,7 @@ async fn objects_are_applied_and_shown_by_any_of_their_names_in_each_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_is_one_line_and_exit_code_2() {
+async fn refusals_are_one_line_with_exit_code_2() {
     let portico = Portico::start().await;
     let whole = file(&portico, "whole.yaml", MANIFESTS);
     prints(&portico, &["apply", "-f", &whole, "--field-manager", "first"]);
@@ -134,21 +134,21 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_get_prints_can_be_applied() {
+async fn output_of_get_can_be_applied() {
     let portico = Portico::start().await;
     prints(&portico, &["apply", "-f", &file(&portico, "all.yaml", MANIFESTS)]);
     for format in ["yaml", "json"] {
-        let shown = |args: &[&str]| prints(&portico, &[&["get"], args, &["-o", format]].concat());
+        let get_output = |args: &[&str]| prints(&portico, &[&["get"], args, &["-o", format]].concat());
         for (args, applied) in [
             (&["cm", "one"][..], "configmap/one serverside-applied\n"),
             (&["cm", "-l", "app=x"], "configmap/one serverside-applied\n"),
             (&["all"], "deployment.apps/web serverside-applied\n"),
         ] {
-            let text = shown(args);
+            let text = get_output(args);
             assert!(!text.contains("managedFields"), "{text}");
             let path = file(&portico, "shown", &text);
             assert!(prints(&portico, &["apply", "-f", &path]).contains(applied), "{text}");
-            let owned = shown(&[args, &["--show-managed-fields"]].concat());
+            let owned = get_output(&[args, &["--show-managed-fields"]].concat());
             assert!(owned.contains("managedFields"), "{owned}");
         }
         let applied = ["apply", "-f", &file(&portico, "all.yaml", MANIFESTS), "-o", format];
@@ -163,7 +163,7 @@ async fn what_get_prints_can_be_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_answer_or_is_no_control_service_is_named() {
+async fn unreachable_and_wrong_servers_are_named() {
     let portico = Portico::start().await;
     let config = std::fs::read_to_string(portico.data().join("admin.kubeconfig")).unwrap();
     let closed = "127.0.0.1:1";
@@ -216,7 +216,7 @@ async fn kubeconfig_names_files_as_kubectl_reads_them() {
     };
     let namespace = ["get", "cm", "extension-apiserver-authentication", "-o", "name"];
     assert_eq!(with(&list, &namespace), (Some(0), format!("configmap/{}\n", namespace[2])));
-    assert_eq!(with(admin, &namespace).0, Some(2), "it is in kube-system");
+    assert_eq!(with(admin, &namespace).0, Some(2), "the ConfigMap is in kube-system");
     assert_eq!(with(&list, &["route", "try", "/version"]).0, Some(0));
     // The value of a flag is one file name, even if it contains a separator.
     assert_eq!(with("/nowhere", &["get", "cm", "--kubeconfig", admin]).0, Some(0));
@@ -227,7 +227,7 @@ async fn kubeconfig_names_files_as_kubectl_reads_them() {
 }
 
 #[test]
-fn usage_is_of_portico_and_wants_what_is_wanted() {
+fn usage_errors_name_the_required_arguments() {
     let usage = |args: &[&str]| {
         let done = Command::new(binary()).args(args).env("KUBECONFIG", "x").output().unwrap();
         let text = String::from_utf8([done.stdout, done.stderr].concat()).unwrap();
@@ -278,7 +278,7 @@ async fn a_dead_backend_is_explained_in_the_table_in_the_tree_and_by_exit_codes(
     );
 
     backend.stop().await;
-    look_again(&portico, &backend).await;
+    trigger_probe(&portico, &backend).await;
     wait_for(&portico, &backend, "False").await;
     let done = run(&portico, &["explain", &backend.path("/flunders")]);
     let explained = String::from_utf8(done.stdout).unwrap();
@@ -317,7 +317,7 @@ async fn a_dead_backend_is_explained_in_the_table_in_the_tree_and_by_exit_codes(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_gets_a_table_that_is_drawn_in_place_in_colours() {
+async fn a_terminal_gets_a_colored_table_updated_in_place() {
     let backend = Backend::start("drawn.example.com").await;
     let portico = Portico::start().await;
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -398,14 +398,15 @@ fn help_completions_and_manual_pages_know_every_verb() {
 fn kubeconfig(portico: &Portico, name: &str, namespaces: &[(&str, &str)]) -> String {
     let mut config = kube::config::Kubeconfig::read_from(portico.data().join("admin.kubeconfig")).unwrap();
     for context in &mut config.contexts {
-        let said = namespaces.iter().find(|(name, _)| *name == context.name);
-        context.context.as_mut().unwrap().namespace = said.map(|(_, namespace)| (*namespace).to_owned());
+        let configured = namespaces.iter().find(|(name, _)| *name == context.name);
+        context.context.as_mut().unwrap().namespace =
+            configured.map(|(_, namespace)| (*namespace).to_owned());
     }
     file(portico, name, &serde_json::to_string(&config).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verbs_are_about_the_namespace_that_the_context_names_unless_a_flag_names_another() {
+async fn verbs_use_the_namespace_of_the_context_or_flag() {
     let portico = Portico::start().await;
     let namespaces = "apiVersion: v1\nkind: Namespace\nmetadata: {name: demo}\n---\n\
         apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n";
@@ -426,9 +427,13 @@ async fn verbs_are_about_the_namespace_that_the_context_names_unless_a_flag_name
     with(&current, &["apply", "-f", &manifest("one")]);
     assert_eq!(names(&current, &[]), "configmap/one\n");
     assert_eq!(names(&current, &["-n", "default"]), "");
-    assert_eq!(names(&current, &["-n", ""]), "configmap/one\n", "an empty one is none, as with kubectl");
-    assert_eq!(names(&current, &["-n", "default", "-A"]), "configmap/one\n", "all are all");
-    assert_eq!(names(&current, &["--context", "control"]), "", "that context names none");
+    assert_eq!(
+        names(&current, &["-n", ""]),
+        "configmap/one\n",
+        "an empty namespace is ignored, as by kubectl"
+    );
+    assert_eq!(names(&current, &["-n", "default", "-A"]), "configmap/one\n", "-A overrides -n");
+    assert_eq!(names(&current, &["--context", "control"]), "", "the context has no namespace");
     let plain = portico.data().join("admin.kubeconfig");
     assert_eq!(names(plain.to_str().unwrap(), &[]), "");
     assert!(with(&current, &["history", "cm", "one"]).contains("Created"));
@@ -555,7 +560,7 @@ async fn errors_of_a_start_and_of_missing_data_have_a_hint() {
     ] {
         let mut command = tokio::process::Command::new(binary());
         command.args(args).current_dir(folder.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
-        let done = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output());
+        let done = tokio::time::timeout(WAIT_LIMIT, command.kill_on_drop(true).output());
         let done = done.await.unwrap_or_else(|_| panic!("{args:?} still runs")).unwrap();
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(!done.status.success() && text.contains(error) && text.contains(hint), "{args:?}: {text}");

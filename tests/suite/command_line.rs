@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Instant;
 
 use portico_tests::process::any_file;
-use portico_tests::{Launch, Portico, eventually, until};
+use portico_tests::{Launch, Portico, eventually, wait_until};
 use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,7 +59,7 @@ async fn a_setting_that_names_a_pipe_or_a_huge_file_is_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
+async fn an_invalid_value_is_reported_in_one_line_with_exit_code_2() {
     let file = any_file();
     let file = file.to_str().unwrap();
     for (args, setting) in [
@@ -89,18 +89,18 @@ async fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
         (&["--cors-allowed-origins", "("], "--cors-allowed-origins"),
         (&["--no-such-flag"], "--no-such-flag"),
     ] {
-        let (launch, folder) = Launch::new().args(args).prepared();
+        let (launch, folder) = Launch::new().args(args).prepare_folder();
         let (code, out, err) = launch.run().await;
         assert_eq!(code, Some(2), "{args:?}: {out}{err}");
         let lines: Vec<&str> = err.lines().filter(|line| !line.starts_with("hint: ")).collect();
         assert_eq!(lines.len(), 1, "{args:?}: {err}");
         assert!(err.contains(setting), "{args:?}: {err}");
-        assert!(!folder.join("data").exists(), "{args:?}: it had begun already");
+        assert!(!folder.join("data").exists(), "{args:?}: the server had already created its data folder");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_needs_to_know_its_control_service() {
+async fn a_facade_requires_a_control_service() {
     let (code, _, err) = Launch::new().arg("facade").run().await;
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("--control-kubeconfig"), "{err}");
@@ -112,7 +112,7 @@ async fn variables_and_files_are_checked_like_flags() {
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("secure-port") || err.contains("PORTICO_SECURE_PORT"), "{err}");
     for text in ["no-such-key: 1\n", "request-timeout: x\n", "- a\n", "request-timeout: [1\n"] {
-        let (launch, folder) = Launch::new().prepared();
+        let (launch, folder) = Launch::new().prepare_folder();
         let file = folder.join("config.yaml");
         std::fs::write(&file, text).unwrap();
         let (code, _, err) = launch.args(&["--config", file.to_str().unwrap()]).run().await;
@@ -122,7 +122,7 @@ async fn variables_and_files_are_checked_like_flags() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn version_and_help_end_well() {
+async fn version_and_help_succeed() {
     for args in [&["version"][..], &["--version"], &["-V"], &["server", "--version"]] {
         let done = std::process::Command::new(portico_tests::binary()).args(args).output().unwrap();
         let out = String::from_utf8(done.stdout).unwrap();
@@ -143,7 +143,7 @@ async fn version_and_help_end_well() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("config.yaml");
     // Only users of the token file are authenticated: the result shows which file was read.
     let tokens = |name: &str| {
@@ -156,16 +156,16 @@ async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
     let config = file.to_str().unwrap();
     let launch = launch.args(&["--config", config]).env("PORTICO_TOKEN_AUTH_FILE", &variable);
     let from_variable = launch.clone().start().await;
-    assert_eq!(from_variable.anyone().as_user("variable").get("/apis").await.status, 200);
-    assert_eq!(from_variable.anyone().as_user("file").get("/apis").await.status, 401);
+    assert_eq!(from_variable.anonymous().as_user("variable").get("/apis").await.status, 200);
+    assert_eq!(from_variable.anonymous().as_user("file").get("/apis").await.status, 401);
     drop(from_variable);
     let from_flag = launch.args(&["--token-auth-file", &flag]).start().await;
-    assert_eq!(from_flag.anyone().as_user("flag").get("/apis").await.status, 200);
-    assert_eq!(from_flag.anyone().as_user("variable").get("/apis").await.status, 401);
+    assert_eq!(from_flag.anonymous().as_user("flag").get("/apis").await.status, 200);
+    assert_eq!(from_flag.anonymous().as_user("variable").get("/apis").await.status, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_addresses_file_names_what_is_bound_and_goes_on_a_clean_exit() {
+async fn the_addresses_file_lists_bound_addresses_and_is_removed_on_a_clean_exit() {
     let mut portico = Portico::start().await;
     let text = std::fs::read_to_string(portico.addresses_file()).unwrap();
     for part in
@@ -173,25 +173,25 @@ async fn the_addresses_file_names_what_is_bound_and_goes_on_a_clean_exit() {
     {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let status = portico.stop().await;
     assert_eq!(status.code(), Some(0));
-    assert!(begun.elapsed().as_secs() < 10, "an idle process ends at once");
+    assert!(start.elapsed().as_secs() < 10, "an idle process ends at once");
     assert!(!portico.addresses_file().exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_on_the_same_data_is_refused() {
     let first = Portico::start().await;
-    let second = Launch::new().on_data_of(&first).args(&["--addresses-file", "second.json"]);
+    let second = Launch::new().with_data_of(&first).args(&["--addresses-file", "second.json"]);
     let (code, _, err) = second.run().await;
     assert!(code.is_some_and(|code| code != 0), "{err}");
-    assert!(err.contains("data"), "it says why: {err}");
-    assert_eq!(first.admin().get("/readyz").await.status, 200, "the first one goes on");
+    assert!(err.contains("data"), "the error names the data folder: {err}");
+    assert_eq!(first.admin().get("/readyz").await.status, 200, "the first server continues");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_port_is_reported() {
+async fn a_port_in_use_is_reported() {
     let first = Portico::start().await;
     let port = first.https().port().to_string();
     let (code, _, err) = Launch::new().args(&["--secure-port", &port]).run().await;
@@ -200,7 +200,7 @@ async fn a_taken_port_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_for_their_owner_alone() {
+async fn secret_files_are_readable_by_their_owner_only() {
     let portico = Portico::start().await;
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(&portico.data()), 0o700);
@@ -212,7 +212,7 @@ async fn secrets_are_for_their_owner_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_data_survives_a_restart_and_so_do_certificates() {
     let mut portico = Portico::start().await;
-    let object = portico_tests::objects::local("stays.example.com");
+    let object = portico_tests::objects::local_api_service("stays.example.com");
     let uid =
         portico.admin().post(portico_tests::objects::API_SERVICES, &object).await.json()["metadata"]["uid"]
             .clone();
@@ -228,13 +228,13 @@ async fn the_data_survives_a_restart_and_so_do_certificates() {
 async fn tokens_are_read_again_when_their_file_changes() {
     let portico = Portico::start().await;
     let file = portico.folder().join("tokens.csv");
-    let dora = portico.anyone().as_user("dora");
+    let dora = portico.anonymous().as_user("dora");
     assert_eq!(dora.get("/apis").await.status, 401);
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("dora-token,dora,uid-dora\n");
     std::fs::write(&file, text).unwrap();
     portico.signal(Signal::HUP);
-    eventually("the new token is known to both servers", || async {
+    eventually("HTTP and gRPC accept the new token", || async {
         let http = dora.get("/apis").await.status;
         let list = portico_proto::apiregistration::ListRequest::default();
         let grpc = portico.control_as("dora").api_services().list(list).await.err().map(|e| e.code());
@@ -244,21 +244,24 @@ async fn tokens_are_read_again_when_their_file_changes() {
     // An invalid file changes nothing.
     std::fs::write(&file, "\"broken").unwrap();
     portico.signal(Signal::HUP);
-    until("both servers say so", async || portico.log().matches("cannot reload a file").count() >= 2).await;
+    wait_until("both servers log the failed reload", async || {
+        portico.log().matches("cannot reload a file").count() >= 2
+    })
+    .await;
     assert_eq!(dora.get("/apis").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_allowed_only_when_configured() {
     let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
-    let alice = portico.anyone().as_user("alice");
+    let alice = portico.anonymous().as_user("alice");
     assert_eq!(alice.get(portico_tests::objects::API_SERVICES).await.status, 200);
-    assert_eq!(portico.anyone().get("/apis").await.status, 401, "nobody in particular is not let in then");
+    assert_eq!(portico.anonymous().get("/apis").await.status, 401, "anonymous requests are rejected");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_data_folder_that_cannot_be_written_is_reported() {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("a-file");
     std::fs::write(&file, "").unwrap();
     std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();

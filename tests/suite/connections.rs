@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::Method;
 use http_body_util::BodyExt;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::http2::{
     self, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, frame, head, literal,
 };
 use portico_tests::objects::PODS;
 use portico_tests::pki::Authority;
-use portico_tests::{Backend, Launch, Mood, PATIENCE, eventually, own_address};
+use portico_tests::{Backend, Behavior, Launch, WAIT_LIMIT, eventually, own_address};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,7 +29,7 @@ struct Node {
 
 impl Node {
     /// Starts a kubelet at this address, with files for the facade's flags.
-    async fn at(ip: IpAddr) -> Self {
+    async fn start(ip: IpAddr) -> Self {
         let clients = Authority::new("kubelet-clients");
         let kubelet = Backend::kubelet(ip, &clients.pem).await;
         let pair = clients.client("kube-apiserver", &["system:masters"]);
@@ -47,16 +47,16 @@ impl Node {
         Self { kubelet, flags, _files: files }
     }
 
-    fn launched(&self, launch: Launch) -> Launch {
+    fn add_flags(&self, launch: Launch) -> Launch {
         self.flags.iter().fold(launch, |launch, flag| launch.arg(flag))
     }
 
     /// Registers the kubelet as `n1`, with pod `p` on it and pod `idle` without a node.
     async fn register(&self, admin: &Http) {
         let node = node("n1", self.kubelet.address);
-        created(admin, "/api/v1/nodes", &node).await;
-        created(admin, PODS, &pod("p", Some("n1"), &["stream", "b"])).await;
-        created(admin, PODS, &pod("idle", None, &["c"])).await;
+        create(admin, "/api/v1/nodes", &node).await;
+        create(admin, PODS, &pod("p", Some("n1"), &["stream", "b"])).await;
+        create(admin, PODS, &pod("idle", None, &["c"])).await;
     }
 }
 
@@ -77,21 +77,21 @@ fn pod(name: &str, node: Option<&str>, containers: &[&str]) -> Value {
 }
 
 /// Creates an object; the namespace's service account may be created later.
-async fn created(admin: &Http, path: &str, object: &Value) {
-    eventually(&format!("{path} takes an object"), || async {
+async fn create(admin: &Http, path: &str, object: &Value) {
+    eventually(&format!("{path} accepts an object"), || async {
         let answer = admin.post(path, object).await;
         if matches!(answer.status.as_u16(), 201 | 409) { Ok(()) } else { Err(answer.text()) }
     })
     .await;
 }
 
-fn message(answer: &Answer, code: u16) -> String {
+fn message(answer: &FullResponse, code: u16) -> String {
     assert_eq!(answer.status.as_u16(), code, "{}", answer.text());
     answer.json()["message"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Requests an upgrade to this protocol; returns the head of the response and the connection.
-async fn upgraded(http: &Http, method: &str, path: &str, protocol: &str) -> (String, TlsStream<TcpStream>) {
+async fn upgrade(http: &Http, method: &str, path: &str, protocol: &str) -> (String, TlsStream<TcpStream>) {
     let mut stream = http.dial().await.unwrap();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: k8s.example.com\r\nAuthorization: Bearer admin-token\r\n\
@@ -100,15 +100,15 @@ async fn upgraded(http: &Http, method: &str, path: &str, protocol: &str) -> (Str
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut read = Vec::new();
     while !read.ends_with(b"\r\n\r\n") {
-        read.push(tokio::time::timeout(PATIENCE, stream.read_u8()).await.unwrap().unwrap());
+        read.push(tokio::time::timeout(WAIT_LIMIT, stream.read_u8()).await.unwrap().unwrap());
     }
     (String::from_utf8(read).unwrap(), stream)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_followed_line_by_line() {
-    let node = Node::at(LOOPBACK).await;
-    let portico = node.launched(Launch::new()).start().await;
+    let node = Node::start(LOOPBACK).await;
+    let portico = node.add_flags(Launch::new()).start().await;
     let admin = portico.admin();
     node.register(&admin).await;
     let path = format!("{PODS}/p/log?container=stream&follow=true&tailLines=5&unknown=x");
@@ -119,32 +119,32 @@ async fn a_log_is_followed_line_by_line() {
         (200, &"text/plain".parse().unwrap())
     );
     let mut body = response.into_body();
-    let first = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap().unwrap().unwrap();
+    let first = tokio::time::timeout(WAIT_LIMIT, body.frame()).await.unwrap().unwrap().unwrap();
     assert_eq!(first.into_data().unwrap(), "{\"ready\":true}\n");
     for line in ["one\n", "two\n"] {
-        assert!(node.kubelet.push(line), "the kubelet has a reader");
-        let frame = tokio::time::timeout(PATIENCE, body.frame()).await.unwrap().unwrap().unwrap();
+        assert!(node.kubelet.push_to_streams(line), "the kubelet has a reader");
+        let frame = tokio::time::timeout(WAIT_LIMIT, body.frame()).await.unwrap().unwrap().unwrap();
         assert_eq!(frame.into_data().unwrap(), line, "it comes at once, alone");
     }
-    let seen = node.kubelet.last();
+    let seen = node.kubelet.last_request();
     assert_eq!(seen.target, "/containerLogs/default/p/stream?follow=true&tailLines=5");
     assert!(seen.all("authorization").is_empty() && seen.all("x-remote-user").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_connections_are_reported_in_upstreams_words() {
-    let node = Node::at(LOOPBACK).await;
-    let portico = node.launched(Launch::new()).start().await;
+async fn refused_connections_have_upstreams_messages() {
+    let node = Node::start(LOOPBACK).await;
+    let portico = node.add_flags(Launch::new()).start().await;
     let admin = portico.admin();
     node.register(&admin).await;
-    created(&admin, PODS, &pod("lost", Some("n9"), &["c"])).await;
-    created(
+    create(&admin, PODS, &pod("lost", Some("n9"), &["c"])).await;
+    create(
         &admin,
         "/api/v1/nodes",
         &json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "bare"}}),
     )
     .await;
-    created(&admin, PODS, &pod("nowhere", Some("bare"), &["c"])).await;
+    create(&admin, PODS, &pod("nowhere", Some("bare"), &["c"])).await;
     assert_eq!(admin.get(&format!("{PODS}/idle/log")).await.status, 204, "nobody writes it yet");
     for (path, code, want) in [
         ("pods/idle/exec?command=ls", 400, "pod idle does not have a host assigned"),
@@ -176,22 +176,22 @@ async fn refused_connections_are_reported_in_upstreams_words() {
     ] {
         assert_eq!(message(&admin.get(&format!("/api/v1/nodes/{path}")).await, code), want, "{path}");
     }
-    node.kubelet.behave(Mood::Code(404));
+    node.kubelet.set_behavior(Behavior::Code(404));
     let answer = admin.get(&format!("{PODS}/p/log?container=b")).await;
     assert_eq!(message(&answer, 404), "the server could not find the requested resource ( pods/log p)");
-    node.kubelet.behave(Mood::Redirect);
+    node.kubelet.set_behavior(Behavior::Redirect);
     let answer = admin.get(&format!("{PODS}/p/log?container=b")).await;
     assert!(message(&answer, 500).ends_with(": redirects forbidden"), "{}", answer.text());
-    node.kubelet.behave(Mood::Reset);
+    node.kubelet.set_behavior(Behavior::Reset);
     let answer = admin.get(&format!("{PODS}/p/log?container=b")).await;
     assert!(message(&answer, 500).starts_with("Get \"https://127.0.0.1:"), "{}", answer.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_carry_bytes_both_ways_through_facades_of_their_own() {
-    let node = Node::at(LOOPBACK).await;
+async fn streams_carry_bytes_both_ways_through_separate_facades() {
+    let node = Node::start(LOOPBACK).await;
     let server = Launch::server().start().await;
-    let facade = node.launched(Launch::facade(&server)).start().await;
+    let facade = node.add_flags(Launch::facade(&server)).start().await;
     let admin = facade.admin();
     node.register(&admin).await;
     for (method, path, protocol, target) in [
@@ -204,34 +204,34 @@ async fn streams_carry_bytes_both_ways_through_facades_of_their_own() {
         ("GET", "p/attach?container=b&stderr=true", "websocket", "/attach/default/p/b?error=1"),
         ("POST", "p/portforward?ports=80,81", "SPDY/3.1", "/portForward/default/p?port=80%2C81"),
     ] {
-        let (head, mut stream) = upgraded(&admin, method, &format!("{PODS}/{path}"), protocol).await;
+        let (head, mut stream) = upgrade(&admin, method, &format!("{PODS}/{path}"), protocol).await;
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         for message in ["hello", "again"] {
             stream.write_all(message.as_bytes()).await.unwrap();
             let mut echoed = [0; 5];
-            tokio::time::timeout(PATIENCE, stream.read_exact(&mut echoed)).await.unwrap().unwrap();
+            tokio::time::timeout(WAIT_LIMIT, stream.read_exact(&mut echoed)).await.unwrap().unwrap();
             assert_eq!(echoed, message.as_bytes());
         }
-        let seen = node.kubelet.last();
+        let seen = node.kubelet.last_request();
         assert_eq!((seen.method.as_str(), seen.target.as_str()), (method, target));
         assert_eq!(seen.all("x-stream-protocol-version"), ["v4.channel.k8s.io"]);
         assert!(seen.all("authorization").is_empty());
     }
-    node.kubelet.behave(Mood::Code(403));
-    let (head, _) = upgraded(&admin, "GET", &format!("{PODS}/p/exec?container=b"), "websocket").await;
+    node.kubelet.set_behavior(Behavior::Code(403));
+    let (head, _) = upgrade(&admin, "GET", &format!("{PODS}/p/exec?container=b"), "websocket").await;
     assert!(
         head.starts_with("HTTP/1.1 403 "),
         "a refusal is passed on, so that clients try another protocol: {head}"
     );
-    node.kubelet.behave(Mood::Code(204));
-    let (head, _) = upgraded(&admin, "GET", &format!("{PODS}/p/exec?container=b"), "websocket").await;
+    node.kubelet.set_behavior(Behavior::Code(204));
+    let (head, _) = upgrade(&admin, "GET", &format!("{PODS}/p/exec?container=b"), "websocket").await;
     assert!(head.starts_with("HTTP/1.1 500 "), "{head}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_pods_does_not_run_commands_in_them() {
-    let node = Node::at(LOOPBACK).await;
-    let portico = node.launched(Launch::new()).start().await;
+    let node = Node::start(LOOPBACK).await;
+    let portico = node.add_flags(Launch::new()).start().await;
     let admin = portico.admin();
     node.register(&admin).await;
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -242,25 +242,25 @@ async fn reading_pods_does_not_run_commands_in_them() {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}]});
     assert_eq!(admin.post(&format!("{rbac}/clusterrolebindings"), &binding).await.status, 201);
-    let bob = portico.anyone().as_user("bob");
+    let bob = portico.anonymous().as_user("bob");
     let refused = bob.get(&format!("{PODS}/p/exec?container=b&command=ls")).await;
     assert_eq!(message(&refused, 403), "pods \"p\" is forbidden: ");
-    node.kubelet.behave(Mood::Code(200));
+    node.kubelet.set_behavior(Behavior::Code(200));
     assert_eq!(bob.get(&format!("{PODS}/p/log?container=b")).await.text(), "the backend says 200 OK");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_pods_and_services_are_proxied_to() {
     let Some(ip) = own_address() else { return };
-    let node = Node::at(ip).await;
-    let inside = Backend::beyond_loopback("pod").await.unwrap();
-    let portico = node.launched(Launch::new()).start().await;
+    let node = Node::start(ip).await;
+    let inside = Backend::on_own_address("pod").await.unwrap();
+    let portico = node.add_flags(Launch::new()).start().await;
     let admin = portico.admin();
     node.register(&admin).await;
 
     let answer = admin.get("/api/v1/nodes/n1/proxy/pods?a=1&a=0").await;
     assert_eq!(answer.json()["target"], "/pods?a=1&a=0", "{}", answer.text());
-    let seen = node.kubelet.last();
+    let seen = node.kubelet.last_request();
     assert_eq!(seen.all("x-forwarded-uri"), ["/api/v1/nodes/n1/proxy/pods"]);
     assert!(seen.all("authorization").is_empty() && seen.all("x-remote-user").is_empty());
     let bare = admin.get("/api/v1/nodes/n1/proxy?x=1").await;
@@ -272,14 +272,14 @@ async fn nodes_pods_and_services_are_proxied_to() {
     assert_eq!(patched.status, 200, "{}", patched.text());
     let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"},
         "spec": {"ports": [{"name": "web", "port": 443, "targetPort": port}]}});
-    created(&admin, "/api/v1/namespaces/default/services", &service).await;
+    create(&admin, "/api/v1/namespaces/default/services", &service).await;
     let to_service = |rest: &str| format!("/api/v1/namespaces/default/services/https:s:{rest}");
     let missing = admin.get(&to_service("web/proxy/")).await;
     assert_eq!(message(&missing, 404), "services \"s\" not found");
     let reference = json!({"kind": "Pod", "namespace": "default", "name": "p"});
     let endpoints = json!({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "s"}, "subsets": [
         {"addresses": [{"ip": host, "targetRef": reference}], "ports": [{"name": "web", "port": port}]}]});
-    created(&admin, "/api/v1/namespaces/default/endpoints", &endpoints).await;
+    create(&admin, "/api/v1/namespaces/default/endpoints", &endpoints).await;
 
     let to_pod = format!("{PODS}/https:p:{port}/proxy");
     for proxy in [to_pod, to_service("web/proxy"), to_service("443/proxy")] {
@@ -309,21 +309,27 @@ async fn nodes_pods_and_services_are_proxied_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_where_its_api_service_says() {
+async fn a_service_uses_the_urls_of_its_annotation() {
     let backend = Backend::start("urls.example.com").await;
     let portico = crate::proxying::routed(&backend).await;
     for service in ["backend", "https:backend:443"] {
         let path = format!("/api/v1/namespaces/default/services/{service}/proxy/flunders?x=1");
         let answer = portico.admin().get(&path).await;
         assert_eq!(answer.json()["target"], "/flunders?x=1", "{}", answer.text());
-        assert!(backend.last().all("x-remote-user").is_empty(), "the identity is for API servers alone");
+        assert!(
+            backend.last_request().all("x-remote-user").is_empty(),
+            "the identity is for API servers alone"
+        );
     }
     let other = portico.admin().get("/api/v1/namespaces/default/services/backend:444/proxy/").await;
     assert_eq!(other.status, 404, "{}", other.text());
 }
 
 /// Reads frames until the server has responded to a PING, which it does after all earlier frames.
-async fn all_before_a_ping(frames: &mut http2::Frames, sink: &mut http2::FrameSink) -> Vec<http2::Received> {
+async fn frames_before_a_ping(
+    frames: &mut http2::FrameReader,
+    sink: &mut http2::FrameSink,
+) -> Vec<http2::ReceivedFrame> {
     sink.write_all(&frame(PING, 0, 0, &[0; 8])).await.unwrap();
     sink.flush().await.unwrap();
     let mut before = Vec::new();
@@ -338,19 +344,19 @@ async fn all_before_a_ping(frames: &mut http2::Frames, sink: &mut http2::FrameSi
 
 /// curl of Debian 12 discards a response whose stream is reset while curl still sends.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_needs_no_body_waits_for_the_body_that_is_on_its_way() {
+async fn an_early_response_waits_for_the_rest_of_the_body() {
     let portico = Launch::new().start().await;
-    let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    let (mut frames, mut sink) = http2::open(&portico.anonymous(), &[]).await.unwrap();
     for (stream, path) in [(1, "/nosuch"), (3, "/api/v1/namespaces/default/configmaps")] {
         sink.write_all(&frame(HEADERS, END_HEADERS, stream, &head("POST", path))).await.unwrap();
-        let mut seen = all_before_a_ping(&mut frames, &mut sink).await;
+        let mut seen = frames_before_a_ping(&mut frames, &mut sink).await;
         sink.write_all(&frame(DATA, END_STREAM, stream, b"{}")).await.unwrap();
         sink.flush().await.unwrap();
-        let ends = |frame: &http2::Received| frame.stream == stream && frame.flags & END_STREAM != 0;
+        let ends = |frame: &http2::ReceivedFrame| frame.stream == stream && frame.flags & END_STREAM != 0;
         while !seen.iter().any(ends) {
-            seen.push(tokio::time::timeout(PATIENCE, frames.next()).await.unwrap().unwrap());
+            seen.push(tokio::time::timeout(WAIT_LIMIT, frames.next()).await.unwrap().unwrap());
         }
-        seen.extend(all_before_a_ping(&mut frames, &mut sink).await);
+        seen.extend(frames_before_a_ping(&mut frames, &mut sink).await);
         assert!(seen.iter().all(|frame| frame.kind != RST_STREAM), "{path}: {seen:?}");
     }
 }
@@ -360,7 +366,7 @@ async fn a_response_to_head_has_no_body_over_http2() {
     let portico = Launch::new().start().await;
     let backend = Backend::start("heads.example.com").await;
     register(&portico, &backend).await;
-    let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    let (mut frames, mut sink) = http2::open(&portico.anonymous(), &[]).await.unwrap();
     let proxied = backend.path("/flunders");
     let paths = [
         "/api/v1/namespaces",
@@ -390,7 +396,7 @@ async fn a_response_to_head_has_no_body_over_http2() {
                     }
                 }
             };
-            let answer = tokio::time::timeout(PATIENCE, of_stream).await.unwrap();
+            let answer = tokio::time::timeout(WAIT_LIMIT, of_stream).await.unwrap();
             let whole = answer.kind == HEADERS && answer.flags & END_STREAM != 0;
             assert!(whole, "{path} as {token}: {answer:?}");
         }

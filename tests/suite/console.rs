@@ -10,7 +10,7 @@ mod summary;
 
 use http::{Method, Request};
 use http_body_util::Full;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::{Launch, Portico};
 
 /// Returns the folder of the assets, as the page names it.
@@ -20,7 +20,7 @@ async fn assets(client: &Http) -> String {
     rest.split('/').next().unwrap().to_owned()
 }
 
-async fn get_with(client: &Http, path: &str, headers: &[(&str, &str)]) -> Answer {
+async fn get_with(client: &Http, path: &str, headers: &[(&str, &str)]) -> FullResponse {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -29,9 +29,9 @@ async fn get_with(client: &Http, path: &str, headers: &[(&str, &str)]) -> Answer
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_is_the_same_for_everybody_and_loads_nothing_from_elsewhere() {
+async fn the_page_is_public_and_loads_only_its_own_files() {
     let portico = Portico::start().await;
-    let page = portico.anyone().get("/console/").await;
+    let page = portico.anonymous().get("/console/").await;
     assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert_eq!(portico.admin().get("/console/").await.body, page.body);
     let policy = page.header("content-security-policy");
@@ -60,14 +60,14 @@ async fn the_page_is_the_same_for_everybody_and_loads_nothing_from_elsewhere() {
         text.matches("<script").count() == text.matches("<script type=\"module\" src=\"assets/").count(),
         "{text}"
     );
-    let moved = portico.anyone().get("/console").await;
+    let moved = portico.anonymous().get("/console").await;
     assert_eq!((moved.status.as_u16(), moved.header("location")), (302, "/console/"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn assets_are_kept_for_ever_compressed_and_not_sent_twice() {
+async fn assets_are_cacheable_and_compressed() {
     let portico = Portico::start().await;
-    let anyone = portico.anyone();
+    let anyone = portico.anonymous();
     let path = format!("/console/assets/{}/app.js", assets(&anyone).await);
     let plain = anyone.get(&path).await;
     assert_eq!((plain.status.as_u16(), plain.header("content-encoding")), (200, ""));
@@ -118,7 +118,7 @@ async fn no_other_file_and_no_other_method_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_flag_takes_all_of_it_away() {
+async fn one_flag_disables_the_console() {
     let portico = Launch::new().arg("--console=false").start().await;
     let admin = portico.admin();
     for path in ["/console", "/console/", "/console/data/last-hour", "/console/data/audit"] {
@@ -129,10 +129,10 @@ async fn one_flag_takes_all_of_it_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_who_is_known_loads_the_page_and_nothing_else_by_it() {
+async fn authenticated_users_get_only_the_page() {
     let portico = Launch::new().arg("--anonymous-auth=false").start().await;
-    assert_eq!(portico.anyone().get("/console/").await.status, 401);
-    let alice = portico.anyone().as_user("alice");
+    assert_eq!(portico.anonymous().get("/console/").await.status, 401);
+    let alice = portico.anonymous().as_user("alice");
     assert_eq!(alice.get("/console/").await.status, 200);
     for path in ["/console/data/last-hour", "/console/other", "/consoles", "/console/../metrics"] {
         assert_eq!(alice.get(path).await.status, 403, "{path}");

@@ -11,9 +11,9 @@ use tonic::{Code, Request, Status};
 
 /// Codec of messages as bytes, for methods of which this test knows only the name.
 #[derive(Clone, Copy, Default)]
-struct Raw;
+struct RawCodec;
 
-impl Codec for Raw {
+impl Codec for RawCodec {
     type Encode = Vec<u8>;
     type Decode = Vec<u8>;
     type Encoder = Self;
@@ -28,7 +28,7 @@ impl Codec for Raw {
     }
 }
 
-impl Encoder for Raw {
+impl Encoder for RawCodec {
     type Item = Vec<u8>;
     type Error = Status;
 
@@ -38,7 +38,7 @@ impl Encoder for Raw {
     }
 }
 
-impl Decoder for Raw {
+impl Decoder for RawCodec {
     type Item = Vec<u8>;
     type Error = Status;
 
@@ -106,7 +106,7 @@ async fn code(connection: &Connection, method: &str) -> Code {
         request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     }
     request.set_timeout(std::time::Duration::from_secs(5));
-    match grpc.streaming(request, method.parse().unwrap(), Raw).await {
+    match grpc.streaming(request, method.parse().unwrap(), RawCodec).await {
         Err(status) => status.code(),
         Ok(response) => match response.into_inner().message().await {
             Err(status) => status.code(),
@@ -120,10 +120,10 @@ fn is_health(method: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_method_but_health_refuses_who_does_not_say_who_they_are() {
+async fn every_method_except_health_requires_authentication() {
     let portico = Portico::start().await;
-    let stranger = pki::Authority::new("rogue-ca").client("admin", &["system:masters"]);
-    let rogue = Credentials::Certificate { cert_pem: stranger.cert.into(), key_pem: stranger.key.into() };
+    let untrusted = pki::Authority::new("rogue-ca").client("admin", &["system:masters"]);
+    let rogue = Credentials::Certificate { cert_pem: untrusted.cert.into(), key_pem: untrusted.key.into() };
     for credentials in [Credentials::None, Credentials::Token("wrong".into()), rogue] {
         let connection = portico.control_with(credentials);
         for method in methods() {
@@ -134,7 +134,7 @@ async fn every_method_but_health_refuses_who_does_not_say_who_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_method_but_health_refuses_who_has_no_right() {
+async fn every_method_except_health_requires_permission() {
     let portico = Portico::start().await;
     let connection = portico.control_with(Credentials::Token("alice-token".into()));
     let methods = methods();
@@ -151,7 +151,7 @@ async fn every_method_but_health_refuses_who_has_no_right() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_facades_follow_the_configuration_and_fetch_documents() {
+async fn only_facades_stream_the_configuration_and_fetch_documents() {
     let portico = Portico::start().await;
     let connection = portico.control_with(Credentials::Token("admin-token".into()));
     for method in [
@@ -165,7 +165,7 @@ async fn only_facades_follow_the_configuration_and_fetch_documents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_but_a_facade_speaks_for_others() {
+async fn only_facades_may_act_for_other_users() {
     let portico = Portico::start().await;
     let connection = portico.control_with(Credentials::Token("alice-token".into()));
     let admin = portico_proto::identity_v1::User {
@@ -180,7 +180,7 @@ async fn nobody_but_a_facade_speaks_for_others() {
     request.metadata_mut().insert("authorization", "Bearer alice-token".parse().unwrap());
     let forged = tonic::metadata::MetadataValue::from_bytes(&admin.encode_to_vec());
     request.metadata_mut().insert_bin("portico-user-bin", forged);
-    let refused = grpc.unary(request, method.parse().unwrap(), Raw).await.unwrap_err();
+    let refused = grpc.unary(request, method.parse().unwrap(), RawCodec).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
     assert!(refused.message().contains("\"alice\""), "{}", refused.message());
 }

@@ -14,7 +14,7 @@ use portico_proto::apiregistration::{
     ServiceReference, UpdateRequest, UpdateStatusRequest, WatchRequest,
 };
 use portico_proto::client::{Client, watch_api_services};
-use portico_tests::{PATIENCE, Portico};
+use portico_tests::{Portico, WAIT_LIMIT};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -60,7 +60,7 @@ fn reason(status: &Status) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_created_can_be_read_and_is_complete() {
+async fn created_objects_are_complete_and_readable() {
     let portico = Portico::start().await;
     let client = portico.control();
     let mut object = local("made.example.com");
@@ -75,7 +75,7 @@ async fn what_is_created_can_be_read_and_is_complete() {
     assert!(!meta(&created).uid.is_empty() && !meta(&created).resource_version.is_empty());
     assert!(meta(&created).creation_timestamp.is_some());
     let conditions = &created.status.as_ref().unwrap().conditions;
-    assert_eq!(conditions.len(), 1, "the status of a create is not taken: {conditions:?}");
+    assert_eq!(conditions.len(), 1, "the status in a create request is ignored: {conditions:?}");
     assert_eq!((conditions[0].r#type.as_str(), conditions[0].reason.as_str()), ("Available", "Local"));
     assert_eq!(get(&client, "v1.made.example.com").await.unwrap(), created);
 
@@ -83,7 +83,7 @@ async fn what_is_created_can_be_read_and_is_complete() {
     let service = ServiceReference { namespace: "default".into(), name: "x".into(), port: None };
     remote.spec.as_mut().unwrap().service = Some(service);
     let created = create(&client, remote).await.unwrap();
-    assert_eq!(created.spec.unwrap().service.unwrap().port, Some(443), "the one default of the type");
+    assert_eq!(created.spec.unwrap().service.unwrap().port, Some(443), "the only default of the type");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,7 +174,7 @@ async fn a_list_is_selected_and_paged_at_one_revision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_updates_of_one_revision_the_second_conflicts() {
+async fn the_second_update_of_a_revision_conflicts() {
     let portico = Portico::start().await;
     let client = portico.control();
     let read = create(&client, local("update.example.com")).await.unwrap();
@@ -184,7 +184,7 @@ async fn of_two_updates_of_one_revision_the_second_conflicts() {
     let update = |object: ApiService| UpdateRequest { api_service: Some(object), dry_run: false };
     let written = client.api_services().update(update(first)).await.unwrap().into_inner();
     assert_eq!(written.spec.as_ref().unwrap().version_priority, 20);
-    assert_eq!(written.status, read.status, "an update leaves the status as it is");
+    assert_eq!(written.status, read.status, "an update does not change the status");
     let mut second = read.clone();
     second.spec.as_mut().unwrap().version_priority = 30;
     let conflict = client.api_services().update(update(second)).await.unwrap_err();
@@ -254,7 +254,7 @@ async fn patches_of_both_kinds_change_a_part() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delete_holds_to_its_preconditions() {
+async fn a_delete_checks_its_preconditions() {
     let portico = Portico::start().await;
     let client = portico.control();
     let created = create(&client, local("delete.example.com")).await.unwrap();
@@ -277,7 +277,7 @@ async fn a_delete_holds_to_its_preconditions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_resumes_where_it_ended_and_says_when_it_cannot() {
+async fn a_watch_resumes_or_reports_an_expired_revision() {
     let portico = Portico::start().await;
     let client = portico.control();
     let created = create(&client, local("a.watch.example.com")).await.unwrap();
@@ -304,7 +304,7 @@ async fn a_watch_resumes_where_it_ended_and_says_when_it_cannot() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_library_watch_begins_with_what_there_is_and_outlives_the_server() {
+async fn the_library_watch_lists_first_and_survives_a_restart() {
     let mut portico = Portico::start().await;
     let client = portico.control();
     create(&client, local("here.library.example.com")).await.unwrap();
@@ -318,7 +318,7 @@ async fn the_library_watch_begins_with_what_there_is_and_outlives_the_server() {
             }
             panic!("the watch ended")
         };
-        tokio::time::timeout(PATIENCE, found).await.expect("the event comes")
+        tokio::time::timeout(WAIT_LIMIT, found).await.expect("the event arrives")
     };
     assert_eq!(wait_for("v1.here.library.example.com").await, EventType::Added);
     portico.kill();
@@ -342,7 +342,7 @@ async fn explain_names_the_stage_that_fails() {
         let failing = answer.stages.iter().find(|stage| !stage.ok).cloned().ok_or("no stage fails")?;
         if failing.reason == "ServiceNotFound" { Ok((answer, failing)) } else { Err("another reason") }
     };
-    let (answer, failing) = portico_tests::eventually("the missing Service is named", explain).await;
+    let (answer, failing) = portico_tests::eventually("Explain reports the missing Service", explain).await;
     assert!(!answer.available && !answer.summary.is_empty());
     assert_eq!(answer.stages[0].stage, "registered");
     assert!(answer.stages[0].ok);
@@ -353,7 +353,7 @@ async fn explain_names_the_stage_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deadline_is_kept() {
+async fn a_deadline_is_enforced() {
     let portico = Portico::start().await;
     let credentials = portico_proto::client::Credentials::Token("admin-token".into());
     let connection = portico.control_with(credentials).with_deadline(Duration::from_millis(300));
@@ -365,7 +365,7 @@ async fn a_deadline_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_at_a_revision_that_is_not_there_yet_is_not_answered_with_an_older_one() {
+async fn a_read_at_a_future_revision_is_never_stale() {
     let portico = Portico::start().await;
     let client = portico.control();
     let request = GetRequest { name: "v1.".into(), resource_version: "1000000".into() };
@@ -374,7 +374,7 @@ async fn a_read_at_a_revision_that_is_not_there_yet_is_not_answered_with_an_olde
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_example_of_the_client_library_does_what_it_says() {
+async fn the_example_of_the_client_library_works() {
     let portico = Portico::start().await;
     let outcome = example::run(&portico.data().join("admin.kubeconfig")).await.unwrap();
     assert!(outcome.names.iter().any(|name| name == "v1.example.example.com"), "{:?}", outcome.names);

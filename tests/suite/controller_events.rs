@@ -2,7 +2,7 @@
 
 use portico_tests::http::Http;
 use portico_tests::objects::PODS;
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 use serde_json::{Value, json};
 
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
@@ -18,7 +18,7 @@ async fn events(admin: &Http, about: &str, reason: &str) -> Vec<Value> {
 
 /// Returns the only event with a reason for an object, once it was recorded `count` times.
 async fn event(admin: &Http, about: &str, reason: &str, count: i64) -> Value {
-    until(&format!("{reason} is recorded"), async || {
+    wait_until(&format!("{reason} is recorded"), async || {
         let found = events(admin, about, reason).await;
         found.iter().any(|event| event["count"].as_i64() >= Some(count))
     })
@@ -36,7 +36,7 @@ async fn pod(admin: &Http, name: &str, more: Value) {
     for (key, value) in more.as_object().into_iter().flatten() {
         pod["metadata"][key] = value.clone();
     }
-    until("a pod is made", async || admin.post(PODS, &pod).await.status == 201).await;
+    wait_until("the pod is created", async || admin.post(PODS, &pod).await.status == 201).await;
     let status = json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}],
         "conditions": [{"type": "Ready", "status": "True"}]}});
     assert_eq!(admin.merge(&format!("{PODS}/{name}/status"), &status).await.status, 200);
@@ -70,7 +70,7 @@ async fn repeated_reports_on_a_budget_are_counted_in_the_same_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn budgets_say_which_pods_they_cannot_count() {
+async fn budgets_report_pods_that_they_cannot_count() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     pod(&admin, "alone", json!({})).await;
@@ -92,7 +92,7 @@ async fn budgets_say_which_pods_they_cannot_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_say_why_their_endpoints_are_not_written_and_which_pods_are_left_out() {
+async fn services_report_refused_endpoints_and_omitted_pods() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     pod(&admin, "p", json!({})).await;
@@ -101,12 +101,12 @@ async fn services_say_why_their_endpoints_are_not_written_and_which_pods_are_lef
     let validation = json!({"expression": "!object.metadata.?name.orValue('').startsWith('refused') && !object.metadata.?generateName.orValue('').startsWith('refused')", "message": "not here"});
     let spec = json!({"matchConstraints": {"resourceRules": rules}, "validations": [validation]});
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
-    let made = admin.post(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = admin.post(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let binding =
         json!({"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
-    let made = admin.post(&format!("{ADMISSION}/validatingadmissionpolicybindings"), &binding).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = admin.post(&format!("{ADMISSION}/validatingadmissionpolicybindings"), &binding).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     for (name, app) in [("refused", "none"), ("backend", "x")] {
         let service =
             json!({"metadata": {"name": name}, "spec": {"selector": {"app": app}, "ports": [{"port": 80}]}});
@@ -124,7 +124,7 @@ async fn services_say_why_their_endpoints_are_not_written_and_which_pods_are_lef
     );
     // The names of slices are generated, so that each refusal has a different message.
     let of_slices = async || events(&admin, "refused", "FailedToUpdateEndpointSlices").await;
-    until("a refused slice is reported twice", async || of_slices().await.len() >= 2).await;
+    wait_until("a refused slice is reported twice", async || of_slices().await.len() >= 2).await;
     let slices = of_slices().await.remove(0);
     assert_eq!(slices["source"]["component"], "endpoint-slice-controller");
     let message = slices["message"].as_str().unwrap();

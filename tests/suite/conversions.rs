@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::Full;
 use portico_proto::apiregistration::ExplainRequest;
-use portico_tests::http::{Answer, Http, Lines};
+use portico_tests::http::{FullResponse, Http, JsonLines};
 use portico_tests::objects::DEFINITIONS;
-use portico_tests::{Backend, Mood, Portico, SERVER_NAME, Seen, pki, until};
+use portico_tests::{Backend, Behavior, Portico, ReceivedRequest, SERVER_NAME, pki, wait_until};
 use serde_json::{Value, json};
 
 const GROUP: &str = "swaps.example.com";
@@ -46,10 +46,10 @@ async fn hooks() -> Backend {
 async fn define(admin: &Http, definition: &Value) {
     let created = admin.post(DEFINITIONS, definition).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    until("the versions are served", || async { admin.get(&objects("v2")).await.status == 200 }).await;
+    wait_until("the versions are served", || async { admin.get(&objects("v2")).await.status == 200 }).await;
 }
 
-async fn create(admin: &Http, version: &str, name: &str, spec: Value) -> Answer {
+async fn create(admin: &Http, version: &str, name: &str, spec: Value) -> FullResponse {
     let object = json!({"apiVersion": format!("{GROUP}/{version}"), "kind": "Swap", "metadata": {"name": name}, "spec": spec});
     admin.post(&objects(version), &object).await
 }
@@ -78,22 +78,22 @@ async fn store_in_v2(admin: &Http) {
 
 /// Returns the objects of each review that was received.
 fn reviews(backend: &Backend) -> Vec<Value> {
-    let body = |seen: Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
-    backend.seen().into_iter().map(|seen| body(seen)["request"]["objects"].take()).collect()
+    let body = |seen: ReceivedRequest| serde_json::from_slice::<Value>(&seen.body).unwrap();
+    backend.requests().into_iter().map(|seen| body(seen)["request"]["objects"].take()).collect()
 }
 
-async fn watch(admin: &Http, version: &str) -> Lines {
+async fn watch(admin: &Http, version: &str) -> JsonLines {
     let path = format!("{}?watch=true", objects(version));
     let answer = admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(answer.status(), 200);
-    Lines::new(answer.into_body())
+    JsonLines::new(answer.into_body())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhooks_ca_bundle_may_be_its_certificate_itself() {
     let names = ["127.0.0.1"];
     for pair in [pki::Authority::new("another").server(&names), pki::self_signed(&names)] {
-        let backend = Backend::trusted_as_it_is("hooks", &pair).await;
+        let backend = Backend::with_self_signed("hooks", &pair).await;
         let (_portico, admin) = swapping(&backend).await;
         let read = admin.get(&format!("{}/a", objects("v2"))).await;
         assert_eq!(read.json()["spec"], json!({"replicas": 3}), "{}", read.text());
@@ -101,14 +101,14 @@ async fn a_webhooks_ca_bundle_may_be_its_certificate_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_come_and_go_in_the_version_of_the_request() {
+async fn objects_are_read_and_written_in_the_requested_version() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;
     let read = admin.get(&format!("{}/a", objects("v2"))).await.json();
     assert_eq!(read["spec"], json!({"replicas": 3}));
     assert_eq!(read["metadata"]["labels"], json!({"from": "v1"}), "labels are the webhook's");
     assert_eq!(read["metadata"]["generation"], 1, "other metadata is the original's");
-    let seen = backend.last();
+    let seen = backend.last_request();
     assert_eq!((seen.target.as_str(), seen.method.as_str()), ("/convert?timeout=30s", "POST"));
     assert_eq!(seen.all("content-type"), ["application/json"]);
     let review: Value = serde_json::from_slice(&seen.body).unwrap();
@@ -128,7 +128,7 @@ async fn objects_come_and_go_in_the_version_of_the_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_one_review_of_the_objects_that_need_it() {
+async fn a_list_needs_one_review() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;
     assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201);
@@ -154,7 +154,7 @@ async fn a_list_is_one_review_of_the_objects_that_need_it() {
     }
     let before = reviews(&backend).len();
     assert_eq!(admin.get(&objects("v2")).await.status, 200);
-    assert_eq!(reviews(&backend).len(), before, "nothing is sent when all match");
+    assert_eq!(reviews(&backend).len(), before, "no review is sent if all objects have the version");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,11 +189,11 @@ async fn lists_share_conversions_of_each_state_until_the_definition_changes() {
     let spec = json!({"spec": {"size": "7"}});
     assert_eq!(admin.merge(&format!("{}/a", objects("v1")), &spec).await.status, 200);
     assert_eq!(replicas().await, [7, 4]);
-    assert_eq!(reviews(&backend).len(), before + 1, "one review of what is new");
+    assert_eq!(reviews(&backend).len(), before + 1, "one review with the new objects only");
 
     let config = at(&backend, "/convert/fail");
     patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}})).await;
-    assert!(spoiled(&admin, &objects("v2")).await.ends_with("not in the mood"));
+    assert!(failure_of(&admin, &objects("v2")).await.ends_with("not in the mood"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,7 +215,7 @@ async fn watches_of_one_version_share_conversions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conversions_of_states_that_were_replaced_are_not_kept() {
+async fn conversions_of_replaced_states_are_not_cached() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;
     let revision = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
@@ -226,8 +226,9 @@ async fn conversions_of_states_that_were_replaced_are_not_kept() {
     };
     let (replaced, _) = (change("4").await, change("5").await);
     let path = format!("{}?watch=true&resourceVersion={begin}", objects("v2"));
-    let mut replay =
-        Lines::new(admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap().into_body());
+    let mut replay = JsonLines::new(
+        admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap().into_body(),
+    );
     for replicas in [4, 5] {
         assert_eq!(replay.next().await.unwrap()["object"]["spec"], json!({"replicas": replicas}));
     }
@@ -236,9 +237,13 @@ async fn conversions_of_states_that_were_replaced_are_not_kept() {
     assert_eq!(list["items"][0]["spec"], json!({"replicas": 5}));
     assert_eq!(reviews(&backend).len(), before, "the watch has converted the present state");
     let past = format!("{}?resourceVersion={replaced}&resourceVersionMatch=Exact", objects("v2"));
-    for asked in 1..3 {
+    for reads in 1..3 {
         assert_eq!(admin.get(&past).await.json()["items"][0]["spec"], json!({"replicas": 4}));
-        assert_eq!(reviews(&backend).len(), before + asked, "neither the watch nor a list has kept it");
+        assert_eq!(
+            reviews(&backend).len(),
+            before + reads,
+            "neither the watch nor a list has cached the converted state"
+        );
     }
 }
 
@@ -247,23 +252,24 @@ async fn a_definition_whose_ca_bundle_is_invalid_serves_nothing_until_it_is_repa
     let backend = hooks().await;
     let portico = Portico::start().await;
     let admin = portico.admin();
-    let sound = at(&backend, "/convert");
-    let mut broken = sound.clone();
+    let valid = at(&backend, "/convert");
+    let mut broken = valid.clone();
     broken["caBundle"] = STANDARD.encode("placeholder").into();
     assert_eq!(admin.post(DEFINITIONS, &definition(&broken, &["v1"])).await.status, 201);
-    until("the names are accepted", || async { admin.get(&objects("v1")).await.status != 404 }).await;
+    wait_until("the names are accepted", || async { admin.get(&objects("v1")).await.status != 404 }).await;
     for version in ["v1", "v2"] {
         let list = admin.get(&objects(version)).await;
         assert_eq!(list.status, 500, "{}", list.text());
         assert_eq!(list.json()["reason"], "InternalError");
     }
     assert_eq!(create(&admin, "v1", "a", json!({"size": "3"})).await.status, 500);
-    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": sound}}}})).await;
-    until("it is served", || async { admin.get(&objects("v1")).await.status == 200 }).await;
+    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": valid}}}})).await;
+    wait_until("the custom resource is served", || async { admin.get(&objects("v1")).await.status == 200 })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
+async fn a_webhook_is_resolved_by_service_and_gets_its_review_version() {
     let backend = Backend::with_names("hooks", &[SERVER_NAME]).await;
     let portico = Portico::start().await;
     let admin = portico.admin();
@@ -279,7 +285,7 @@ async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
         json!({"replicas": 2})
     );
     assert_eq!(admin.get(&format!("{}/a", objects("v1"))).await.json()["spec"], json!({"size": "2"}));
-    let seen = backend.last();
+    let seen = backend.last_request();
     assert_eq!(seen.all("host"), [format!("{SERVER_NAME}:{port}")]);
     let review: Value = serde_json::from_slice(&seen.body).unwrap();
     assert_eq!(review["apiVersion"], "apiextensions.k8s.io/v1beta1");
@@ -288,19 +294,19 @@ async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
     patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": other_service}}}})).await;
     let stored = admin.get(&format!("{}/a", objects("v1"))).await;
     assert_eq!(stored.status, 200, "{}", stored.text());
-    let words = spoiled(&admin, &format!("{}/a", objects("v2"))).await;
+    let words = failure_of(&admin, &format!("{}/a", objects("v2"))).await;
     assert!(words.contains("service/nobody in \"default\" is not present"), "{words}");
 }
 
 /// Returns the Status message of a request that a broken webhook makes fail.
-async fn spoiled(admin: &Http, path: &str) -> String {
+async fn failure_of(admin: &Http, path: &str) -> String {
     let answer = admin.get(path).await.json();
     assert_eq!((&answer["code"], &answer["reason"]), (&500.into(), &Value::Null), "{answer}");
     answer["message"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
+async fn a_broken_webhook_affects_only_its_conversions() {
     let backend = hooks().await;
     let (portico, admin) = swapping(&backend).await;
     let mut events = watch(&admin, "v2").await;
@@ -308,26 +314,26 @@ async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
     let prefix = format!("conversion webhook for {GROUP}/v1, Kind=Swap ");
     let moods = [
         (
-            Mood::Code(500),
+            Behavior::Code(500),
             "failed: an error on the server (\"the backend says 500 Internal Server Error\") has prevented the request from succeeding",
         ),
         (
-            Mood::Redirect,
+            Behavior::Redirect,
             "failed: the server responded with the status code 302 but did not return more information",
         ),
-        (Mood::Drop, "failed: Post \"https://127.0.0.1:"),
+        (Behavior::Drop, "failed: Post \"https://127.0.0.1:"),
     ];
     for (mood, words) in moods {
-        backend.behave(mood);
-        let reported = spoiled(&admin, &format!("{}/a", objects("v2"))).await;
+        backend.set_behavior(mood);
+        let reported = failure_of(&admin, &format!("{}/a", objects("v2"))).await;
         assert!(reported.starts_with(&format!("{prefix}{words}")), "{reported}");
-        assert_eq!(admin.get(&objects("v2")).await.status, 200, "what was converted before is listed");
+        assert_eq!(admin.get(&objects("v2")).await.status, 200, "objects converted earlier are listed");
     }
     assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201, "no conversion is needed");
-    assert!(spoiled(&admin, &objects("v2")).await.starts_with(&prefix));
+    assert!(failure_of(&admin, &objects("v2")).await.starts_with(&prefix));
     let last = events.next().await.unwrap();
     assert_eq!((&last["type"], &last["object"]["kind"]), (&"ERROR".into(), &"Status".into()), "{last}");
-    assert_eq!(events.next().await, None, "the watch is over");
+    assert_eq!(events.next().await, None, "the watch has ended");
     let mut late = watch(&admin, "v2").await;
     assert_eq!(late.next().await.unwrap()["type"], "ERROR");
 
@@ -338,13 +344,13 @@ async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
     ] {
         assert!(metrics.contains(&line), "{line}");
     }
-    let asked = ExplainRequest { name: format!("v2.{GROUP}") };
-    let explained = portico.control().api_services().explain(asked).await.unwrap().into_inner();
+    let request = ExplainRequest { name: format!("v2.{GROUP}") };
+    let explained = portico.control().api_services().explain(request).await.unwrap().into_inner();
     assert!(!explained.available);
     let stage = explained.stages.iter().find(|stage| stage.stage == "conversion").unwrap();
     assert!(!stage.ok && stage.message.contains(NAME), "{stage:?}");
 
-    backend.behave(Mood::Well);
+    backend.set_behavior(Behavior::Normal);
     assert_eq!(admin.get(&objects("v2")).await.status, 200);
     for (path, words) in [
         ("/convert/fail", "failed: not in the mood"),
@@ -352,40 +358,45 @@ async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
     ] {
         let config = at(&backend, path);
         patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}})).await;
-        assert_eq!(spoiled(&admin, &format!("{}/a", objects("v2"))).await, format!("{prefix}{words}"));
+        assert_eq!(failure_of(&admin, &format!("{}/a", objects("v2"))).await, format!("{prefix}{words}"));
         assert_eq!(admin.get(&format!("{}/a", objects("v1"))).await.status, 200);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_goes_when_its_webhook_is_mended() {
+async fn a_definition_is_deleted_once_its_webhook_works() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;
     store_in_v2(&admin).await;
-    backend.behave(Mood::Code(503));
+    backend.set_behavior(Behavior::Code(503));
     assert_eq!(admin.delete(&format!("{DEFINITIONS}/{NAME}")).await.status, 200);
     let path = format!("{DEFINITIONS}/{NAME}");
-    until("the condition has the reason", || async {
+    wait_until("the condition has the reason", || async {
         let definition = admin.get(&path).await.json();
         let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|c| c["type"] == "Terminating" && c["reason"] == "InstanceDeletionFailed")
     })
     .await;
-    backend.behave(Mood::Well);
-    until("the definition is gone", || async { admin.get(&path).await.status == 404 }).await;
+    backend.set_behavior(Behavior::Normal);
+    wait_until("the definition is deleted", || async { admin.get(&path).await.status == 404 }).await;
 }
 
 /// Writes `late` of v2 to this namespace; runs the future while the webhook converts it.
-async fn write_while(backend: &Backend, admin: &Http, namespace: &str, meanwhile: impl Future) -> Answer {
+async fn write_while(
+    backend: &Backend,
+    admin: &Http,
+    namespace: &str,
+    meanwhile: impl Future,
+) -> FullResponse {
     let object = json!({"apiVersion": format!("{GROUP}/v2"), "kind": "Swap", "metadata": {"name": "late"},
         "spec": {"replicas": 5}});
     let path = format!("/apis/{GROUP}/v2/namespaces/{namespace}/swaps");
     let before = reviews(backend).len();
-    backend.behave(Mood::Held);
+    backend.set_behavior(Behavior::Paused);
     let paused = async {
-        until("its conversion is asked for", || async { reviews(backend).len() > before }).await;
+        wait_until("the webhook receives the conversion", || async { reviews(backend).len() > before }).await;
         meanwhile.await;
-        backend.behave(Mood::Well);
+        backend.set_behavior(Behavior::Normal);
     };
     tokio::join!(admin.post(&path, &object), paused).0
 }
@@ -397,49 +408,46 @@ async fn names(admin: &Http) -> Vec<String> {
     names.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn gone(admin: &Http, path: &str) {
+async fn delete_and_wait(admin: &Http, path: &str) {
     assert_eq!(admin.delete(path).await.status, 200);
-    until("it is gone", || async { admin.get(path).await.status == 404 }).await;
+    wait_until("the object is deleted", || async { admin.get(path).await.status == 404 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_while_a_webhook_converts_a_write_counts_for_the_write() {
+async fn changes_during_a_conversion_apply_to_the_write() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;
     let namespace = admin.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await;
     assert_eq!(namespace.status, 201, "{}", namespace.text());
-    let late = write_while(&backend, &admin, "n", gone(&admin, "/api/v1/namespaces/n")).await;
+    let late = write_while(&backend, &admin, "n", delete_and_wait(&admin, "/api/v1/namespaces/n")).await;
     assert!([403, 404].contains(&late.status.as_u16()), "{}", late.text());
-    assert_eq!(names(&admin).await, ["a"], "nothing is in a namespace that is gone");
+    assert_eq!(names(&admin).await, ["a"], "the deleted namespace has no objects");
 
     let late = write_while(&backend, &admin, "default", store_in_v2(&admin)).await;
     assert_eq!(late.status, 201, "{}", late.text());
     let before = reviews(&backend).len();
     let read = admin.get(&format!("{}/late", objects("v2"))).await;
     assert_eq!(read.json()["spec"], json!({"replicas": 5}));
-    assert_eq!(
-        reviews(&backend).len(),
-        before,
-        "it is stored in the version that is the storage version now"
-    );
+    assert_eq!(reviews(&backend).len(), before, "the object is stored in the new storage version");
     assert_eq!(admin.delete(&format!("{}/late", objects("v2"))).await.status, 200);
 
     // An object of v1 is converted before it is stored.
     let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Swap", "metadata": {"name": "last"},
         "spec": {"size": "5"}});
     let before = reviews(&backend).len();
-    backend.behave(Mood::Held);
+    backend.set_behavior(Behavior::Paused);
     let goes = async {
-        until("its conversion is asked for", || async { reviews(&backend).len() > before }).await;
+        wait_until("the webhook receives the conversion", || async { reviews(&backend).len() > before })
+            .await;
         let deleted = admin.delete(&format!("{DEFINITIONS}/{NAME}")).await;
         assert_eq!(deleted.status, 200, "{}", deleted.text());
-        backend.behave(Mood::Well);
+        backend.set_behavior(Behavior::Normal);
     };
     let url = objects("v1");
     let (last, ()) = tokio::join!(admin.post(&url, &object), goes);
     assert!([403, 404, 405].contains(&last.status.as_u16()), "{}", last.text());
     let path = format!("{DEFINITIONS}/{NAME}");
-    until("the definition is gone", || async { admin.get(&path).await.status == 404 }).await;
+    wait_until("the definition is deleted", || async { admin.get(&path).await.status == 404 }).await;
     define(&admin, &definition(&at(&backend, "/convert"), &["v1"])).await;
-    assert!(names(&admin).await.is_empty(), "nothing is left of the definition that is gone");
+    assert!(names(&admin).await.is_empty(), "the deleted definition left no objects");
 }

@@ -9,15 +9,15 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::Full;
 use portico_tests::binary::binary;
-use portico_tests::http::{Http, Lines};
+use portico_tests::http::{Http, JsonLines};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, PostgresServer, until};
+use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, PostgresServer, wait_until};
 use serde_json::{Value, json};
 
 /// Clients that write at the same time.
 const WRITERS: usize = 4;
 /// Maximum time for which writes are refused, with a margin for busy machines.
-const STOPPED: Duration = Duration::from_secs(5);
+const MAX_WRITE_STOP: Duration = Duration::from_secs(5);
 
 fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
@@ -25,7 +25,7 @@ fn on(url: &str) -> Launch {
 
 fn database() -> Option<(&'static PostgresServer, String)> {
     let server = PostgresServer::shared()?;
-    let name = server.database();
+    let name = server.create_database();
     Some((server, server.url(&name)))
 }
 
@@ -62,10 +62,10 @@ pub(crate) async fn refused(folder: &Path, code: i32, arguments: &[&str], why: &
     assert!(found == Some(code) && printed.contains(why), "{arguments:?}: {found:?}: {printed}");
 }
 
-async fn watch(http: &Http, from: i64) -> Lines {
+async fn watch(http: &Http, from: i64) -> JsonLines {
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}");
     let answer = http.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
-    Lines::new(answer.into_body())
+    JsonLines::new(answer.into_body())
 }
 
 /// Checks that the backed-up objects exist unchanged, and that older watches and revisions are expired.
@@ -96,10 +96,10 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     let printed = done(folder, &at).await;
     assert!(printed.contains(&format!("revision {revision}, ")), "{printed}");
     for file in ["by-file", "by-grpc", "at"] {
-        let (launch, there) = Launch::new().prepared();
+        let (launch, target_folder) = Launch::new().prepare_folder();
         let file = folder.join(file);
         let restore = ["restore", "--from", file.to_str().unwrap(), "--data-dir", "data"];
-        let printed = done(&there, &restore).await;
+        let printed = done(&target_folder, &restore).await;
         assert!(printed.contains("epoch 2, "), "{printed}");
         let restored = launch.start().await;
         check_restored(&restored.admin(), &created, lost).await;
@@ -110,9 +110,10 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     check_restored(&restored.admin(), &created, lost).await;
     // A backup of the restored store.
     done(folder, &["backup", "--to", "of-postgres", "--database-url", &url]).await;
-    let (_launch, there) = Launch::new().prepared();
+    let (_launch, target_folder) = Launch::new().prepare_folder();
     let of_postgres = folder.join("of-postgres");
-    let printed = done(&there, &["restore", of_postgres.to_str().unwrap(), "--data-dir", "data"]).await;
+    let printed =
+        done(&target_folder, &["restore", of_postgres.to_str().unwrap(), "--data-dir", "data"]).await;
     assert!(printed.contains("epoch 3, "), "{printed}");
 }
 
@@ -150,7 +151,7 @@ async fn move_under_writers(
     let mut events = watch(&here[0].admin(), version(&first)).await;
     let writers = (0..WRITERS).map(|writer| write(here[writer % here.len()].admin(), writer));
     let moving = async {
-        until("writes go on", || async {
+        wait_until("writes continue", || async {
             here[0].admin().get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len() > 20
         })
         .await;
@@ -161,10 +162,10 @@ async fn move_under_writers(
     let stopped = printed.split("writes were refused for ").nth(1).and_then(|rest| rest.split(' ').next());
     let stopped: u64 = stopped.unwrap().parse().unwrap();
     std::io::stdout().write_all(format!("{} writes; {printed}\n", acknowledged.len()).as_bytes()).unwrap();
-    assert!(Duration::from_millis(stopped) < STOPPED, "{printed}");
+    assert!(Duration::from_millis(stopped) < MAX_WRITE_STOP, "{printed}");
 
-    let there = start().await;
-    let list = there.admin().get(CONFIG_MAPS).await.json();
+    let target = start().await;
+    let list = target.admin().get(CONFIG_MAPS).await.json();
     let found = list["items"].as_array().unwrap().iter();
     let found = found.map(|item| (item["metadata"]["name"].as_str().unwrap(), version(item)));
     let found: BTreeMap<&str, i64> = found.filter(|(name, _)| name.starts_with("w-")).collect();
@@ -177,9 +178,9 @@ async fn move_under_writers(
     if printed.contains("revisions could not be kept") {
         assert!(found.keys().eq(expected.keys()), "{found:?} {expected:?}");
         let last = *acknowledged.keys().last().unwrap();
-        let event = watch(&there.admin(), last).await.next().await.unwrap();
+        let event = watch(&target.admin(), last).await.next().await.unwrap();
         assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
-        assert!(version(&create(&there.admin(), "after").await) > last);
+        assert!(version(&create(&target.admin(), "after").await) > last);
         return false;
     }
     assert_eq!(found, expected);
@@ -192,14 +193,14 @@ async fn move_under_writers(
             seen.push(version(&event["object"]));
         }
     }
-    let mut events = watch(&there.admin(), *seen.last().unwrap()).await;
+    let mut events = watch(&target.admin(), *seen.last().unwrap()).await;
     while seen.len() < acknowledged.len() {
         let event = events.next().await.unwrap();
         assert_eq!(event["type"], "ADDED", "{event}");
         seen.push(version(&event["object"]));
     }
     assert_eq!(seen, acknowledged.keys().copied().collect::<Vec<_>>());
-    assert!(version(&create(&there.admin(), "after").await) > *seen.last().unwrap());
+    assert!(version(&create(&target.admin(), "after").await) > *seen.last().unwrap());
     true
 }
 
@@ -216,8 +217,8 @@ async fn a_store_is_moved_to_postgresql_under_writers_and_watchers() {
 async fn a_store_of_several_control_services_is_moved_to_sqlite_under_writers_and_watchers() {
     let Some((_, url)) = database() else { return };
     let (one, other) = tokio::join!(on(&url).start(), on(&url).start());
-    let (launch, there) = Launch::new().prepared();
-    let to = format!("sqlite://{}", there.join("data").display());
+    let (launch, target_folder) = Launch::new().prepare_folder();
+    let to = format!("sqlite://{}", target_folder.join("data").display());
     let start = async || launch.start().await;
     let moved = move_under_writers(&[&one, &other], &["migrate", "--from", &url, "--to", &to], start).await;
     assert!(moved);
@@ -241,16 +242,16 @@ async fn a_store_is_moved_into_etcd_under_writers_as_a_new_epoch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_of_several_control_services_is_moved_out_of_etcd_under_writers_and_can_be_taken_back() {
+async fn a_store_of_several_control_services_is_moved_out_of_etcd_under_writers_and_back() {
     let Some((etcd, launch, url)) = etcd() else { return };
     let (one, mut other) = tokio::join!(launch.start(), on_etcd(&etcd).start());
-    let (there, folder) = Launch::new().prepared();
+    let (target_launch, folder) = Launch::new().prepare_folder();
     let to = format!("sqlite://{}", folder.join("data").display());
-    let start = async || there.start().await;
+    let start = async || target_launch.start().await;
     // A Service and its address share a revision, which no later write changes: the store starts a new epoch.
     let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "shares"}, "spec": {"ports": [{"port": 80}]}});
-    let made = one.admin().post("/api/v1/namespaces/default/services", &service).await;
-    assert_eq!(made.status.as_u16(), 201, "{}", made.text());
+    let created = one.admin().post("/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
     let moved = move_under_writers(&[&one, &other], &["migrate", "--from", &url, "--to", &to], start).await;
     assert!(!moved);
     other.stop().await;
@@ -267,7 +268,7 @@ fn on_etcd(etcd: &EtcdServer) -> Launch {
 }
 
 /// Returns the objects that a test has created, without their versions.
-pub(crate) async fn made(http: &Http) -> Vec<Value> {
+pub(crate) async fn created_objects(http: &Http) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [CONFIG_MAPS, "/api/v1/namespaces/default/secrets", "/apis/example.com/v1/things"] {
         let mut items = http.get(path).await.json()["items"].as_array().unwrap().clone();
@@ -302,7 +303,7 @@ pub(crate) async fn make(http: &Http) {
 }
 
 pub(crate) async fn things_are_served(http: &Http) {
-    until("the definition is served", async || {
+    wait_until("the definition is served", async || {
         http.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
@@ -320,14 +321,14 @@ fn encryption(folder: &Path) -> [String; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
+async fn a_backup_is_restored_into_etcd_and_back() {
     let Some((etcd, ..)) = etcd() else { return };
     let folder = tempfile::tempdir().unwrap();
     let [flag, config] = encryption(folder.path());
     let file = |name: &str| folder.path().join(name).display().to_string();
     let portico = Launch::new().args(&[&flag, &config]).start().await;
     make(&portico.admin()).await;
-    let (first, expected) = (file("first"), made(&portico.admin()).await);
+    let (first, expected) = (file("first"), created_objects(&portico.admin()).await);
     done(portico.folder(), &["backup", "--to", &first, "--data-dir", "data"]).await;
     let lost = version(&create(&portico.admin(), "lost").await);
 
@@ -342,7 +343,7 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     let mut restored = launch().start().await;
     let http = restored.admin();
     things_are_served(&http).await;
-    assert_eq!(made(&http).await, expected);
+    assert_eq!(created_objects(&http).await, expected);
     let event = watch(&http, lost).await.next().await.unwrap();
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
     refused(folder.path(), 1, &into, "a control service has renewed its Lease").await;
@@ -364,28 +365,28 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     done(folder.path(), &["backup", "--to", &file("by-grpc"), "--kubeconfig", &kubeconfig]).await;
     assert!(restored.stop().await.success());
     for (name, has_after) in [("direct", true), ("at", false), ("by-grpc", true)] {
-        let (there, data) = Launch::new().args(&[&flag, &config]).prepared();
+        let (target_launch, data) = Launch::new().args(&[&flag, &config]).prepare_folder();
         let printed = done(&data, &["restore", "--from", &file(name), "--data-dir", "data"]).await;
         assert!(printed.contains("epoch 3, "), "{printed}");
-        let there = there.start().await;
-        things_are_served(&there.admin()).await;
-        let mut found = made(&there.admin()).await;
+        let target = target_launch.start().await;
+        things_are_served(&target.admin()).await;
+        let mut found = created_objects(&target.admin()).await;
         found.retain(|object| object["metadata"]["name"] != "after");
         assert_eq!(found, expected);
-        let after = there.admin().get(&format!("{CONFIG_MAPS}/after")).await.status.as_u16();
+        let after = target.admin().get(&format!("{CONFIG_MAPS}/after")).await.status.as_u16();
         assert_eq!(after == 200, has_after, "{name}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replaced_while_it_runs() {
+async fn a_restored_etcd_serves_a_kube_apiserver_and_is_protected() {
     let Some((etcd, _, url)) = etcd() else { return };
     let folder = tempfile::tempdir().unwrap();
     let [flag, config] = encryption(folder.path());
     let portico = Portico::start().await;
     make(&portico.admin()).await;
     let (backup, expected) =
-        (folder.path().join("backup").display().to_string(), made(&portico.admin()).await);
+        (folder.path().join("backup").display().to_string(), created_objects(&portico.admin()).await);
     done(portico.folder(), &["backup", "--to", &backup, "--data-dir", "data"]).await;
     let servers = etcd.url();
     let into = ["restore", "--from", &backup, "--etcd-servers", &servers, &flag, &config];
@@ -393,7 +394,7 @@ async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replac
     let Some(server) = KubeApiserver::start(&etcd, &[&format!("{flag}={config}")]).await else { return };
     let kube = server.admin();
     things_are_served(&kube).await;
-    assert_eq!(made(&kube).await, expected);
+    assert_eq!(created_objects(&kube).await, expected);
     let changed = kube.merge(&format!("{CONFIG_MAPS}/cm-a"), &json!({"data": {"a": "c"}})).await;
     assert_eq!(changed.status.as_u16(), 200, "{}", changed.text());
 
@@ -404,14 +405,14 @@ async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replac
     // The store of a running kube-apiserver can be backed up.
     let of_kube = folder.path().join("of-kube").display().to_string();
     done(folder.path(), &["backup", "--to", &of_kube, "--etcd-servers", &servers, &flag, &config]).await;
-    let expected = made(&kube).await;
+    let expected = created_objects(&kube).await;
     drop(server);
     done(folder.path(), &[&moving[..], &["--force"]].concat()).await;
-    let (there, data) = Launch::new().args(&[&flag, &config]).prepared();
+    let (target_launch, data) = Launch::new().args(&[&flag, &config]).prepare_folder();
     done(&data, &["restore", "--from", &of_kube, "--data-dir", "data"]).await;
-    let there = there.start().await;
-    things_are_served(&there.admin()).await;
-    assert_eq!(made(&there.admin()).await, expected);
+    let target = target_launch.start().await;
+    things_are_served(&target.admin()).await;
+    assert_eq!(created_objects(&target.admin()).await, expected);
 }
 
 #[tokio::test]
@@ -431,7 +432,7 @@ async fn passwords_in_urls_of_etcd_are_refused_without_being_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing() {
+async fn failing_backups_restores_and_migrations_change_nothing() {
     let mut portico = Portico::start().await;
     let folder = portico.folder().to_owned();
     create(&portico.admin(), "kept").await;
@@ -521,18 +522,20 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     create(&serving.admin(), "kept").await;
     drop(serving);
     let into = ["restore", "--from", "good", "--database-url", &url];
-    until("its connections have ended", || async { !run(&folder, &into).await.1.contains("is in use") })
-        .await;
+    wait_until("the server's database connections have ended", || async {
+        !run(&folder, &into).await.1.contains("is in use")
+    })
+    .await;
     refused(&folder, 1, &into, ": --force replaces the store").await;
     done(&folder, &[&into[..], &["--force"]].concat()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_be_taken_back() {
+async fn a_migrated_database_refuses_writes_and_can_be_resumed() {
     let mut portico = Portico::start().await;
     create(&portico.admin(), "kept").await;
-    let (launch, there) = Launch::new().prepared();
-    let to = format!("sqlite://{}", there.join("data").display());
+    let (launch, target_folder) = Launch::new().prepare_folder();
+    let to = format!("sqlite://{}", target_folder.join("data").display());
     assert!(portico.stop().await.success());
     // No control service uses the store.
     done(portico.folder(), &["migrate", "--from", "sqlite://data", "--to", &to]).await;
@@ -558,12 +561,12 @@ async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_b
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
+async fn a_second_migration_keeps_writes_after_the_first() {
     let mut portico = Portico::start().await;
     create(&portico.admin(), "kept").await;
     assert!(portico.stop().await.success());
-    let (launch, there) = Launch::new().prepared();
-    let to = format!("sqlite://{}", there.join("data").display());
+    let (launch, target_folder) = Launch::new().prepare_folder();
+    let to = format!("sqlite://{}", target_folder.join("data").display());
     let again = ["migrate", "--from", "sqlite://data", "--to", &to];
     let folder = portico.folder();
     done(folder, &again).await;
@@ -590,7 +593,7 @@ fn free_port() -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn facades_and_their_watches_go_on_over_a_move() {
+async fn facades_and_watches_survive_a_migration() {
     let Some((_, url)) = database() else { return };
     let address = format!("127.0.0.1:{}", free_port());
     let mut server = Launch::server().arg("--control-address").arg(&address).start().await;
@@ -605,8 +608,8 @@ async fn facades_and_their_watches_go_on_over_a_move() {
     assert!(server.stop().await.success());
     // The same files and address, but another database.
     let moved = Launch::server().args(&["--control-address", &address, "--database-url", &url]);
-    let _moved = moved.on_data_of(&server).start().await;
-    until("the facade has its control service again", || {
+    let _moved = moved.with_data_of(&server).start().await;
+    wait_until("the facade has reconnected to the control service", || {
         let http = facade.admin();
         async move { http.post(CONFIG_MAPS, &config_map("after")).await.status.as_u16() == 201 }
     })

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::Authority;
-use portico_tests::{EtcdServer, KeyServicePlugin, Launch, Portico, PostgresServer, until};
+use portico_tests::{EtcdServer, KeyServicePlugin, Launch, Portico, PostgresServer, wait_until};
 use serde_json::{Value, json};
 
-use crate::copies::{config_map, done, made, make, refused, things_are_served};
+use crate::copies::{config_map, created_objects, done, make, refused, things_are_served};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 /// An etcd over TLS, its certificate files, and encryption.
-struct Sealed {
+struct EncryptedEtcd {
     folder: tempfile::TempDir,
     etcd: EtcdServer,
     tls: Vec<String>,
     encryption: [String; 2],
 }
 
-impl Sealed {
+impl EncryptedEtcd {
     /// Starts an etcd with a provider for Secrets, which is created in the given folder.
     fn start(provider: impl FnOnce(&Path) -> Value) -> Option<Self> {
         let (authority, other) = (Authority::new("etcd-ca"), Authority::new("other-ca"));
@@ -66,27 +66,27 @@ impl Sealed {
     }
 
     /// Returns a launch with SQLite in a temporary folder, with the same encryption, and the folder.
-    fn alone(&self) -> (Launch, PathBuf) {
-        Launch::new().args(&self.encryption.each_ref().map(String::as_str)).prepared()
+    fn launch_sqlite(&self) -> (Launch, PathBuf) {
+        Launch::new().args(&self.encryption.each_ref().map(String::as_str)).prepare_folder()
     }
 }
 
-fn of_keys(_: &Path) -> Value {
+fn key_provider(_: &Path) -> Value {
     json!({"aesgcm": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}})
 }
 
-fn of_key_service(folder: &Path) -> Value {
+fn key_service_provider(folder: &Path) -> Value {
     let endpoint = format!("unix://{}", folder.join("kms").display());
     json!({"kms": {"apiVersion": "v2", "name": "kms", "endpoint": endpoint}})
 }
 
-/// Restores a backup of SQLite into etcd, then backups of etcd (direct and by the control service) into SQLite: all objects exist each
-/// time, and Secrets in etcd have the prefix.
-async fn go_there_and_back(sealed: &Sealed, prefix: &str) {
-    let (launch, folder) = sealed.alone();
+/// Restores a backup of SQLite into etcd, then backups of etcd (direct and by the control service) into SQLite: all objects exist
+/// each time, and Secrets in etcd have the prefix.
+async fn check_round_trip(sealed: &EncryptedEtcd, prefix: &str) {
+    let (launch, folder) = sealed.launch_sqlite();
     let mut portico = launch.start().await;
     make(&portico.admin()).await;
-    let expected = made(&portico.admin()).await;
+    let expected = created_objects(&portico.admin()).await;
     let first = sealed.file("first");
     done(&folder, &["backup", "--to", &first, "--data-dir", "data"]).await;
     assert!(portico.stop().await.success());
@@ -95,84 +95,84 @@ async fn go_there_and_back(sealed: &Sealed, prefix: &str) {
     done(&folder, &sealed.with(&into)).await;
     let mut restored = sealed.launch().start().await;
     things_are_served(&restored.admin()).await;
-    assert_eq!(made(&restored.admin()).await, expected);
-    assert!(sealed.etcd.holds(prefix));
+    assert_eq!(created_objects(&restored.admin()).await, expected);
+    assert!(sealed.etcd.contains(prefix));
 
     let direct = sealed.file("direct");
     done(&folder, &sealed.with(&["backup", "--to", &direct, "--etcd-servers", &servers])).await;
-    let asked = sealed.file("asked");
+    let requested_file = sealed.file("asked");
     let kubeconfig = restored.data().join("admin.kubeconfig").display().to_string();
-    done(&folder, &["backup", "--to", &asked, "--kubeconfig", &kubeconfig]).await;
+    done(&folder, &["backup", "--to", &requested_file, "--kubeconfig", &kubeconfig]).await;
     assert!(restored.stop().await.success());
-    for file in [direct, asked] {
+    for file in [direct, requested_file] {
         let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
         assert!(text.starts_with("PORTICO-BACKUP"));
-        let (launch, folder) = sealed.alone();
+        let (launch, folder) = sealed.launch_sqlite();
         done(&folder, &["restore", "--from", &file, "--data-dir", "data"]).await;
-        let there = launch.start().await;
-        things_are_served(&there.admin()).await;
-        assert_eq!(made(&there.admin()).await, expected);
+        let target = launch.start().await;
+        things_are_served(&target.admin()).await;
+        assert_eq!(created_objects(&target.admin()).await, expected);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_etcd_with_tls_and_keys_is_backed_up_and_restored() {
-    let Some(sealed) = Sealed::start(of_keys) else { return };
-    go_there_and_back(&sealed, "k8s:enc:aesgcm:v1:k:").await;
+    let Some(sealed) = EncryptedEtcd::start(key_provider) else { return };
+    check_round_trip(&sealed, "k8s:enc:aesgcm:v1:k:").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_etcd_with_tls_and_a_key_service_is_backed_up_and_restored() {
-    let Some(sealed) = Sealed::start(of_key_service) else { return };
+    let Some(sealed) = EncryptedEtcd::start(key_service_provider) else { return };
     let _service = KeyServicePlugin::start(&sealed.folder.path().join("kms"), "key-1");
-    go_there_and_back(&sealed, "k8s:enc:kms:v2:kms:").await;
+    check_round_trip(&sealed, "k8s:enc:kms:v2:kms:").await;
 }
 
-/// Migrates the store of a server; returns a server that `there` starts on the new store, after checking its objects.
-async fn moves(portico: &Portico, arguments: &[&str], there: Launch) -> Portico {
-    let expected = made(&portico.admin()).await;
+/// Migrates the store of a server; returns a server that `target_launch` starts on the new store, after checking its objects.
+async fn migrate(portico: &Portico, arguments: &[&str], target_launch: Launch) -> Portico {
+    let expected = created_objects(&portico.admin()).await;
     done(portico.folder(), arguments).await;
     let refused = portico.admin().post(CONFIG_MAPS, &config_map("late")).await;
     assert_eq!(refused.status.as_u16(), 503, "{}", refused.text());
-    let there = there.start().await;
-    things_are_served(&there.admin()).await;
-    assert_eq!(made(&there.admin()).await, expected);
-    there
+    let target = target_launch.start().await;
+    things_are_served(&target.admin()).await;
+    assert_eq!(created_objects(&target.admin()).await, expected);
+    target
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_moves_into_an_etcd_with_tls_and_a_key_service_and_out_of_it() {
-    let Some(sealed) = Sealed::start(of_key_service) else { return };
+    let Some(sealed) = EncryptedEtcd::start(key_service_provider) else { return };
     let service = KeyServicePlugin::start(&sealed.folder.path().join("kms"), "key-1");
-    let portico = sealed.alone().0.start().await;
+    let portico = sealed.launch_sqlite().0.start().await;
     make(&portico.admin()).await;
     let (from, to) = (format!("sqlite://{}", portico.data().display()), sealed.url());
     let arguments = sealed.with(&["migrate", "--from", &from, "--to", &to]);
-    let on_etcd = moves(&portico, &arguments, sealed.launch()).await;
-    assert!(sealed.etcd.holds("k8s:enc:kms:v2:kms:"));
+    let on_etcd = migrate(&portico, &arguments, sealed.launch()).await;
+    assert!(sealed.etcd.contains("k8s:enc:kms:v2:kms:"));
     // Objects encrypted with either key can be read.
     service.rotate("key-2");
-    until("it seals with the new key", async || {
+    wait_until("new objects are sealed with the new key", async || {
         let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"generateName": "s-"}});
         assert_eq!(on_etcd.admin().post(SECRETS, &secret).await.status.as_u16(), 201);
-        sealed.etcd.holds("key-2")
+        sealed.etcd.contains("key-2")
     })
     .await;
     let Some(server) = PostgresServer::shared() else { return };
-    let url = server.url(&server.database());
+    let url = server.url(&server.create_database());
     let arguments = sealed.with(&["migrate", "--from", &to, "--to", &url]);
     let on_postgres = Launch::new().args(&sealed.encryption.each_ref().map(String::as_str));
-    moves(&on_etcd, &arguments, on_postgres.args(&["--database-url", &url])).await;
+    migrate(&on_etcd, &arguments, on_postgres.args(&["--database-url", &url])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_verb_that_cannot_use_an_etcd_says_why_and_changes_nothing() {
-    let Some(sealed) = Sealed::start(of_key_service) else { return };
+async fn a_verb_that_cannot_use_an_etcd_reports_the_reason_and_changes_nothing() {
+    let Some(sealed) = EncryptedEtcd::start(key_service_provider) else { return };
     let socket = sealed.folder.path().join("kms");
     let service = KeyServicePlugin::start(&socket, "key-1");
     let portico = sealed.launch().start().await;
     make(&portico.admin()).await;
-    let expected = made(&portico.admin()).await;
+    let expected = created_objects(&portico.admin()).await;
     let (servers, file) = (sealed.etcd.url(), sealed.file("backup"));
     let backup = ["backup", "--to", &file, "--etcd-servers", &servers];
     let folder = sealed.folder.path();
@@ -196,21 +196,21 @@ async fn a_verb_that_cannot_use_an_etcd_says_why_and_changes_nothing() {
     // Succeeds when the key service is available again.
     let _service = KeyServicePlugin::start(&socket, "key-1");
     done(folder, &sealed.with(&backup)).await;
-    assert_eq!(made(&portico.admin()).await, expected);
+    assert_eq!(created_objects(&portico.admin()).await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_state_of_a_time_is_backed_up_by_a_control_service_and_refused_without_one() {
-    let Some(sealed) = Sealed::start(of_keys) else { return };
+    let Some(sealed) = EncryptedEtcd::start(key_provider) else { return };
     let portico = sealed.launch().arg("--compaction-interval=1s").start().await;
     let admin = portico.admin();
     make(&admin).await;
-    let expected = made(&admin).await;
+    let expected = created_objects(&admin).await;
     let kubeconfig = portico.data().join("admin.kubeconfig").display().to_string();
     let (file, time) = (sealed.file("backup"), jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4));
     // The revision at that time is recorded once in that second.
     let over = time + jiff::SignedDuration::from_secs(1);
-    until("the second is over", async || jiff::Timestamp::now() > over).await;
+    wait_until("the next second has begun", async || jiff::Timestamp::now() > over).await;
     let time = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let folder = sealed.folder.path();
     let later = admin.post(CONFIG_MAPS, &config_map("later")).await;
@@ -223,9 +223,9 @@ async fn the_state_of_a_time_is_backed_up_by_a_control_service_and_refused_witho
     done(folder, &[&at[..], &["--kubeconfig", &kubeconfig]].concat()).await;
     let past = ["backup", "--to", &file, "--at-time", "2020-01-31T12:00:00Z", "--kubeconfig", &kubeconfig];
     refused(folder, 1, &past, "no revision is recorded for that time").await;
-    let (launch, there) = sealed.alone();
-    done(&there, &["restore", "--from", &file, "--data-dir", "data"]).await;
-    let there = launch.start().await;
-    things_are_served(&there.admin()).await;
-    assert_eq!(made(&there.admin()).await, expected);
+    let (launch, target_folder) = sealed.launch_sqlite();
+    done(&target_folder, &["restore", "--from", &file, "--data-dir", "data"]).await;
+    let target = launch.start().await;
+    things_are_served(&target.admin()).await;
+    assert_eq!(created_objects(&target.admin()).await, expected);
 }

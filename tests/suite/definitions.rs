@@ -3,8 +3,8 @@
 use http::Method;
 use portico_tests::http::Http;
 use portico_tests::objects::DEFINITIONS;
-use portico_tests::tools::there_is;
-use portico_tests::{Portico, until};
+use portico_tests::tools::is_installed;
+use portico_tests::{Portico, wait_until};
 use serde_json::{Value, json};
 
 use crate::kubectl::prints;
@@ -33,8 +33,11 @@ fn gauges() -> Value {
 }
 
 /// Waits until a document of a group version exists.
-async fn there(admin: &Http, path: &str) {
-    until("the document", || async { admin.get(path).await.status == 200 }).await;
+async fn wait_document(admin: &Http, path: &str) {
+    wait_until("the document of the group version is served", || async {
+        admin.get(path).await.status == 200
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,8 +46,8 @@ async fn discovery_lists_a_definition_as_long_as_it_is_established() {
     let admin = portico.admin();
     assert_eq!(admin.get(&format!("/apis/{GROUP}/v1")).await.status, 404);
     assert_eq!(admin.post(DEFINITIONS, &gauges()).await.status, 201);
-    there(&admin, &format!("/apis/{GROUP}/v1beta1")).await;
-    there(&admin, &format!("/apis/{GROUP}")).await;
+    wait_document(&admin, &format!("/apis/{GROUP}/v1beta1")).await;
+    wait_document(&admin, &format!("/apis/{GROUP}")).await;
     let group = admin.get(&format!("/apis/{GROUP}")).await.json();
     let versions = group["versions"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap());
     assert_eq!(versions.collect::<Vec<_>>(), ["v1", "v1beta1"]);
@@ -54,14 +57,19 @@ async fn discovery_lists_a_definition_as_long_as_it_is_established() {
     assert_eq!(names.collect::<Vec<_>>(), ["gauges", "gauges/status"]);
     let all = admin.get_as("/apis", AGGREGATED).await.json();
     let items = all["items"].as_array().unwrap();
-    let ours = items.iter().find(|item| item["metadata"]["name"] == GROUP).unwrap();
-    assert_eq!(ours["versions"][0]["resources"][0]["responseKind"]["group"], GROUP);
+    let aggregated = items.iter().find(|item| item["metadata"]["name"] == GROUP).unwrap();
+    assert_eq!(aggregated["versions"][0]["resources"][0]["responseKind"]["group"], GROUP);
     assert_eq!(admin.delete(&format!("{DEFINITIONS}/gauges.{GROUP}")).await.status, 200);
-    until("the version to be gone", || async { admin.get(&format!("/apis/{GROUP}/v1")).await.status == 404 })
-        .await;
-    let gone =
+    wait_until("the version is no longer served", || async {
+        admin.get(&format!("/apis/{GROUP}/v1")).await.status == 404
+    })
+    .await;
+    let is_removed =
         |all: &Value| all["items"].as_array().unwrap().iter().all(|item| item["metadata"]["name"] != GROUP);
-    until("the group to be gone", || async { gone(&admin.get_as("/apis", AGGREGATED).await.json()) }).await;
+    wait_until("the group is no longer listed", || async {
+        is_removed(&admin.get_as("/apis", AGGREGATED).await.json())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,7 +78,7 @@ async fn openapi_follows_a_definition() {
     let admin = portico.admin();
     assert_eq!(admin.post(DEFINITIONS, &gauges()).await.status, 201);
     let path = format!("/openapi/v3/apis/{GROUP}/v1");
-    there(&admin, &path).await;
+    wait_document(&admin, &path).await;
     let document = admin.get(&path).await.json();
     let gauge = &document["components"]["schemas"]["com.example.told.v1.Gauge"];
     assert_eq!(gauge["x-kubernetes-selectable-fields"], json!([{"fieldPath": "spec.unit"}]));
@@ -91,15 +99,15 @@ async fn openapi_follows_a_definition() {
         document["components"]["schemas"]["com.example.told.v1.Gauge"]["properties"]["spec"]["properties"]["colour"]
             .is_object()
     };
-    until("the change", || async { colour(&admin.get(&path).await.json()) }).await;
+    wait_until("the changed schema is published", || async { colour(&admin.get(&path).await.json()) }).await;
     assert_ne!(address(&admin.get("/openapi/v3").await.json()), address(&index));
     assert_eq!(admin.delete(&definition).await.status, 200);
-    until("the document to be gone", || async { admin.get(&path).await.status == 404 }).await;
+    wait_until("the document is removed", || async { admin.get(&path).await.status == 404 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_finds_and_explains_custom_resources() {
-    if !there_is("kubectl") {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;
@@ -108,7 +116,7 @@ async fn kubectl_finds_and_explains_custom_resources() {
     prints(&portico, &["create", "-f", file.to_str().unwrap()]);
     let name = format!("crd/gauges.{GROUP}");
     prints(&portico, &["wait", "--for=condition=Established", "--timeout=20s", &name]);
-    there(&portico.admin(), &format!("/openapi/v3/apis/{GROUP}/v1")).await;
+    wait_document(&portico.admin(), &format!("/openapi/v3/apis/{GROUP}/v1")).await;
     let resources = prints(&portico, &["api-resources", "--api-group", GROUP]);
     assert!(resources.contains("gauges") && resources.contains("gg"), "{resources}");
     let explained = prints(&portico, &["explain", "gauge.spec"]);

@@ -3,20 +3,20 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::DEFINITIONS;
-use portico_tests::{Backend, Launch, Portico, until};
+use portico_tests::{Backend, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
-use crate::audit::recording;
+use crate::audit::with_audit_log;
 use crate::copies::done;
 use crate::history::{prints, verb};
 
 /// Maximum levels of an object, including managed fields.
-const GREATEST: usize = 500;
-/// Maximum levels of a field of such an object: managed fields repeat the field below five levels, and its leaf is one more
-/// level.
-const FIELD: usize = GREATEST - 6;
+const MAX_DEPTH: usize = 500;
+/// Maximum levels of a field of such an object: managed fields repeat the field below five levels, and
+/// its leaf is one more level.
+const MAX_FIELD_DEPTH: usize = MAX_DEPTH - 6;
 const JSON: &str = "application/json";
 
 /// Returns a value nested to this depth.
@@ -50,14 +50,14 @@ fn definition(plural: &str, schema: &str, conversion: &Value) -> String {
     format!(r#"{{{head},"metadata":{{"name":"{plural}.{plural}.example.com"}},"spec":{spec}}}"#)
 }
 
-async fn define(admin: &Http, definition: String) -> Answer {
+async fn define(admin: &Http, definition: String) -> FullResponse {
     admin.request(Method::POST, DEFINITIONS, JSON, definition).await
 }
 
-/// Schemas under which the field of the greatest object is kept.
+/// Returns schemas that keep the field of the deepest object.
 fn schemas() -> [(&'static str, String); 3] {
     // A schema is below six levels of its definition.
-    const LEVELS: usize = GREATEST - 20;
+    const LEVELS: usize = MAX_DEPTH - 20;
     let open = r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#;
     let rule = r#""x-kubernetes-validations":[{"rule":"has(self.a) && self.a == self.a"}]"#;
     let within = |schema: &str| format!(r#"{{"type":"object","properties":{{"a":{schema}}},{rule}}}"#);
@@ -76,22 +76,23 @@ fn version_of(object: &str) -> &str {
 }
 
 async fn writes(admin: &Http, plural: &str) {
-    let (path, field) = (path(plural), nested(FIELD, "1"));
+    let (path, field) = (path(plural), nested(MAX_FIELD_DEPTH, "1"));
     let one = format!("{path}/one");
-    let post =
-        async || admin.request(Method::POST, &path, JSON, object(plural, "one", FIELD)).await.status == 201;
-    until("an object of the greatest depth to be stored", post).await;
+    let post = async || {
+        admin.request(Method::POST, &path, JSON, object(plural, "one", MAX_FIELD_DEPTH)).await.status == 201
+    };
+    wait_until("an object of the maximum depth is stored", post).await;
     let read = admin.get(&one).await.text();
     assert!(read.contains("\"managedFields\":[{"), "{plural} {read}");
     let whole = admin.request(Method::PUT, &one, JSON, read.clone()).await;
-    assert_eq!(whole.status, 200, "what was read may be written: {}", whole.text());
+    assert_eq!(whole.status, 200, "an object that was read can be written: {}", whole.text());
     let operations = format!(r#"[{{"op":"add","path":"/a","value":{field}}}]"#);
     for (method, query, media_type, body) in [
         (
             Method::PUT,
             "?fieldValidation=Strict",
             JSON,
-            object(plural, "one", FIELD).replace(
+            object(plural, "one", MAX_FIELD_DEPTH).replace(
                 "\"one\"",
                 &format!("\"one\",\"resourceVersion\":\"{}\"", version_of(&whole.text())),
             ),
@@ -105,11 +106,11 @@ async fn writes(admin: &Http, plural: &str) {
     }
     for manager in ["x", "y", "z"] {
         let path = format!("{one}?fieldManager={manager}&force=true");
-        let body = object(plural, "one", FIELD);
+        let body = object(plural, "one", MAX_FIELD_DEPTH);
         let answer = admin.request(Method::PATCH, &path, "application/apply-patch+yaml", body).await;
         assert_eq!(answer.status, 200, "{plural} {manager}: {}", answer.text());
     }
-    let other = object(plural, "one", FIELD).replace("\"a\":1}", "\"a\":2}");
+    let other = object(plural, "one", MAX_FIELD_DEPTH).replace("\"a\":1}", "\"a\":2}");
     let path = format!("{one}?fieldManager=other");
     let conflict = admin.request(Method::PATCH, &path, "application/apply-patch+yaml", other).await;
     assert_eq!(conflict.status, 409, "{}", conflict.text());
@@ -136,10 +137,10 @@ async fn reads(admin: &Http, plural: &str) {
         (&path.replace("/v1/", "/v2/"), JSON, deepest),
     ] {
         let answer = admin.get_as(path, accept).await;
-        let shown = answer.text();
-        assert!(answer.status == 200 && shown.contains(text), "{path} {accept}: {shown}");
+        let body = answer.text();
+        assert!(answer.status == 200 && body.contains(text), "{path} {accept}: {body}");
         // Each of four managed fields and of the object has a hundred levels with separate lines.
-        assert!(shown.len() < 2 * length + 5 * 2 * 200 * 100, "{path} {accept}: {length} -> {}", shown.len());
+        assert!(body.len() < 2 * length + 5 * 2 * 200 * 100, "{path} {accept}: {length} -> {}", body.len());
     }
 }
 
@@ -148,7 +149,7 @@ async fn refusals(admin: &Http) {
     let path = path("opens");
     let one = format!("{path}/one");
     let before = admin.get(&one).await.body;
-    for levels in [FIELD + 1, GREATEST, 2 * GREATEST, 500_000] {
+    for levels in [MAX_FIELD_DEPTH + 1, MAX_DEPTH, 2 * MAX_DEPTH, 500_000] {
         let body = object("opens", "two", levels);
         for media_type in [JSON, "application/yaml"] {
             let refused = admin.request(Method::POST, &path, media_type, body.clone()).await;
@@ -167,7 +168,7 @@ async fn refusals(admin: &Http) {
             assert_eq!(refused.status, 400, "{levels} {media_type}: {}", refused.text());
         }
     }
-    let end = "/a".repeat(FIELD);
+    let end = "/a".repeat(MAX_FIELD_DEPTH);
     let copies: Vec<_> = (0..20).map(|_| json!({"op": "copy", "from": "/a/a", "path": end})).collect();
     let patched =
         admin.request(Method::PATCH, &one, "application/json-patch+json", json!(copies).to_string()).await;
@@ -176,8 +177,8 @@ async fn refusals(admin: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objects_of_the_greatest_depth_pass_every_door_and_deeper_ones_are_refused() {
-    let (launch, log) = recording(
+async fn objects_of_the_maximum_depth_pass_and_deeper_ones_are_refused() {
+    let (launch, log) = with_audit_log(
         Launch::new().arg("--history-retention=1h"),
         "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n",
     );
@@ -205,20 +206,21 @@ async fn objects_of_the_greatest_depth_pass_every_door_and_deeper_ones_are_refus
     }
     let deeper = format!(
         r#"{{"type":"object","properties":{{"a":{}{{}}{}}}}}"#,
-        r#"{"type":"object","additionalProperties":"#.repeat(GREATEST),
-        "}".repeat(GREATEST)
+        r#"{"type":"object","additionalProperties":"#.repeat(MAX_DEPTH),
+        "}".repeat(MAX_DEPTH)
     );
     define(&admin, definition("deepers", &deeper, &json!({"strategy": "None"})))
         .await
         .status_body(400, "BadRequest");
     let audited = std::fs::read_to_string(&log).unwrap();
-    let recorded = |line: &&str| line.contains("\"responseObject\":") && line.contains(&nested(FIELD, "1"));
+    let recorded =
+        |line: &&str| line.contains("\"responseObject\":") && line.contains(&nested(MAX_FIELD_DEPTH, "1"));
     assert!(audited.lines().filter(recorded).count() > 10, "audit events have the objects");
     past_states(&portico).await;
     assert_eq!(admin.delete(&format!("{}/one", path("maps"))).await.status, 200);
     assert_eq!(admin.delete(&path("properties")).await.status, 200);
     assert_eq!(admin.get("/readyz").await.text(), "ok");
-    assert!(portico.runs() && !portico.log().contains("panicked"), "{}", portico.log());
+    assert!(portico.is_running() && !portico.log().contains("panicked"), "{}", portico.log());
 }
 
 /// Writes policies whose expressions traverse objects.
@@ -247,8 +249,8 @@ async fn past_states(portico: &Portico) {
         "get opens.opens.example.com one -o yaml --show-managed-fields",
         "history opens.opens.example.com one -o json",
     ] {
-        let shown = prints(portico, line);
-        assert!(shown.contains("\"a\""), "{line}: {shown}");
+        let printed = prints(portico, line);
+        assert!(printed.contains("\"a\""), "{line}: {printed}");
     }
     let (code, difference, error) = verb(portico, "diff opens.opens.example.com one");
     assert!(code < 2, "{difference} {error}");
@@ -257,35 +259,35 @@ async fn past_states(portico: &Portico) {
     let revision = version_of(&admin.get(&one).await.text()).to_owned();
     assert_eq!(admin.delete(&one).await.status, 200);
     prints(portico, &format!("rollback opens.opens.example.com one --to-revision {revision}"));
-    assert!(admin.get(&one).await.text().contains(&nested(FIELD, "1")));
+    assert!(admin.get(&one).await.text().contains(&nested(MAX_FIELD_DEPTH, "1")));
     let file = portico.folder().join("three.json");
-    std::fs::write(&file, object("opens", "three", FIELD)).unwrap();
+    std::fs::write(&file, object("opens", "three", MAX_FIELD_DEPTH)).unwrap();
     let applied = prints(portico, &format!("apply -f {} -o yaml", file.display()));
     assert!(applied.contains("name: three"), "{applied}");
-    let (launch, there) = Launch::new().prepared();
+    let (launch, target_folder) = Launch::new().prepare_folder();
     done(portico.folder(), &["backup", "--to", "copy", "--data-dir", "data"]).await;
     let copy = portico.folder().join("copy");
-    done(&there, &["restore", "--from", copy.to_str().unwrap(), "--data-dir", "data"]).await;
+    done(&target_folder, &["restore", "--from", copy.to_str().unwrap(), "--data-dir", "data"]).await;
     let restored = launch.start().await;
-    assert!(restored.admin().get(&one).await.text().contains(&nested(FIELD, "1")));
+    assert!(restored.admin().get(&one).await.text().contains(&nested(MAX_FIELD_DEPTH, "1")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_webhooks_make_too_deep_is_neither_stored_nor_shown() {
+async fn objects_that_webhooks_make_too_deep_are_refused() {
     let hooks = Backend::with_names("hooks", &["127.0.0.1"]).await;
     let at =
         |path: &str| json!({"url": format!("{}{path}", hooks.url()), "caBundle": STANDARD.encode(&hooks.ca)});
     let portico = Portico::start().await;
     let admin = portico.admin();
     let [(_, open), ..] = schemas();
-    for (plural, levels) in [("fits", FIELD), ("exceeds", GREATEST + 100)] {
+    for (plural, levels) in [("fits", MAX_FIELD_DEPTH), ("exceeds", MAX_DEPTH + 100)] {
         let webhook = json!({"clientConfig": at(&format!("/convert/deepen/{levels}")), "conversionReviewVersions": ["v1"]});
         let created =
             define(&admin, definition(plural, &open, &json!({"strategy": "Webhook", "webhook": webhook})))
                 .await;
         assert_eq!(created.status, 201, "{plural} {}", created.text());
         let (v1, v2) = (path(plural), path(plural).replace("/v1/", "/v2/"));
-        until("both versions are served", || async { admin.get(&v2).await.status == 200 }).await;
+        wait_until("both versions are served", || async { admin.get(&v2).await.status == 200 }).await;
         let create = async |path: &str, version: &str, name: &str| {
             let object = json!({"apiVersion": format!("{plural}.example.com/{version}"), "kind": "Deep", "metadata": {"name": name}, "a": 1});
             admin.post(path, &object).await.status.as_u16()
@@ -308,19 +310,19 @@ async fn what_webhooks_make_too_deep_is_neither_stored_nor_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn data_of_the_greatest_depth_passes_in_protobuf() {
+async fn data_of_the_maximum_depth_passes_in_protobuf() {
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     let portico = Portico::start().await;
     let admin = portico.admin();
     let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
     let body =
         |levels| format!(r#"{{"metadata":{{"name":"deep"}},"revision":1,"data":{}}}"#, nested(levels, "1"));
-    assert_eq!(admin.request(Method::POST, path, JSON, body(GREATEST - 10)).await.status, 201);
+    assert_eq!(admin.request(Method::POST, path, JSON, body(MAX_DEPTH - 10)).await.status, 201);
     let one = format!("{path}/deep");
     let read = admin.get_as(&one, PROTOBUF).await;
     assert_eq!(read.status, 200);
     let written = admin.request(Method::PUT, &one, PROTOBUF, read.body.clone()).await;
     assert_eq!(written.status, 200, "{}", written.text());
-    admin.request(Method::POST, path, JSON, body(GREATEST)).await.status_body(400, "BadRequest");
+    admin.request(Method::POST, path, JSON, body(MAX_DEPTH)).await.status_body(400, "BadRequest");
     assert_eq!(admin.get("/readyz").await.text(), "ok");
 }

@@ -1,7 +1,7 @@
 //! Runs the command blocks of documentation pages, from the text of the pages.
 //!
-//! A module lists its pages with [`pages!`]. Each entry becomes a test that runs every block of the page that is fenced as `sh`, from
-//! top to bottom, and checks the output:
+//! A module lists its pages with [`pages!`]. Each entry becomes a test that runs every block of the page that is fenced as `sh`,
+//! from top to bottom, and checks the output:
 //!
 //! ```text
 //! pages! {
@@ -15,15 +15,16 @@
 //!
 //! - All blocks of a page share one bash with `set -euo pipefail`: variables, functions and background jobs last until the end of
 //!   the page. A command that may fail ends with `|| true` or `|| test $? = 1`.
-//! - In a block fenced as `sh terminal`, each command runs in a separate terminal until the end of the page. The page continues when
-//!   the command has printed its first line or has exited with 0.
-//! - The working directory is empty but for `target/release/portico` and `target/release/examples/backend`. `portico` is also on the
-//!   `PATH`; `cargo` is a stub (see [`cargo`]). `examples` is the folder of the repository, to read from.
+//! - In a block fenced as `sh terminal`, each command runs in a separate terminal until the end of the page. The page continues
+//!   when the command has printed its first line or has exited with 0.
+//! - The working directory only contains `target/release/portico` and `target/release/examples/backend`. `portico` is also on
+//!   the `PATH`; `cargo` is a stub (see [`cargo`]). `examples` is the folder of the repository, to read from.
 //! - [`PORTS`] are replaced by free ones, in the text of the page and as defaults of both programs.
 //! - A block that uses one of [`OPTIONAL`] is skipped, and reported, where that program is not installed.
 //! - Commands that cannot run in a test are not fenced as `sh`; use `text` for output and for commands of other machines.
 //!
-//! The module adds its `FILES` to [`LISTED`]: [`every_block_of_commands_runs`] fails with the text of each block that no test runs.
+//! The module adds its `FILES` to [`LISTED`]: [`every_block_of_commands_runs`] fails with the text of each block that no test
+//! runs.
 
 mod cargo;
 mod checkout;
@@ -33,7 +34,7 @@ mod session;
 use std::path::Path;
 
 use portico_tests::binary::repository;
-use portico_tests::tools::there_is;
+use portico_tests::tools::is_installed;
 
 pub(crate) use checkout::write_program;
 use session::Session;
@@ -81,12 +82,12 @@ struct Block {
 
 /// Runs all blocks of a page and returns what they print. Returns `None` if a needed program is missing.
 pub(crate) fn run(file: &str, needs: &[&str]) -> Option<String> {
-    if !needs.iter().all(|tool| there_is(tool)) {
+    if !needs.iter().all(|tool| is_installed(tool)) {
         return None;
     }
     let mut session = Session::new(file);
     for block in blocks(&read(file)) {
-        if missing(&block.text).is_some_and(|tool| !there_is(tool)) {
+        if missing(&block.text).is_some_and(|tool| !is_installed(tool)) {
             continue;
         }
         match block.terminals {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use portico_kit::tasks::TaskSet;
 use portico_proto::apiregistration::{ApiService, ApiServiceSpec, CreateRequest, ListRequest, ObjectMeta};
 use portico_proto::client::Client;
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 
 /// Rounds of load and kill, on the same server.
 const ROUNDS: usize = 4;
@@ -48,7 +48,7 @@ async fn everything(portico: &Portico) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_in_a_write_storm_it_keeps_every_acknowledged_write_once() {
+async fn every_acknowledged_write_survives_a_kill_once() {
     let mut portico = Portico::start().await;
     let acknowledged = Acknowledged::default();
     for round in 0..ROUNDS {
@@ -59,17 +59,18 @@ async fn killed_in_a_write_storm_it_keeps_every_acknowledged_write_once() {
             storm.spawn("writer", write_until_refused(client, prefix, acknowledged));
         }
         let before = acknowledged.lock().unwrap().len();
-        until("the storm rages", || {
+        wait_until("the writers have written 150 objects", || {
             let enough = acknowledged.lock().unwrap().len() > before + 150;
             std::future::ready(enough)
         })
         .await;
         portico.kill();
-        until("every writer has noticed it", || std::future::ready(storm.running().is_empty())).await;
+        wait_until("every writer has noticed the crash", || std::future::ready(storm.running().is_empty()))
+            .await;
         portico.restart().await;
-        let there = everything(&portico).await;
-        let unique: BTreeMap<String, String> = there.iter().cloned().collect();
-        assert_eq!(unique.len(), there.len(), "an object is there twice");
+        let objects = everything(&portico).await;
+        let unique: BTreeMap<String, String> = objects.iter().cloned().collect();
+        assert_eq!(unique.len(), objects.len(), "an object is listed twice");
         for (name, uid) in acknowledged.lock().unwrap().iter() {
             assert_eq!(unique.get(name), Some(uid), "round {round}: {name} was acknowledged");
         }
@@ -77,7 +78,7 @@ async fn killed_in_a_write_storm_it_keeps_every_acknowledged_write_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revisions_go_on_after_a_kill() {
+async fn revisions_continue_after_a_kill() {
     let mut portico = Portico::start().await;
     let revision = async |portico: &Portico, name: &str| -> u64 {
         let request = CreateRequest { api_service: Some(object(name)), dry_run: false };
@@ -89,13 +90,13 @@ async fn revisions_go_on_after_a_kill() {
         portico.kill();
         portico.restart().await;
         let next = revision(&portico, &format!("n{n}.example.com")).await;
-        assert!(next > last, "{next} does not follow {last}");
+        assert!(next > last, "revision {next} is not greater than {last}");
         last = next;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clean_stop_answers_what_was_begun() {
+async fn a_graceful_stop_completes_running_requests() {
     let mut portico = Portico::start().await;
     let acknowledged = Acknowledged::default();
     let refused = Arc::new(AtomicUsize::new(0));
@@ -107,10 +108,10 @@ async fn a_clean_stop_answers_what_was_begun() {
             refused.fetch_add(1, Ordering::SeqCst);
         });
     }
-    until("writes are under way", || std::future::ready(acknowledged.lock().unwrap().len() > 50)).await;
+    wait_until("writes are under way", || std::future::ready(acknowledged.lock().unwrap().len() > 50)).await;
     let status = portico.stop().await;
     assert!(status.success(), "{status}");
-    until("the writers end", || std::future::ready(refused.load(Ordering::SeqCst) == 4)).await;
+    wait_until("the writers end", || std::future::ready(refused.load(Ordering::SeqCst) == 4)).await;
     portico.restart().await;
     let unique: BTreeMap<String, String> = everything(&portico).await.into_iter().collect();
     for (name, uid) in acknowledged.lock().unwrap().iter() {

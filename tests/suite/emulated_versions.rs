@@ -51,7 +51,7 @@ fn recorded(release: &Value) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_release_serves_what_it_served_and_says_which_it_is() {
+async fn each_emulated_release_serves_its_apis_and_version() {
     let all: Value = serde_json::from_str(RECORDED).unwrap();
     for release in RELEASES {
         let portico = Launch::new().arg(&format!("--emulated-version=kube={release}")).start().await;
@@ -73,7 +73,7 @@ async fn each_release_serves_what_it_served_and_says_which_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_off_by_default_comes_and_goes_with_releases_too() {
+async fn apis_off_by_default_depend_on_the_release() {
     let recorded_of: Value = serde_json::from_str(RECORDED).unwrap();
     let everything = ["--runtime-config", "api/all=true"];
     let mut here = BTreeSet::new();
@@ -105,17 +105,17 @@ async fn fields_of_gates_that_a_release_had_off_are_dropped_unless_the_gate_is_t
         (&["--emulated-version=1.34"], false),
         (&["--emulated-version=1.34", "--feature-gates=HostnameOverride=true"], true),
     ];
-    for (flags, kept) in rows {
+    for (flags, is_stored) in rows {
         let off = ["--disable-admission-plugins=ServiceAccount"];
         let portico = Launch::new().args(flags).args(&off).start().await;
-        let made = portico.admin().post("/api/v1/namespaces/default/pods", &pod).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        assert_eq!(made.json()["spec"]["hostnameOverride"].is_string(), kept, "{flags:?}");
+        let created = portico.admin().post("/api/v1/namespaces/default/pods", &pod).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+        assert_eq!(created.json()["spec"]["hostnameOverride"].is_string(), is_stored, "{flags:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_of_its_own_shows_the_release_of_its_control_service() {
+async fn a_separate_facade_shows_the_release_of_its_control_service() {
     let server = Launch::server().arg("--emulated-version=1.34").start().await;
     let facade = Launch::facade(&server).start().await;
     eventually("the facade shows the emulated release", || async {
@@ -127,7 +127,7 @@ async fn a_facade_of_its_own_shows_the_release_of_its_control_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_release_does_not_have_cannot_be_asked_for() {
+async fn apis_that_a_release_lacks_cannot_be_enabled() {
     let rows: [(&[&str], &str); 4] = [
         (&["--emulated-version=1.32"], "emulation version 1.32 is not between [1.33, 1.36.0]"),
         (

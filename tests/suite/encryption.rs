@@ -7,7 +7,7 @@ use portico_machinery::digest::sha256_label;
 use portico_proto::admin::MetricsRequest;
 use portico_tests::binary::binary;
 use portico_tests::http::Http;
-use portico_tests::{KeyServicePlugin, Launch, Portico, PostgresServer, eventually, until};
+use portico_tests::{KeyServicePlugin, Launch, Portico, PostgresServer, eventually, wait_until};
 use serde_json::json;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -36,7 +36,7 @@ fn keys(cipher: &str, names: &[&str]) -> String {
 
 /// Returns a launch with a configuration in a new folder, and its path.
 fn prepared(providers: &str) -> (Launch, PathBuf) {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("encryption.yaml");
     std::fs::write(&file, config(providers)).unwrap();
     (launch.args(&[CONFIG, &file.to_string_lossy()]), file)
@@ -55,8 +55,8 @@ async fn create(http: &Http, name: &str) {
 async fn read(http: &Http, name: &str) -> (u16, String) {
     let answer = http.get(&format!("{SECRETS}/{name}")).await;
     let object = answer.json();
-    let shown = if answer.status.is_success() { &object["data"]["key"] } else { &object["message"] };
-    (answer.status.as_u16(), shown.as_str().unwrap_or_default().to_owned())
+    let field = if answer.status.is_success() { &object["data"]["key"] } else { &object["message"] };
+    (answer.status.as_u16(), field.as_str().unwrap_or_default().to_owned())
 }
 
 /// Returns the files in and next to the data folder that contain a text.
@@ -95,7 +95,7 @@ fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_file_holds_what_is_encrypted_and_everything_else_is_as_before() {
+async fn files_contain_no_plain_text_of_encrypted_objects() {
     for cipher in ["aescbc", "aesgcm", "secretbox"] {
         let (launch, _) = prepared(&keys(cipher, &["k1"]));
         let mut portico = launch.start().await;
@@ -115,7 +115,7 @@ async fn no_file_holds_what_is_encrypted_and_everything_else_is_as_before() {
         plain["kind"] = "ConfigMap".into();
         let created = http.post("/api/v1/namespaces/default/configmaps", &plain).await;
         assert_eq!(created.status.as_u16(), 201, "{}", created.text());
-        assert!(!files_with(portico.folder(), PLAIN).is_empty(), "the search finds what is not encrypted");
+        assert!(!files_with(portico.folder(), PLAIN).is_empty(), "the search finds unencrypted data");
         portico.stop().await;
         portico.restart().await;
         assert_eq!(read(&portico.admin(), "a").await, (200, PLAIN.to_owned()));
@@ -125,7 +125,7 @@ async fn no_file_holds_what_is_encrypted_and_everything_else_is_as_before() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing() {
+async fn rewrap_encrypts_present_objects_once() {
     let mut portico = Portico::start().await;
     for n in 0..250 {
         create(&portico.admin(), &format!("old-{n}")).await;
@@ -134,7 +134,7 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
     portico.stop().await;
     let file = portico.folder().join("encryption.yaml");
     std::fs::write(&file, config(&format!("{}, {{identity: {{}}}}", keys("secretbox", &["k1"])))).unwrap();
-    let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
+    let launch = Launch::new().with_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let mut portico = launch.start().await;
     assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
@@ -149,7 +149,7 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_was_sealed() {
+async fn rewrap_decrypts_only_with_a_configuration() {
     let mut portico = Portico::start().await;
     create(&portico.admin(), "plain").await;
     let list = portico.admin().get(SECRETS).await.json();
@@ -164,7 +164,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     portico.stop().await;
     // Encrypted, then plain again, with `identity` as the first provider.
     let file = portico.folder().join("encryption.yaml");
-    let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
+    let launch = Launch::new().with_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let sealing = keys("secretbox", &["k1"]);
     std::fs::write(&file, config(&format!("{sealing}, {{identity: {{}}}}"))).unwrap();
     let mut portico = launch.start().await;
@@ -189,8 +189,8 @@ fn history(portico: &Portico) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rewrap_seals_the_histories_that_are_kept_and_the_old_key_can_go() {
-    let postgres = PostgresServer::shared().map(|server| server.url(&server.database()));
+async fn rewrap_encrypts_histories_so_that_the_old_key_can_be_removed() {
+    let postgres = PostgresServer::shared().map(|server| server.url(&server.create_database()));
     for database in [None, postgres.as_deref()] {
         let (launch, file) = prepared("{identity: {}}");
         let mut launch = launch.args(&[RELOAD, "--history-retention=secrets=1h"]);
@@ -248,17 +248,17 @@ async fn keys_are_rotated_without_a_restart() {
     let in_force = async || {
         let name = "apiserver_encryption_config_controller_last_config_info{";
         let metrics = metrics(&portico).await;
-        let mut shown = metrics.lines().filter(|line| line.starts_with(name));
-        let only = (shown.next().unwrap().to_owned(), shown.next());
+        let mut lines = metrics.lines().filter(|line| line.starts_with(name));
+        let only = (lines.next().unwrap().to_owned(), lines.next());
         assert_eq!(only.1, None, "{metrics}");
         only.0
     };
     let first = in_force().await;
-    until("the broken file is counted", || counted("failure")).await;
+    wait_until("the failed reload is counted", || counted("failure")).await;
     create(&http, "b").await;
     std::fs::write(&file, config(&keys("aescbc", &["k2", "k1"]))).unwrap();
-    until("the file is read", || counted("success")).await;
-    assert_ne!(in_force().await, first, "it is another file");
+    wait_until("the valid file is loaded", || counted("success")).await;
+    assert_ne!(in_force().await, first, "the configuration has changed");
     create(&http, "c").await;
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     let holds = |portico: &Portico, key: &str| {
@@ -276,7 +276,7 @@ async fn keys_are_rotated_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_no_key_opens_is_an_error_of_its_own_and_nothing_else_breaks() {
+async fn objects_without_a_key_fail_separately() {
     let (launch, file) = prepared(&keys("aesgcm", &["k1"]));
     let mut portico = launch.start().await;
     create(&portico.admin(), "lost").await;
@@ -323,7 +323,7 @@ async fn a_configuration_that_cannot_be_used_is_refused_before_anything_starts()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() {
+async fn a_key_service_is_called_once_per_key_and_may_be_unavailable() {
     let sockets = tempfile::tempdir().unwrap();
     let socket = sockets.path().join("kms.sock");
     let plugin = KeyServicePlugin::start(&socket, "one");
@@ -341,7 +341,7 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     drop(plugin);
     let http = portico.admin();
     let failing = || async { http.get("/readyz/kms-providers").await.status.as_u16() == 500 };
-    until("the check fails", failing).await;
+    wait_until("the check fails", failing).await;
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     create(&http, "d").await;
     // A server that starts without it serves everything except the encrypted objects, until it is available.
@@ -350,7 +350,7 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
-    assert_eq!(plugin.calls(), (1, 1), "one key for what was written before, one for what is written now");
+    assert_eq!(plugin.calls(), (1, 1), "one call for the stored data key, one for the new one");
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
     assert_eq!((code, printed.contains("secrets: 4 of 4 rewritten")), (Some(0), true), "{printed}");
     plugin.rotate("three");
@@ -361,14 +361,14 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
         std::future::ready(if rotated { Ok(()) } else { Err(printed) })
     })
     .await;
-    plugin.lose("two");
+    plugin.lose_key("two");
     portico.stop().await;
     portico.restart().await;
     assert_eq!(read(&portico.admin(), "e").await, (200, PLAIN.to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone() {
+async fn only_requests_that_need_a_late_key_service_wait() {
     let sockets = tempfile::tempdir().unwrap();
     let socket = sockets.path().join("kms.sock");
     let plugin = KeyServicePlugin::start(&socket, "one");
@@ -378,20 +378,20 @@ async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone(
     create(&portico.admin(), "a").await;
     portico.stop().await;
     drop(plugin);
-    let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
+    let launch = Launch::new().with_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let mut late = launch.args(&["--secure-port", "0"]).spawn();
     let spoken = || async { late.log().contains("key service is not healthy") };
-    until("the server has asked the key service", spoken).await;
+    wait_until("the server has tried to reach the key service", spoken).await;
     let plugin = KeyServicePlugin::start(&socket, "one");
-    late.ready().await;
+    late.wait_ready().await;
     assert_eq!(read(&late.admin(), "a").await, (200, PLAIN.to_owned()));
     create(&late.admin(), "b").await;
     assert_eq!(plugin.calls(), (1, 1));
 }
 
 /// Returns a launch with a configuration of these rules (resources, cipher and key, or `identity`) in a new folder.
-fn ruled(rules: &[(&str, &str)]) -> Launch {
-    let (launch, folder) = Launch::new().prepared();
+fn launch_with_rules(rules: &[(&str, &str)]) -> Launch {
+    let (launch, folder) = Launch::new().prepare_folder();
     let rule = |(resources, cipher): &(&str, &str)| {
         let provider =
             if *cipher == "identity" { "{identity: {}}".to_owned() } else { keys(cipher, &["k1"]) };
@@ -461,7 +461,7 @@ async fn create_marked(http: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wildcards_encrypt_what_they_cover_and_a_narrower_rule_before_them_counts() {
+async fn wildcard_rules_apply_after_narrower_ones() {
     let core = ["secrets", "configmaps", "events"];
     for (rules, sealed) in [
         (vec![("'*.'", "aescbc")], core.to_vec()),
@@ -477,7 +477,7 @@ async fn wildcards_encrypt_what_they_cover_and_a_narrower_rule_before_them_count
             core.to_vec(),
         ),
     ] {
-        let mut portico = ruled(&rules).start().await;
+        let mut portico = launch_with_rules(&rules).start().await;
         create_marked(&portico.admin()).await;
         // While the server runs, with its log; after its end, with everything in the database; and after a new start.
         for is_running in [true, false] {
@@ -492,8 +492,8 @@ async fn wildcards_encrypt_what_they_cover_and_a_narrower_rule_before_them_count
         portico.restart().await;
         for (resource, path, _) in kinds() {
             let object = portico.admin().get(&format!("{path}/x")).await.json();
-            let shown = &object["metadata"]["annotations"]["example.com/mark"];
-            assert_eq!(*shown, mark(resource), "{rules:?}: {object}");
+            let stored_mark = &object["metadata"]["annotations"]["example.com/mark"];
+            assert_eq!(*stored_mark, mark(resource), "{rules:?}: {object}");
         }
     }
 }
@@ -529,7 +529,7 @@ async fn rules_that_mask_each_other_are_refused_before_anything_starts() {
             r#"resource "*.*" is masked by earlier rule "*.*""#,
         ),
     ] {
-        let (code, _, printed) = ruled(&rules).run().await;
+        let (code, _, printed) = launch_with_rules(&rules).run().await;
         assert_eq!(code, Some(2), "{rules:?}: {printed}");
         assert!(
             printed.starts_with(&format!("portico: {CONFIG}: error while")) && printed.contains(why),
@@ -592,7 +592,7 @@ async fn measured(portico: &Portico, name: &str, labels: &[(&str, &str)]) -> Opt
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names() {
+async fn key_service_metrics_have_upstreams_names() {
     const ENVELOPE: &str = "apiserver_envelope_encryption";
     let sockets = tempfile::tempdir().unwrap();
     let socket = sockets.path().join("kms.sock");
@@ -607,32 +607,34 @@ async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names(
     assert_eq!(read(&portico.admin(), "a").await, (200, PLAIN.to_owned()));
     create(&portico.admin(), "b").await;
     let [one, two] = ["one", "two"].map(|id| sha256_label(id.as_bytes()));
-    for (way, key, other) in [("from_storage", &one, &two), ("to_storage", &two, &one)] {
-        let labels = [("transformation_type", way), ("provider_name", "kms"), ("key_id_hash", key)];
+    for (transformation, key, other) in [("from_storage", &one, &two), ("to_storage", &two, &one)] {
+        let labels =
+            [("transformation_type", transformation), ("provider_name", "kms"), ("key_id_hash", key)];
         let uses = measured(&portico, &format!("{ENVELOPE}_key_id_hash_total"), &labels).await;
-        assert!(uses >= Some(1.0), "{way}: {uses:?}");
+        assert!(uses >= Some(1.0), "{transformation}: {uses:?}");
         let last = format!("{ENVELOPE}_key_id_hash_last_timestamp_seconds");
-        assert!(measured(&portico, &last, &labels).await >= Some(before), "{way}");
-        let others = [("transformation_type", way), ("key_id_hash", other)];
-        assert_eq!(measured(&portico, &last, &others).await, None, "{way}");
+        assert!(measured(&portico, &last, &labels).await >= Some(before), "{transformation}");
+        let others = [("transformation_type", transformation), ("key_id_hash", other)];
+        assert_eq!(measured(&portico, &last, &others).await, None, "{transformation}");
     }
     let metric = format!("{ENVELOPE}_key_id_hash_status_last_timestamp_seconds");
     assert!(measured(&portico, &metric, &[("key_id_hash", &two)]).await >= Some(before));
     assert_eq!(measured(&portico, &metric, &[("key_id_hash", &one)]).await, None);
-    let kept = format!("{ENVELOPE}_dek_source_cache_size");
-    let kept = measured(&portico, &kept, &[("provider_name", "kms")]).await;
-    assert_eq!(kept, Some(2.0), "one is unwrapped, one is new");
+    let cache_size = format!("{ENVELOPE}_dek_source_cache_size");
+    let cache_size = measured(&portico, &cache_size, &[("provider_name", "kms")]).await;
+    assert_eq!(cache_size, Some(2.0), "one is unwrapped, one is new");
     let latency = format!("{ENVELOPE}_kms_operations_latency_seconds_count");
     for method in ["Status", "Encrypt", "Decrypt"] {
         let method = format!("/v2.KeyManagementService/{method}");
         let labels = [("provider_name", "kms"), ("method_name", &*method), ("grpc_status_code", "OK")];
         assert!(measured(&portico, &latency, &labels).await >= Some(1.0), "{method}");
     }
-    for way in ["from_storage", "to_storage"] {
+    for transformation in ["from_storage", "to_storage"] {
         let prefix = ("transformer_prefix", "k8s:enc:kms:v2:kms:");
-        let labels = [("resource", "secrets"), ("transformation_type", way), prefix, ("status", "OK")];
+        let labels =
+            [("resource", "secrets"), ("transformation_type", transformation), prefix, ("status", "OK")];
         let done = measured(&portico, "apiserver_storage_transformation_operations_total", &labels).await;
-        assert!(done >= Some(1.0), "{way}: {done:?}");
+        assert!(done >= Some(1.0), "{transformation}: {done:?}");
     }
     let invalid = format!("{ENVELOPE}_invalid_key_id_from_status_total");
     let long_id = "x".repeat(1025);
@@ -640,7 +642,7 @@ async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names(
         plugin.rotate(id);
         let labels = [("provider_name", "kms"), ("error", error)];
         let counted = || async { measured(&portico, &invalid, &labels).await.is_some() };
-        until("it is asked again", counted).await;
+        wait_until("the key service's new response is checked", counted).await;
     }
     // Neither is a key, so there is no new series.
     assert!(measured(&portico, &metric, &[]).await >= Some(before));

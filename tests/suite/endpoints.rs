@@ -2,19 +2,19 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
-use portico_tests::objects::{API_SERVICES, local};
+use portico_tests::objects::{API_SERVICES, local_api_service};
 use portico_tests::{Backend, Launch, Portico, eventually, pki};
 use serde_json::{Value, json};
 
-use crate::availability::look_again;
+use crate::availability::trigger_probe;
 use crate::proxying::routed;
 
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_is_open_and_its_parts_are_named() {
-    let (launch, folder) = Launch::new().prepared();
+async fn health_checks_are_public_and_named() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let pair = pki::Authority::new("front-proxy-ca").client("front-proxy", &[]);
     let (cert, key) = (folder.join("proxy.crt"), folder.join("proxy.key"));
     std::fs::write(&cert, pair.cert).unwrap();
@@ -27,7 +27,7 @@ async fn health_is_open_and_its_parts_are_named() {
         key.to_str().unwrap(),
     ];
     let portico = launch.args(&files).start().await;
-    let anyone = portico.anyone();
+    let anyone = portico.anonymous();
     for path in ["/healthz", "/livez", "/readyz"] {
         let answer = anyone.get(path).await;
         assert_eq!((answer.status.as_u16(), answer.text().as_str()), (200, "ok"), "{path}");
@@ -57,13 +57,13 @@ async fn health_is_open_and_its_parts_are_named() {
     let excluded = admin.get("/readyz?verbose&exclude=etcd&exclude=nothing").await.text();
     assert!(excluded.contains("[+]etcd excluded: ok"), "{excluded}");
     assert!(excluded.contains("nothing"), "an unknown exclude is reported: {excluded}");
-    assert_eq!(anyone.get("/readyz/ping").await.status, 403, "parts are for who may see them");
+    assert_eq!(anyone.get("/readyz/ping").await.status, 403, "single checks require permission");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_version_is_open_and_the_index_lists_what_there_is() {
+async fn the_version_is_public_and_the_index_lists_all_paths() {
     let portico = Portico::start().await;
-    let version = portico.anyone().get("/version").await.json();
+    let version = portico.anonymous().get("/version").await.json();
     assert_eq!(version["major"], "1", "{version}");
     assert!(version["gitVersion"].as_str().unwrap().starts_with('v'), "{version}");
     let index = portico.admin().get("/").await.json();
@@ -97,7 +97,7 @@ async fn metrics_have_upstreams_names_and_need_permission() {
     ] {
         assert!(text.contains(&format!("# TYPE {name}")), "{name} is missing");
     }
-    portico.anyone().as_user("alice").get("/metrics").await.status_body(403, "Forbidden");
+    portico.anonymous().as_user("alice").get("/metrics").await.status_body(403, "Forbidden");
     let control = portico.control().admin().metrics(portico_proto::admin::MetricsRequest {}).await.unwrap();
     assert!(control.into_inner().text.contains("# TYPE"));
 }
@@ -146,7 +146,7 @@ async fn discovery_lists_local_groups_and_backends_in_both_forms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_backends_last_answer_is_kept_and_marked_stale() {
+async fn the_last_discovery_of_a_dead_backend_is_marked_stale() {
     let mut backend = Backend::start("stale.example.com").await;
     let portico = routed(&backend).await;
     let admin = portico.admin();
@@ -168,22 +168,22 @@ async fn a_dead_backends_last_answer_is_kept_and_marked_stale() {
     };
     freshness("Current").await;
     backend.stop().await;
-    look_again(&portico, &backend).await;
+    trigger_probe(&portico, &backend).await;
     let version = freshness("Stale").await;
-    assert_eq!(version["resources"][0]["resource"], "flunders", "the last good answer is kept");
+    assert_eq!(version["resources"][0]["resource"], "flunders", "the last good document is served");
     backend.resume().await;
     freshness("Current").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registered_group_appears_and_goes_again() {
+async fn a_registered_group_appears_and_disappears() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let etag = admin.get_as("/apis", AGGREGATED).await.header("etag").to_owned();
-    admin.post(API_SERVICES, &local("appears.example.com")).await;
+    admin.post(API_SERVICES, &local_api_service("appears.example.com")).await;
     let listed = |wanted: bool| {
         let admin = admin.clone();
-        eventually("the group list follows", move || {
+        eventually("the group list is updated", move || {
             let admin = admin.clone();
             async move {
                 let names = group_names(&admin.get("/apis").await.json());
@@ -224,7 +224,7 @@ async fn openapi_is_indexed_by_hash_and_answers_304() {
     );
     assert!(document.header("cache-control").contains("immutable"), "{:?}", document.headers);
     assert_eq!(admin.get("/openapi/v2").await.json()["swagger"], "2.0");
-    eventually("a document that is settled is not sent twice", || async {
+    eventually("an unchanged document gets 304", || async {
         let first = admin.get("/openapi/v2").await;
         let request = Request::get("/openapi/v2").header("if-none-match", first.header("etag"));
         let again = admin.fetch(request.body(Full::default()).unwrap()).await.unwrap();
@@ -234,7 +234,7 @@ async fn openapi_is_indexed_by_hash_and_answers_304() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn audit_ids_come_back_and_answers_are_not_cached() {
+async fn responses_have_audit_ids_and_are_not_cacheable() {
     let portico = Portico::start().await;
     let request = Request::get("/apis").header("audit-id", "mine-1").body(Full::default()).unwrap();
     let answer = portico.admin().fetch(request).await.unwrap();
@@ -244,7 +244,7 @@ async fn audit_ids_come_back_and_answers_are_not_cached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_level_changes_while_it_runs() {
+async fn the_log_level_changes_while_the_server_runs() {
     let portico = Portico::start().await;
     let control = portico.control();
     let request = |filter: &str| portico_proto::admin::SetLogLevelRequest { filter: filter.into() };
@@ -258,7 +258,7 @@ async fn the_log_level_changes_while_it_runs() {
     let over_http = portico.admin().request(Method::PUT, "/debug/flags/v", "text/plain", "4").await;
     assert_eq!(over_http.status, 200, "{}", over_http.text());
     portico
-        .anyone()
+        .anonymous()
         .as_user("alice")
         .request(Method::PUT, "/debug/flags/v", "text/plain", "9")
         .await

@@ -1,25 +1,27 @@
 //! A control service with its store in etcd, alone and with others, over HTTP.
 
-use portico_tests::http::Lines;
+use portico_tests::http::JsonLines;
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{EtcdServer, Launch, Portico, until};
+use portico_tests::{EtcdServer, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
-use crate::engines::{addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive};
+use crate::shared_engine_checks::{
+    addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive,
+};
 
-fn on(etcd: &EtcdServer) -> Launch {
+fn launch_on(etcd: &EtcdServer) -> Launch {
     Launch::new().arg("--etcd-servers").arg(&etcd.url())
 }
 
 /// Waits for an event of an object with this name.
-async fn wait_for(events: &mut Lines, name: &str) {
+async fn wait_for(events: &mut JsonLines, name: &str) {
     while events.next().await.unwrap()["object"]["metadata"]["name"] != name {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_is_there_after_a_restart_and_in_its_place() {
+async fn objects_survive_a_restart_and_have_kube_apiservers_keys() {
     let Some(etcd) = EtcdServer::start() else { return };
-    let mut portico = on(&etcd).start().await;
+    let mut portico = launch_on(&etcd).start().await;
     let created = portico.admin().post(CONFIG_MAPS, &config_map("a", "1")).await;
     assert_eq!(created.status.as_u16(), 201, "{}", created.text());
     let (first, second) =
@@ -43,7 +45,7 @@ async fn everything_is_there_after_a_restart_and_in_its_place() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_services_on_one_etcd_are_one_api() {
     let Some(etcd) = EtcdServer::start() else { return };
-    let (first, second) = tokio::join!(on(&etcd).start(), on(&etcd).start());
+    let (first, second) = tokio::join!(launch_on(&etcd).start(), launch_on(&etcd).start());
     let [one, other] = [first.admin(), second.admin()];
     let mut events = watch(&other, "labelSelector=shared").await;
     let mut object = config_map("a", "0");
@@ -66,9 +68,9 @@ async fn control_services_on_one_etcd_are_one_api() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn custom_resources_are_found_again_with_their_definition() {
+async fn custom_resources_survive_a_restart() {
     let Some(etcd) = EtcdServer::start() else { return };
-    let mut portico = on(&etcd).start().await;
+    let mut portico = launch_on(&etcd).start().await;
     let admin = portico.admin();
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}}});
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -81,34 +83,39 @@ async fn custom_resources_are_found_again_with_their_definition() {
     let things = "/apis/example.com/v1/namespaces/default/things";
     let thing =
         json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
-    until("the definition is served", async || admin.post(things, &thing).await.status.as_u16() == 201).await;
+    wait_until("the definition is served", async || admin.post(things, &thing).await.status.as_u16() == 201)
+        .await;
     let [stored, defined] = [format!("{things}/t"), format!("{path}/things.example.com")];
     let (before, definition) = (admin.get(&stored).await.json(), admin.get(&defined).await.json());
     portico.stop().await;
     portico.restart().await;
     let admin = portico.admin();
-    until("it is served again", async || admin.get(&stored).await.status.as_u16() == 200).await;
+    wait_until("the custom object is served again", async || admin.get(&stored).await.status.as_u16() == 200)
+        .await;
     assert_eq!(admin.get(&stored).await.json(), before);
     assert_eq!(admin.get(&defined).await.json(), definition);
     assert_eq!(admin.delete(&defined).await.status.as_u16(), 200);
-    until("it is gone with its objects", async || admin.get(&defined).await.status.as_u16() == 404).await;
+    wait_until("the definition and its objects are deleted", async || {
+        admin.get(&defined).await.status.as_u16() == 404
+    })
+    .await;
     // "/registry/example.com/"
-    let left = etcd.post(
+    let remaining = etcd.post(
         "kv/range",
         r#"{"key":"L3JlZ2lzdHJ5L2V4YW1wbGUuY29tLw==","range_end":"L3JlZ2lzdHJ5L2V4YW1wbGUuY29tMA=="}"#,
     );
-    assert!(!left.unwrap().contains("kvs"));
+    assert!(!remaining.unwrap().contains("kvs"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
+async fn an_outage_of_etcd_loses_no_acknowledged_write() {
     let Some(etcd) = EtcdServer::start() else { return };
-    let portico = on(&etcd).arg("--database-statement-timeout").arg("3s").start().await;
+    let portico = launch_on(&etcd).arg("--database-statement-timeout").arg("3s").start().await;
     let admin = portico.admin();
     let created = admin.post(CONFIG_MAPS, &config_map("before", "1")).await.json();
     let mut events = watch(&admin, &format!("resourceVersion={}", version(&created))).await;
     etcd.kill();
-    until("it is noticed", async || {
+    wait_until("writes are refused", async || {
         let refused = admin.post(CONFIG_MAPS, &config_map("during", "1")).await;
         let is_refused = refused.status.as_u16() == 503;
         assert!(!is_refused || refused.headers.contains_key("retry-after"));
@@ -119,8 +126,8 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
     // Lists that may be stale are served from memory.
     let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     assert_eq!(list.status.as_u16(), 200, "{}", list.text());
-    etcd.start_again();
-    until("it is written again", async || {
+    etcd.restart();
+    wait_until("writes are accepted again", async || {
         admin.post(CONFIG_MAPS, &config_map("after", "1")).await.status.as_u16() == 201
     })
     .await;
@@ -129,12 +136,12 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_acknowledged_write_survives_the_loss_of_power_of_etcd() {
+async fn acknowledged_writes_survive_a_power_loss_of_etcd() {
     let Some(etcd) = EtcdServer::start() else { return };
-    let portico = on(&etcd).start().await;
+    let portico = launch_on(&etcd).start().await;
     writes_survive(&portico.admin(), 40, || {
         etcd.kill();
-        etcd.start_again();
+        etcd.restart();
     })
     .await;
 }
@@ -142,13 +149,13 @@ async fn every_acknowledged_write_survives_the_loss_of_power_of_etcd() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quotas_are_exact_while_many_write() {
     let Some(etcd) = EtcdServer::start() else { return };
-    let portico = on(&etcd).start().await;
+    let portico = launch_on(&etcd).start().await;
     let admin = portico.admin();
     quotas_are_exact([&admin; 2], "default", 200, 300).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_cannot_be_used_is_reported_at_the_start() {
+async fn an_unusable_etcd_is_reported_at_the_start() {
     let launch =
         Launch::new().args(&["--etcd-servers", "http://127.0.0.1:1", "--database-connect-timeout", "1s"]);
     let (code, _, text) = launch.run().await;
@@ -159,7 +166,7 @@ async fn an_etcd_that_cannot_be_used_is_reported_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn etcd_is_spoken_to_over_tls_with_a_certificate() {
+async fn etcd_is_used_over_tls_with_a_client_certificate() {
     let authority = portico_tests::pki::Authority::new("etcd-ca");
     let (server, client) = (authority.server(&["localhost", "127.0.0.1"]), authority.client("portico", &[]));
     let folder = tempfile::tempdir().unwrap();
@@ -171,13 +178,14 @@ async fn etcd_is_spoken_to_over_tls_with_a_certificate() {
     let [ca, cert, key] = [file("ca", &authority.pem), file("crt", &server.cert), file("key", &server.key)];
     let Some(etcd) = EtcdServer::start_over_tls(&ca, &cert, &key) else { return };
     let [cert, key] = [file("client.crt", &client.cert), file("client.key", &client.key)];
-    let launch = on(&etcd).args(&["--etcd-cafile", &ca, "--etcd-certfile", &cert, "--etcd-keyfile", &key]);
+    let launch =
+        launch_on(&etcd).args(&["--etcd-cafile", &ca, "--etcd-certfile", &cert, "--etcd-keyfile", &key]);
     let portico: Portico = launch.start().await;
     let created = portico.admin().post(CONFIG_MAPS, &config_map("a", "1")).await;
     assert_eq!(created.status.as_u16(), 201, "{}", created.text());
     // Without a client certificate, etcd refuses connections.
     let (code, _, text) =
-        on(&etcd).args(&["--etcd-cafile", &ca, "--database-connect-timeout", "1s"]).run().await;
+        launch_on(&etcd).args(&["--etcd-cafile", &ca, "--database-connect-timeout", "1s"]).run().await;
     assert!(code != Some(0) && text.contains("etcd at https://"), "{text}");
     assert!(text.contains("etcd may require a client certificate: --etcd-certfile"), "{text}");
 }

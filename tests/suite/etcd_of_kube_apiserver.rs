@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use http::{Method, Request};
 use http_body_util::Full;
-use portico_tests::http::{Http, Lines};
-use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, until};
+use portico_tests::http::{Http, JsonLines};
+use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
 /// An object of every writable kind, except for those that the test creates itself.
@@ -47,7 +47,7 @@ async fn collections(kube: &Http) -> BTreeMap<(String, String), (String, String)
 async fn write_all(
     server: &Http,
     collections: &BTreeMap<(String, String), (String, String)>,
-    who: &str,
+    writer: &str,
 ) -> usize {
     let field_of = |sample: &str, field: &str| {
         let (_, rest) = sample.split_once(&format!("{field}: ")).unwrap();
@@ -59,21 +59,21 @@ async fn write_all(
         let kind = (field_of(sample, "apiVersion"), field_of(sample, "kind"));
         let Some((_, path)) = collections.get(&kind) else { continue };
         let answer = server.request(Method::POST, path, "application/yaml", sample).await;
-        assert_eq!(answer.status.as_u16(), 201, "{who}: {sample}: {}", answer.text());
+        assert_eq!(answer.status.as_u16(), 201, "{writer}: {sample}: {}", answer.text());
         written += 1;
     }
-    let service = json!({"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": {"name": format!("v1.{who}.example.org")},
-        "spec": {"group": format!("{who}.example.org"), "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 1,
+    let service = json!({"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": {"name": format!("v1.{writer}.example.org")},
+        "spec": {"group": format!("{writer}.example.org"), "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 1,
             "insecureSkipTLSVerify": true, "service": {"namespace": "default", "name": "nothing"}}});
-    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": who, "labels": {"a": "b"}}, "spec": {"n": 1}});
-    let definition = definition(&format!("{who}s"));
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": writer, "labels": {"a": "b"}}, "spec": {"n": 1}});
+    let definition = definition(&format!("{writer}s"));
     for (path, object) in [
         ("/apis/apiregistration.k8s.io/v1/apiservices", service),
         ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition),
         ("/apis/example.com/v1/namespaces/default/things", thing),
     ] {
         let answer = server.post(path, &object).await;
-        assert_eq!(answer.status.as_u16(), 201, "{who}: {}", answer.text());
+        assert_eq!(answer.status.as_u16(), 201, "{writer}: {}", answer.text());
         written += 1;
     }
     written
@@ -95,7 +95,7 @@ fn definition(plural: &str) -> Value {
 }
 
 /// Returns all objects that a server shows, by collection and name.
-async fn everything(
+async fn all_objects(
     server: &Http,
     collections: &BTreeMap<(String, String), (String, String)>,
 ) -> BTreeMap<String, Value> {
@@ -112,39 +112,39 @@ async fn everything(
 }
 
 /// Waits until both servers show the same objects; objects that the servers maintain may change in the meantime.
-async fn show_the_same(
+async fn wait_equal(
     kube: &Http,
     portico: &Http,
     collections: &BTreeMap<(String, String), (String, String)>,
 ) -> usize {
     let mut last = (BTreeMap::new(), BTreeMap::new());
     for _ in 0..20 {
-        last = (everything(kube, collections).await, everything(portico, collections).await);
+        last = (all_objects(kube, collections).await, all_objects(portico, collections).await);
         if last.0 == last.1 {
             return last.0.len();
         }
     }
     let (kube, portico) = last;
     let names: std::collections::BTreeSet<&String> = kube.keys().chain(portico.keys()).collect();
-    let shown = |object: Option<&Value>| object.map_or("nothing".to_owned(), ToString::to_string);
+    let describe = |object: Option<&Value>| object.map_or("nothing".to_owned(), ToString::to_string);
     let differences: Vec<String> = names
         .into_iter()
         .filter(|name| kube.get(*name) != portico.get(*name))
         .map(|name| {
             format!(
                 "{name}\n  kube-apiserver: {}\n  Portico: {}",
-                shown(kube.get(name)),
-                shown(portico.get(name))
+                describe(kube.get(name)),
+                describe(portico.get(name))
             )
         })
         .collect();
     panic!("{} objects differ:\n{}", differences.len(), differences.join("\n"));
 }
 
-async fn watch(server: &Http, revision: &str) -> Lines {
+async fn watch(server: &Http, revision: &str) -> JsonLines {
     let path = format!("/api/v1/namespaces/default/configmaps?watch=1&resourceVersion={revision}");
     let answer = server.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
-    Lines::new(answer.into_body())
+    JsonLines::new(answer.into_body())
 }
 
 /// Writes through each server alternately; the other one reads each write at once, and both watches report the same events.
@@ -156,9 +156,9 @@ async fn write_in_turns(kube: &Http, portico: &Http) {
     for round in 0..10 {
         let (one, other) = if round % 2 == 0 { (kube, portico) } else { (portico, kube) };
         let path = format!("{maps}/turn-{round}");
-        let made =
+        let new_object =
             json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": format!("turn-{round}")}});
-        let mut object = one.post(maps, &made).await.json();
+        let mut object = one.post(maps, &new_object).await.json();
         assert_eq!(other.get(&path).await.json(), object);
         object["data"] = json!({"round": round.to_string()});
         let changed = other.put(&path, &object).await;
@@ -175,7 +175,7 @@ async fn write_in_turns(kube: &Http, portico: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
+async fn data_of_a_kube_apiserver_are_served_and_stay_compatible() {
     let Some(etcd) = EtcdServer::start() else { return };
     let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
         "resources": [{"resources": ["secrets"], "providers": [
@@ -188,7 +188,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     let kube = server.admin();
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(kube.post(crds, &definition("things")).await.status.as_u16(), 201);
-    until("the definition is served", async || {
+    wait_until("the definition is served", async || {
         kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
@@ -200,15 +200,15 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     let launch = Launch::new().args(&["--etcd-servers", &etcd.url(), RANGE, &encryption]);
     let mut beside: Portico = launch.start().await;
     let portico = beside.admin();
-    until("the definition is served here", async || {
+    wait_until("Portico serves the definition", async || {
         portico.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
-    assert!(show_the_same(&kube, &portico, &all).await > written);
+    assert!(wait_equal(&kube, &portico, &all).await > written);
     write_in_turns(&kube, &portico).await;
     write_all(&portico, &all, "portico").await;
     // The real server reads, changes and deletes objects that Portico has written.
-    let count = show_the_same(&kube, &portico, &all).await;
+    let count = wait_equal(&kube, &portico, &all).await;
     for path in [
         "/apis/example.com/v1/namespaces/default/things/portico",
         "/apis/example.com/v2/namespaces/default/things/portico",
@@ -216,18 +216,18 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
         assert_eq!(kube.merge(path, &json!({"spec": {"a": path}})).await.status.as_u16(), 200);
         assert_eq!(portico.get(path).await.json(), kube.get(path).await.json());
     }
-    let before = everything(&portico, &all).await;
+    let before = all_objects(&portico, &all).await;
     assert_eq!(before.len(), count);
     beside.stop().await;
     // A restarted server has an empty cache.
     drop(server);
     let again = KubeApiserver::start(&etcd, &[&encryption]).await.unwrap();
     let kube = again.admin();
-    until("the definition is served again", async || {
+    wait_until("kube-apiserver serves the definition again", async || {
         kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
-    let after = everything(&kube, &all).await;
+    let after = all_objects(&kube, &all).await;
     // Objects that servers maintain about themselves differ.
     let of_itself = |name: &str| ["leases ", "apiservices ", "events "].iter().any(|own| name.contains(own));
     for (name, object) in before.iter().filter(|(name, _)| !of_itself(name)) {

@@ -30,15 +30,15 @@ struct Setup {
 }
 
 /// New credentials, which no facade has cached.
-struct Fresh {
+struct NewCredentials {
     tokens: Vec<String>,
     for_grpc: String,
     /// Name of a ConfigMap that no test has used yet.
     map: String,
 }
 
-/// Returns flags of a control service that authenticates tokens of service accounts, bootstrap tokens and tokens of an issuer, and that
-/// uses an authorization file, so that facades ask it for decisions.
+/// Returns flags of a control service that authenticates tokens of service accounts, bootstrap tokens and tokens of an issuer,
+/// and that uses an authorization file, so that facades ask it for decisions.
 fn flags(folder: &Path, issuer: &TokenIssuer) -> Vec<String> {
     let (authentication, policies) = (folder.join("authentication.yaml"), folder.join("policies"));
     oidc::write(&authentication, &[oidc::jwt(issuer, oidc::by_sub())], None);
@@ -56,7 +56,7 @@ fn flags(folder: &Path, issuer: &TokenIssuer) -> Vec<String> {
 impl Setup {
     async fn start(split: bool) -> Self {
         let issuer = TokenIssuer::start(oidc::key()).await;
-        let (launch, folder) = if split { Launch::server() } else { Launch::new() }.prepared();
+        let (launch, folder) = if split { Launch::server() } else { Launch::new() }.prepare_folder();
         let flags = flags(&folder, &issuer);
         let first = launch.args(&flags.iter().map(String::as_str).collect::<Vec<_>>()).start().await;
         let (facade, server) = match split {
@@ -67,7 +67,7 @@ impl Setup {
         let token = setup.issuer.token(&oidc::claims(json!({"sub": "first"})));
         for (what, http, path) in [
             ("the facade serves objects", setup.admin.clone(), CONFIG_MAPS),
-            ("the issuer's keys are fetched", setup.facade.anyone().with_token(&token), "/api"),
+            ("the issuer's keys are fetched", setup.facade.anonymous().with_token(&token), "/api"),
         ] {
             eventually(what, || async {
                 let answer = http.get(path).await;
@@ -86,7 +86,7 @@ impl Setup {
     }
 
     /// Creates tokens of each kind; `id` has six letters.
-    async fn fresh(&self, id: &str) -> Fresh {
+    async fn new_credentials(&self, id: &str) -> NewCredentials {
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
         let account = async || {
             let issued = self.post(&format!("{ACCOUNT}/token"), &request).await;
@@ -97,13 +97,13 @@ impl Setup {
         (secret["type"], secret["stringData"]) = ("bootstrap.kubernetes.io/token".into(), data);
         self.post("/api/v1/namespaces/kube-system/secrets", &secret).await;
         let jane = self.issuer.token(&oidc::claims(json!({"sub": format!("jane-{id}")})));
-        let legacy = self.legacy(id).await;
+        let legacy = self.secret_token(id).await;
         let tokens = vec![account().await, format!("{id}.0123456789abcdef"), jane, legacy];
-        Fresh { tokens, for_grpc: account().await, map: id.to_owned() }
+        NewCredentials { tokens, for_grpc: account().await, map: id.to_owned() }
     }
 
     /// Creates a token in a Secret, which is written at each use.
-    async fn legacy(&self, id: &str) -> String {
+    async fn secret_token(&self, id: &str) -> String {
         let mut secret = named("Secret", &format!("legacy-{id}"));
         secret["type"] = "kubernetes.io/service-account-token".into();
         secret["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": "robot"});
@@ -117,13 +117,13 @@ impl Setup {
     }
 
     /// Checks that callers are authenticated by each token, and authorized.
-    async fn is_open_to(&self, fresh: &Fresh, when: &str) {
+    async fn check_access(&self, fresh: &NewCredentials, when: &str) {
         for token in &fresh.tokens {
-            let answer = self.facade.anyone().with_token(token).get("/api").await;
+            let answer = self.facade.anonymous().with_token(token).get("/api").await;
             assert_eq!(answer.status, 200, "{when}: {token}: {}", answer.text());
         }
-        let asked = self.admin.as_user("alice").get(&format!("{CONFIG_MAPS}/{}", fresh.map)).await;
-        assert_eq!(asked.status, 404, "{when}: {}", asked.text());
+        let response = self.admin.as_user("alice").get(&format!("{CONFIG_MAPS}/{}", fresh.map)).await;
+        assert_eq!(response.status, 404, "{when}: {}", response.text());
         let server = self.server.as_ref().unwrap_or(&self.facade);
         let connection = server.control_with(Credentials::Token(fresh.for_grpc.clone()));
         let request = portico_proto::apiregistration::GetRequest { name: "v1.".into(), ..Default::default() };
@@ -145,8 +145,8 @@ impl Setup {
     }
 
     async fn remove(&self, resource: &str, name: &str) {
-        let gone = self.admin.delete(&format!("{REGISTRATION}/{resource}/{name}")).await;
-        assert_eq!(gone.status, 200, "{}", gone.text());
+        let deleted = self.admin.delete(&format!("{REGISTRATION}/{resource}/{name}")).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
     }
 
     /// Writes policies that deny every create, and policies that fail.
@@ -174,13 +174,13 @@ impl Setup {
     }
 
     /// Checks that clients can still create self reviews while policies deny everything, as upstream.
-    async fn reviews_pass(&self) {
+    async fn check_self_reviews(&self) {
         self.post(REVIEWS, &token_review("t")).await;
         let spec = json!({"user": "x", "nonResourceAttributes": {"verb": "get", "path": "/"}});
         self.post(ACCESS_REVIEWS, &review("authorization.k8s.io/v1", "SubjectAccessReview", spec)).await;
     }
 
-    async fn creates_nothing(&self, code: u16) {
+    async fn check_create_refused(&self, code: u16) {
         let refused = self.admin.post(CONFIG_MAPS, &named("ConfigMap", "new")).await;
         assert_eq!(refused.status, code, "{}", refused.text());
     }
@@ -202,22 +202,25 @@ fn token_review(token: &str) -> Value {
     review("authentication.k8s.io/v1", "TokenReview", json!({"token": token}))
 }
 
-async fn callers_are_known_whatever_admission_says(split: bool) {
+async fn check_independence_of_admission(split: bool) {
     let setup = Setup::start(split).await;
-    let (denied, dead, seen) =
-        (setup.fresh("denied").await, setup.fresh("isdead").await, setup.fresh("isseen").await);
+    let (denied, dead, seen) = (
+        setup.new_credentials("denied").await,
+        setup.new_credentials("isdead").await,
+        setup.new_credentials("isseen").await,
+    );
 
     setup.deny_everything().await;
-    setup.creates_nothing(403).await;
-    setup.is_open_to(&denied, "policies deny everything").await;
-    setup.reviews_pass().await;
+    setup.check_create_refused(403).await;
+    setup.check_access(&denied, "policies deny everything").await;
+    setup.check_self_reviews().await;
     setup.remove("mutatingadmissionpolicybindings", "all").await;
-    setup.creates_nothing(422).await;
+    setup.check_create_refused(422).await;
     setup.remove("validatingadmissionpolicybindings", "all").await;
 
     setup.configure("dead", DEAD, None).await;
-    setup.creates_nothing(500).await;
-    setup.is_open_to(&dead, "a webhook is dead").await;
+    setup.check_create_refused(500).await;
+    setup.check_access(&dead, "a webhook is dead").await;
     let noted = setup.admin.get(&format!("{SECRETS}/legacy-{}", dead.map)).await.json();
     assert!(noted["metadata"]["labels"]["kubernetes.io/legacy-token-last-used"].is_string(), "{noted}");
     setup.remove("mutatingwebhookconfigurations", "dead").await;
@@ -225,29 +228,31 @@ async fn callers_are_known_whatever_admission_says(split: bool) {
 
     let hooks = Backend::with_names("hooks", &["127.0.0.1"]).await;
     setup.configure("seen", &format!("{}/admission/allow", hooks.url()), Some(&hooks.ca)).await;
-    setup.is_open_to(&seen, "a webhook looks on").await;
+    setup.check_access(&seen, "a webhook looks on").await;
     let kinds = || -> Vec<String> {
-        let kind = |seen: portico_tests::Seen| {
+        let kind = |seen: portico_tests::ReceivedRequest| {
             let review: Value = serde_json::from_slice(&seen.body).unwrap();
             review["request"]["kind"]["kind"].as_str().unwrap().to_owned()
         };
-        hooks.seen().into_iter().map(kind).filter(|kind| kind.ends_with("Review")).collect()
+        hooks.requests().into_iter().map(kind).filter(|kind| kind.ends_with("Review")).collect()
     };
     assert_eq!(kinds(), [""; 0], "a facade's own reviews were sent to a webhook");
     for token in seen.tokens.iter().chain([&seen.for_grpc]) {
-        let shown = |of: portico_tests::Seen| String::from_utf8_lossy(&of.body).contains(token.as_str());
-        assert!(!hooks.seen().into_iter().any(shown), "a webhook was sent {token}");
+        let has_token = |request: portico_tests::ReceivedRequest| {
+            String::from_utf8_lossy(&request.body).contains(token.as_str())
+        };
+        assert!(!hooks.requests().into_iter().any(has_token), "a webhook was sent {token}");
     }
-    setup.reviews_pass().await;
+    setup.check_self_reviews().await;
     assert_eq!(kinds(), ["TokenReview", "TokenReview", "SubjectAccessReview", "SubjectAccessReview"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_are_known_in_one_process_whatever_admission_says() {
-    callers_are_known_whatever_admission_says(false).await;
+async fn reviews_in_one_process_are_independent_of_admission() {
+    check_independence_of_admission(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_are_known_at_a_facade_of_its_own_whatever_admission_says() {
-    callers_are_known_whatever_admission_says(true).await;
+async fn reviews_of_a_separate_facade_are_independent_of_admission() {
+    check_independence_of_admission(true).await;
 }

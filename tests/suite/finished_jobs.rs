@@ -1,6 +1,6 @@
 //! Deletion of finished jobs after their `ttlSecondsAfterFinished`.
 
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 use serde_json::{Value, json};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
@@ -20,24 +20,25 @@ fn finished() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn finished_jobs_go_when_their_time_is_up_and_others_stay() {
+async fn finished_jobs_are_deleted_after_their_ttl() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let long = 10 * 365 * 24 * 3600;
     for (name, ttl) in [("soon", 1), ("running", 0), ("later", long)] {
-        let made = admin.post(JOBS, &job(name, ttl)).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let created = admin.post(JOBS, &job(name, ttl)).await;
+        assert_eq!(created.status, 201, "{}", created.text());
     }
     for name in ["later", "soon"] {
         let written = admin.merge(&format!("{JOBS}/{name}/status"), &finished()).await;
         assert_eq!(written.status, 200, "{}", written.text());
     }
-    until("the job is gone", async || admin.get(&format!("{JOBS}/soon")).await.status == 404).await;
+    wait_until("the job is deleted", async || admin.get(&format!("{JOBS}/soon")).await.status == 404).await;
     for name in ["running", "later"] {
         assert_eq!(admin.get(&format!("{JOBS}/{name}")).await.status, 200, "{name}");
     }
     // A shorter TTL applies at once.
     let shorter = json!({"spec": {"ttlSecondsAfterFinished": 0}});
     assert_eq!(admin.merge(&format!("{JOBS}/later"), &shorter).await.status, 200);
-    until("the other is gone", async || admin.get(&format!("{JOBS}/later")).await.status == 404).await;
+    wait_until("the other job is deleted", async || admin.get(&format!("{JOBS}/later")).await.status == 404)
+        .await;
 }

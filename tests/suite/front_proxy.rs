@@ -6,20 +6,20 @@ use std::sync::Arc;
 use portico_kit::pki::CertInfo;
 use portico_tests::http::Http;
 use portico_tests::objects::API_SERVICES;
-use portico_tests::pki::{Authority, Pair};
-use portico_tests::{Backend, Launch, Portico, eventually, until};
+use portico_tests::pki::{Authority, CertPair};
+use portico_tests::{Backend, Launch, Portico, eventually, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-const PUBLISHED: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+const PUBLISHED_CONFIG: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+const SELF_REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 /// Forged identity headers of an administrator.
-const CLAIMS: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
+const FORGED_HEADERS: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
 
 /// Returns the content of the ConfigMap, once it exists.
-async fn published(http: &Http) -> Value {
+async fn published_config(http: &Http) -> Value {
     eventually("the settings for backends are published", || async {
-        let answer = http.get(PUBLISHED).await;
+        let answer = http.get(PUBLISHED_CONFIG).await;
         if answer.status == 200 { Ok(answer.json()["data"].clone()) } else { Err(answer.text()) }
     })
     .await
@@ -44,19 +44,19 @@ async fn reaches(http: &Http, backend: &Backend) {
 }
 
 /// Returns the client certificate of the backend's newest request.
-fn shown(backend: &Backend) -> Arc<CertInfo> {
-    backend.last().client.unwrap()
+fn presented_certificate(backend: &Backend) -> Arc<CertInfo> {
+    backend.last_request().client.unwrap()
 }
 
-fn pair_in(portico: &Portico, name: &str) -> Pair {
+fn pair_in(portico: &Portico, name: &str) -> CertPair {
     let read =
         |end: &str| std::fs::read_to_string(portico.data().join("certs").join(format!("{name}.{end}")));
-    Pair { cert: read("crt").unwrap(), key: read("key").unwrap() }
+    CertPair { cert: read("crt").unwrap(), key: read("key").unwrap() }
 }
 
-async fn who(http: &Http, headers: &[(&str, &str)]) -> Value {
+async fn identity(http: &Http, headers: &[(&str, &str)]) -> Value {
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-    let mut request = http::Request::post(WHO).header("content-type", "application/json");
+    let mut request = http::Request::post(SELF_REVIEWS).header("content-type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -65,10 +65,10 @@ async fn who(http: &Http, headers: &[(&str, &str)]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
+async fn a_server_without_flags_is_a_front_proxy_like_kubeadms() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    let published = published(&admin).await;
+    let published = published_config(&admin).await;
     let mut headers: Vec<(&str, &str)> = published
         .as_object()
         .unwrap()
@@ -86,15 +86,15 @@ async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
     assert_eq!(headers, expected);
     let ca = ca_of(&published);
     let clients = published["client-ca-file"].as_str().unwrap_or_default();
-    assert!(!clients.contains(ca.trim()), "who is a client is no front proxy");
+    assert!(!clients.contains(ca.trim()), "the front proxy CA is not a client CA");
 
-    let backend = Backend::for_clients_of("told.example.com", &ca).await;
+    let backend = Backend::with_client_ca("told.example.com", &ca).await;
     served(&admin, &backend).await;
-    let seen = shown(&backend);
+    let seen = presented_certificate(&backend);
     assert_eq!((seen.common_name.as_str(), seen.organizations.len()), ("front-proxy-client", 0));
-    assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
+    assert_eq!(backend.last_request().all("x-remote-user"), ["admin"]);
     // The control service has a certificate as well: its probe succeeded.
-    until("the APIService is available", async || {
+    wait_until("the APIService is available", async || {
         let shown = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
         shown["status"]["conditions"][0]["status"] == "True"
     })
@@ -105,72 +105,75 @@ async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_poses_as_the_front_proxy() {
-    let (launch, folder) = Launch::new().prepared();
+async fn no_client_can_act_as_the_front_proxy() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let clients = Authority::new("clients");
     let file = folder.join("clients.crt");
     std::fs::write(&file, &clients.pem).unwrap();
     let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).start().await;
     let admin = portico.admin();
-    let backend = Backend::for_clients_of("posed.example.com", &ca_of(&published(&admin).await)).await;
+    let backend = Backend::with_client_ca("posed.example.com", &ca_of(&published_config(&admin).await)).await;
     served(&admin, &backend).await;
 
     // A certificate of the client CA with the name: a user of that name at the facade, and refused by the backend.
     let named = clients.client("front-proxy-client", &["system:masters"]);
     let poser = portico.with_certificate(&named);
-    let user = who(&poser, &CLAIMS).await["status"]["userInfo"].clone();
+    let user = identity(&poser, &FORGED_HEADERS).await["status"]["userInfo"].clone();
     assert_eq!(user["username"], "front-proxy-client", "{user}");
     let direct = Http::with_certificate(backend.address, backend.ca.as_bytes(), Some(&named));
-    let headers =
-        CLAIMS.iter().fold(http::Request::get("/"), |request, (name, value)| request.header(*name, *value));
+    let headers = FORGED_HEADERS
+        .iter()
+        .fold(http::Request::get("/"), |request, (name, value)| request.header(*name, *value));
     let request = headers.body(http_body_util::Full::default()).unwrap();
-    let before = backend.seen().len();
+    let before = backend.requests().len();
     assert!(direct.fetch(request).await.is_err(), "the backend speaks with front proxies alone");
-    assert_eq!(backend.seen().len(), before);
+    assert_eq!(backend.requests().len(), before);
     // Its identity headers are not forwarded by the facade.
-    let request =
-        CLAIMS.iter().fold(http::Request::get(backend.path("/flunders")), |request, (name, value)| {
+    let request = FORGED_HEADERS
+        .iter()
+        .fold(http::Request::get(backend.path("/flunders")), |request, (name, value)| {
             request.header(*name, *value)
         });
     poser.fetch(request.body(http_body_util::Full::default()).unwrap()).await.unwrap();
-    assert_eq!(backend.last().all("x-remote-user"), ["front-proxy-client"]);
-    assert_eq!(backend.last().all("x-remote-group"), ["system:masters", "system:authenticated"]);
+    assert_eq!(backend.last_request().all("x-remote-user"), ["front-proxy-client"]);
+    assert_eq!(backend.last_request().all("x-remote-group"), ["system:masters", "system:authenticated"]);
 
     // The front proxy's own certificate is no identity at the facade, with or without headers.
     let own = portico.with_certificate(&pair_in(&portico, "front-proxy-client"));
-    for headers in [&CLAIMS[..], &[]] {
-        let answer = who(&own, headers).await;
+    for headers in [&FORGED_HEADERS[..], &[]] {
+        let answer = identity(&own, headers).await;
         assert_eq!(answer["code"], 401, "{answer}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ca_of_the_front_proxy_signs_no_requests_of_others() {
+async fn the_front_proxy_ca_signs_no_other_requests() {
     let mut before = Portico::start().await;
     let certs = before.data().join("certs");
     assert!(before.stop().await.success());
     let path = |name: &str| certs.join(name).to_str().unwrap().to_owned();
     let (ca, key) = (path("front-proxy-ca.crt"), path("front-proxy-ca.key"));
     let files = ["--cluster-signing-cert-file", &ca, "--cluster-signing-key-file", &key];
-    let (code, out, err) = Launch::new().on_data_of(&before).args(&files).run().await;
+    let (code, out, err) = Launch::new().with_data_of(&before).args(&files).run().await;
     assert!(code.is_some_and(|code| code != 0), "{out}{err}");
     assert!(err.contains("the front proxy's CA cannot sign certificate requests"), "{out}{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn remote_facades_have_theirs_signed_and_keep_it_while_the_control_service_is_away() {
+async fn separate_facades_keep_their_certificate_during_an_outage() {
     let mut server = Launch::server().start().await;
     let mut facade = Launch::facade(&server).start().await;
     let backend =
-        Backend::for_clients_of("elsewhere.example.com", &ca_of(&published(&facade.admin()).await)).await;
+        Backend::with_client_ca("elsewhere.example.com", &ca_of(&published_config(&facade.admin()).await))
+            .await;
     served(&facade.admin(), &backend).await;
-    let first = shown(&backend);
+    let first = presented_certificate(&backend);
     assert_eq!(first.common_name, "front-proxy-client");
-    let of_server = CertInfo::of_pem("server", &pair_in(&server, "front-proxy-client").cert).unwrap();
+    let of_server = CertInfo::from_pem("server", &pair_in(&server, "front-proxy-client").cert).unwrap();
     assert_ne!(first.fingerprint, of_server.fingerprint, "keys do not travel");
 
     let state = facade.data().join("facade-state/state");
-    until("the facade's state is on disk", async || {
+    wait_until("the facade's state is on disk", async || {
         let state = std::fs::read(&state).unwrap_or_default();
         let group = b"elsewhere.example.com";
         state.windows(group.len()).any(|part| part == group)
@@ -180,24 +183,28 @@ async fn remote_facades_have_theirs_signed_and_keep_it_while_the_control_service
     facade.stop().await;
     facade.restart().await;
     reaches(&facade.admin(), &backend).await;
-    assert_eq!(shown(&backend).fingerprint, first.fingerprint, "the one on disk serves");
+    assert_eq!(
+        presented_certificate(&backend).fingerprint,
+        first.fingerprint,
+        "the certificate on disk is used"
+    );
 
     server.restart().await;
-    eventually("a new one is asked for, and shown", || async {
+    eventually("the facade presents a new certificate", || async {
         facade.admin().get(&backend.path("/flunders")).await;
-        let now = shown(&backend);
-        if now.fingerprint == first.fingerprint { Err("it is the first one") } else { Ok(()) }
+        let now = presented_certificate(&backend);
+        if now.fingerprint == first.fingerprint { Err("the first certificate is presented") } else { Ok(()) }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_is_due_is_renewed_and_a_new_one_is_shown_without_a_restart() {
+async fn an_expiring_certificate_is_renewed_without_a_restart() {
     let mut portico = Portico::start().await;
-    let ca = ca_of(&published(&portico.admin()).await);
-    let backend = Backend::for_clients_of("renewed.example.com", &ca).await;
+    let ca = ca_of(&published_config(&portico.admin()).await);
+    let backend = Backend::with_client_ca("renewed.example.com", &ca).await;
     served(&portico.admin(), &backend).await;
-    let first = shown(&backend);
+    let first = presented_certificate(&backend);
 
     let certs = portico.data().join("certs");
     let files = portico_kit::pki::PairFiles::new(&certs, "front-proxy-client");
@@ -206,51 +213,51 @@ async fn a_certificate_that_is_due_is_renewed_and_a_new_one_is_shown_without_a_r
     let authority = portico_kit::pki::Authority::from_pem("ca", &ca_pem, &ca_key).unwrap();
     // Two thirds of its lifetime have passed: all certificates start five minutes ago.
     let life = std::time::Duration::from_secs(60);
-    let due = portico_kit::pki::Profile::client("front-proxy-client", &[], life);
+    let due = portico_kit::pki::CertProfile::client("front-proxy-client", &[], life);
     files.write(&authority.issue(&due).unwrap()).unwrap();
     portico.signal(Signal::HUP);
-    let second = eventually("what lies in the folder is shown", || async {
+    let second = eventually("the certificate in the folder is presented", || async {
         portico.admin().get(&backend.path("/flunders")).await;
-        let now = shown(&backend);
-        if now.fingerprint == first.fingerprint { Err("it is the first one") } else { Ok(now) }
+        let now = presented_certificate(&backend);
+        if now.fingerprint == first.fingerprint { Err("the first certificate is presented") } else { Ok(now) }
     })
     .await;
 
     portico.stop().await;
     portico.restart().await;
     reaches(&portico.admin(), &backend).await;
-    let third = shown(&backend);
+    let third = presented_certificate(&backend);
     assert_ne!(third.fingerprint, second.fingerprint);
     assert!(third.not_after > second.not_after + 300 * 86_400, "{third:?}");
-    assert_eq!(ca_of(&published(&portico.admin()).await), ca, "the CA stays");
+    assert_eq!(ca_of(&published_config(&portico.admin()).await), ca, "the CA stays");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flags_win_and_one_flag_turns_it_off() {
+async fn flags_take_precedence_and_can_disable_the_front_proxy() {
     let off = Launch::new().arg("--own-front-proxy=false").start().await;
-    let settings = published(&off.admin()).await;
+    let settings = published_config(&off.admin()).await;
     assert!(settings.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader")), "{settings}");
     assert!(!off.data().join("certs/front-proxy-ca.crt").exists());
 
     let mut before = Launch::new().start().await;
-    ca_of(&published(&before.admin()).await);
+    ca_of(&published_config(&before.admin()).await);
     assert!(before.stop().await.success());
-    let after = Launch::new().on_data_of(&before).arg("--own-front-proxy=false").start().await;
-    until("it is published to backends no more", async || {
-        let settings = published(&after.admin()).await;
+    let after = Launch::new().with_data_of(&before).arg("--own-front-proxy=false").start().await;
+    wait_until("the settings for backends are no longer published", async || {
+        let settings = published_config(&after.admin()).await;
         settings.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader"))
     })
     .await;
 
-    let (launch, folder) = Launch::new().prepared();
-    let given = Authority::new("given-front-proxy-ca");
+    let (launch, folder) = Launch::new().prepare_folder();
+    let own_ca = Authority::new("given-front-proxy-ca");
     let ca = folder.join("given.crt");
-    std::fs::write(&ca, &given.pem).unwrap();
+    std::fs::write(&ca, &own_ca.pem).unwrap();
     let flags =
         ["--requestheader-client-ca-file", ca.to_str().unwrap(), "--requestheader-username-headers=X-User"];
     let portico = launch.args(&flags).start().await;
-    let settings = published(&portico.admin()).await;
-    assert_eq!(ca_of(&settings).trim(), given.pem.trim());
+    let settings = published_config(&portico.admin()).await;
+    assert_eq!(ca_of(&settings).trim(), own_ca.pem.trim());
     assert_eq!(settings["requestheader-allowed-names"], "[]");
     assert!(!portico.data().join("certs/front-proxy-client.crt").exists());
 
@@ -261,10 +268,10 @@ async fn flags_win_and_one_flag_turns_it_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
+async fn a_configured_certificate_is_used_and_never_replaced() {
     let others = Authority::new("others");
     // The backend requires client certificates of this CA, and the control service probes the backend.
-    let (launch, folder) = Launch::server().prepared();
+    let (launch, folder) = Launch::server().prepare_folder();
     let probing = others.client("probing", &[]);
     let (cert, key) = (folder.join("probing.crt"), folder.join("probing.key"));
     std::fs::write(&cert, &probing.cert).unwrap();
@@ -277,7 +284,7 @@ async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
     ];
     let server = launch.args(&files).start().await;
     let pair = others.client("others-front-proxy", &[]);
-    let (launch, folder) = Launch::facade(&server).prepared();
+    let (launch, folder) = Launch::facade(&server).prepare_folder();
     let certs = folder.join("certs");
     std::fs::create_dir_all(&certs).unwrap();
     std::fs::write(certs.join("front-proxy-client.crt"), &pair.cert).unwrap();
@@ -289,12 +296,12 @@ async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
     let more = ["--requestheader-username-headers=X-User", "--own-front-proxy=true", "--cert-dir"];
     let launch = launch.args(&believed).args(&more).arg(certs.to_str().unwrap());
     let facade = launch.start().await;
-    let backend = Backend::for_clients_of("others.example.com", &others.pem).await;
+    let backend = Backend::with_client_ca("others.example.com", &others.pem).await;
     let created = facade.admin().post(API_SERVICES, &backend.api_service()).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    eventually("it is shown", || async {
+    eventually("the foreign certificate is presented", || async {
         facade.admin().get(&backend.path("/flunders")).await;
-        match backend.seen().last().and_then(|seen| seen.client.clone()) {
+        match backend.requests().last().and_then(|seen| seen.client.clone()) {
             Some(client) if client.common_name == "others-front-proxy" => Ok(()),
             shown => Err(format!("{shown:?}")),
         }

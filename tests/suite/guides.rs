@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use portico_tests::tools::{output, there_is};
+use portico_tests::tools::{is_installed, output};
 
 use crate::documentation::{self, assert_contains};
 
@@ -75,7 +75,7 @@ pub(crate) const OTHER_FILES: &[&str] = &[GRPC_CLIENT, OPERATOR_TESTS];
 fn objects_are_read_and_written_over_grpc() {
     let printed = documentation::run(GRPC_CLIENT, &[]).unwrap();
     assert_contains(&printed, &["configmap/one serverside-applied", "fails at registered"]);
-    if there_is("grpcurl") {
+    if is_installed("grpcurl") {
         let answers = [
             "\"kind\": \"Deployment\"",
             "\"reason\": \"ServiceNotFound\"",
@@ -112,7 +112,7 @@ setup-envtest:
 
 #[test]
 fn the_tests_of_an_operator_find_their_programs() {
-    if !there_is("make") || !there_is("kubectl") {
+    if !is_installed("make") || !is_installed("kubectl") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use portico_proto::admin::CompactRequest;
 use portico_proto::history::{ListRequest, RestoreRequest, StatesRequest, Target, list_request::At};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, binary, until};
+use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, binary, wait_until};
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -35,11 +35,11 @@ async fn created_and_changed(portico: &Portico, metadata: Value) -> (i64, i64) {
     let mut object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}});
     object["metadata"]["name"] = json!("one");
-    let made = portico.admin().post(&format!("{CONFIG_MAPS}?fieldManager=maker"), &object).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = portico.admin().post(&format!("{CONFIG_MAPS}?fieldManager=maker"), &object).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let patch = json!({"data": {"a": "2", "b": "3"}});
     let changed = portico.admin().merge(&format!("{ONE}?fieldManager=changer"), &patch).await;
-    (revision(&made.json()), revision(&changed.json()))
+    (revision(&created.json()), revision(&changed.json()))
 }
 
 fn revision(object: &Value) -> i64 {
@@ -58,7 +58,7 @@ fn target() -> Option<Target> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn past_states_are_listed_compared_and_restored_after_watches_have_forgotten_them() {
+async fn past_states_outlive_the_history() {
     let portico = Launch::new().arg(RETENTION).start().await;
     let (first, second) = created_and_changed(&portico, json!({})).await;
     portico.control().admin().compact(CompactRequest { revision: 0 }).await.unwrap();
@@ -110,9 +110,9 @@ async fn past_states_are_listed_compared_and_restored_after_watches_have_forgott
     let back = portico.admin().get(ONE).await.json();
     assert_eq!(back["data"], now["data"]);
     assert_ne!(back["metadata"]["uid"], now["metadata"]["uid"]);
-    let then: Value =
+    let earlier: Value =
         serde_json::from_str(&prints(&portico, &format!("history cm -A --at {second} -o json"))).unwrap();
-    let of_one: Vec<&Value> = then["items"]
+    let of_one: Vec<&Value> = earlier["items"]
         .as_array()
         .unwrap()
         .iter()
@@ -124,30 +124,30 @@ async fn past_states_are_listed_compared_and_restored_after_watches_have_forgott
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out() {
+async fn a_restore_keeps_current_metadata_and_omits_deleted_owners() {
     let portico =
         Launch::new().arg(RETENTION).arg("--controllers=-garbage-collector-controller").start().await;
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
     let owner = portico.admin().post(CONFIG_MAPS, &owner).await.json();
-    let there =
+    let present_owner =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
-    let gone = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "another"});
+    let absent_owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "another"});
     let other_group =
         json!({"apiVersion": "backend.example.com/v1", "kind": "Thing", "name": "x", "uid": "u"});
-    let metadata =
-        json!({"finalizers": ["example.com/first"], "ownerReferences": [there, gone, other_group]});
+    let metadata = json!({"finalizers": ["example.com/first"], "ownerReferences": [present_owner, absent_owner, other_group]});
     let (first, _) = created_and_changed(&portico, metadata).await;
-    let present = json!({"metadata": {"finalizers": ["example.com/second"], "ownerReferences": [gone]}});
+    let present =
+        json!({"metadata": {"finalizers": ["example.com/second"], "ownerReferences": [absent_owner]}});
     assert_eq!(portico.admin().merge(ONE, &present).await.status, 200);
 
     prints(&portico, &format!("rollback cm one --to-revision {first}"));
     let now = portico.admin().get(ONE).await.json();
     assert_eq!(now["data"], json!({"a": "1"}));
     assert_eq!(now["metadata"]["finalizers"], json!(["example.com/second"]));
-    assert_eq!(now["metadata"]["ownerReferences"], json!([gone]));
+    assert_eq!(now["metadata"]["ownerReferences"], json!([absent_owner]));
 
     // Removing the last finalizer deletes it: the last state has no finalizer, the one before the deletion has.
-    let before = json!({"metadata": {"ownerReferences": [there, gone, other_group]}});
+    let before = json!({"metadata": {"ownerReferences": [present_owner, absent_owner, other_group]}});
     assert_eq!(portico.admin().merge(ONE, &before).await.status, 200);
     portico.admin().delete(ONE).await;
     portico.admin().merge(ONE, &json!({"metadata": {"finalizers": null}})).await;
@@ -159,12 +159,12 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     );
     let back = portico.admin().get(ONE).await.json();
     assert_eq!(back["metadata"]["finalizers"], json!(["example.com/second"]));
-    assert_eq!(back["metadata"]["ownerReferences"], json!([there, other_group]));
+    assert_eq!(back["metadata"]["ownerReferences"], json!([present_owner, other_group]));
     assert_eq!(back["metadata"]["deletionTimestamp"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_past_has_a_verb_of_its_own() {
+async fn past_states_need_a_separate_verb() {
     let portico = Portico::start().await;
     let (first, _) = created_and_changed(&portico, json!({})).await;
     let allow = async |verbs: Value| {
@@ -221,13 +221,13 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     assert_eq!(restore(collection, first).await.code(), Code::InvalidArgument);
     let unknown = target().map(|target| Target { resource: "nothings".to_owned(), ..target });
     assert_eq!(restore(unknown, first).await.code(), Code::NotFound);
-    let there = restore(target(), 0).await;
+    let refused = restore(target(), 0).await;
     assert_eq!(
-        (there.code(), there.message()),
+        (refused.code(), refused.message()),
         (Code::InvalidArgument, "configmaps \"one\" exists: specify the revision to restore")
     );
     let early = restore(target(), first - 1).await;
-    assert_eq!(early.message(), format!("no state of configmaps \"one\" of revision {} is kept", first - 1));
+    assert_eq!(early.message(), format!("configmaps \"one\" has no stored state at revision {}", first - 1));
 
     // Refused for an existing object and for a deleted one.
     for gone in [false, true] {
@@ -277,9 +277,9 @@ async fn check_history(portico: &Portico, (first, second): (i64, i64)) {
     assert_eq!(lines[1..], [second.to_string(), first.to_string()], "{names}");
     let (_, difference, _) = verb(portico, &format!("diff cm one --from {first} --to {second}"));
     assert!(difference.contains("+  b: \"3\""), "{difference}");
-    let then = prints(portico, &format!("history cm one --at {second} -o json"));
-    let then: Value = serde_json::from_str(&then).unwrap();
-    assert_eq!(then["items"][0]["data"], json!({"a": "2", "b": "3"}));
+    let printed = prints(portico, &format!("history cm one --at {second} -o json"));
+    let earlier: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(earlier["items"][0]["data"], json!({"a": "2", "b": "3"}));
     prints(portico, "undelete cm one");
     assert_eq!(portico.admin().get(ONE).await.json()["data"], json!({"a": "2", "b": "3"}));
     prints(portico, &format!("rollback cm one --to-revision {first}"));
@@ -288,7 +288,7 @@ async fn check_history(portico: &Portico, (first, second): (i64, i64)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn history_goes_with_backups_and_moves_of_the_store() {
+async fn history_is_part_of_backups_and_migrations() {
     let keeping = |launch: Launch| launch.arg(RETENTION).arg("--compaction-interval=1s");
     let portico = keeping(Launch::new()).start().await;
     let revisions = created_and_changed(&portico, json!({})).await;
@@ -298,7 +298,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
         done(folder, &["backup", "--to", file, "--kubeconfig", "data/admin.kubeconfig"]).await
     };
     // Wait until the archive contains ConfigMaps.
-    until("a backup has past states", || async {
+    wait_until("a backup has past states", || async {
         drop(std::fs::remove_file(folder.join("file")));
         backup("file").await.contains(" past states, ")
     })
@@ -314,10 +314,10 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
         .await;
     let lost = revision(&lost.json());
 
-    let (launch, there) = keeping(Launch::new()).prepared();
+    let (launch, target_folder) = keeping(Launch::new()).prepare_folder();
     let file = folder.join("file");
     let restore = ["restore", "--from", file.to_str().unwrap(), "--data-dir", "data"];
-    let printed = done(&there, &restore).await;
+    let printed = done(&target_folder, &restore).await;
     assert!(printed.contains(" past states"), "{printed}");
     let restored = launch.start().await;
     check_history(&restored, revisions).await;
@@ -325,7 +325,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     assert!(code == 2 && printed.contains(&format!("revision {lost} is lost")), "{printed}");
 
     let Some(server) = PostgresServer::shared() else { return };
-    let url = server.url(&server.database());
+    let url = server.url(&server.create_database());
     let from = format!("sqlite://{}", portico.data().display());
     let printed = done(folder, &["migrate", "--from", &from, "--to", &url]).await;
     assert!(printed.contains(" past states and "), "{printed}");

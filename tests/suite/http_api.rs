@@ -4,9 +4,9 @@ use futures::{StreamExt, TryStreamExt};
 use http::Method;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
-use portico_tests::http::Lines;
-use portico_tests::objects::{API_SERVICES, local, remote};
-use portico_tests::{PATIENCE, Portico, eventually};
+use portico_tests::http::JsonLines;
+use portico_tests::objects::{API_SERVICES, local_api_service, remote_api_service};
+use portico_tests::{Portico, WAIT_LIMIT, eventually};
 use serde_json::{Value, json};
 
 fn typed(object: Value) -> APIService {
@@ -21,7 +21,8 @@ fn one(name: &str) -> String {
 async fn kube_rs_creates_reads_lists_patches_and_deletes() {
     let portico = Portico::start().await;
     let api: Api<APIService> = Api::all(portico.kube().await);
-    let created = api.create(&PostParams::default(), &typed(local("kube.example.com"))).await.unwrap();
+    let created =
+        api.create(&PostParams::default(), &typed(local_api_service("kube.example.com"))).await.unwrap();
     assert!(created.metadata.uid.is_some());
     assert_eq!(api.get("v1.kube.example.com").await.unwrap(), created);
     let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
@@ -38,17 +39,17 @@ async fn kube_rs_creates_reads_lists_patches_and_deletes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kube_rs_watches_from_a_list_on() {
+async fn kube_rs_watches_from_a_list() {
     let portico = Portico::start().await;
     let api: Api<APIService> = Api::all(portico.kube().await);
     let revision = api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
     let mut events = api.watch(&WatchParams::default(), &revision).await.unwrap().boxed();
-    api.create(&PostParams::default(), &typed(local("w.example.com"))).await.unwrap();
+    api.create(&PostParams::default(), &typed(local_api_service("w.example.com"))).await.unwrap();
     api.delete("v1.w.example.com", &DeleteParams::default()).await.unwrap();
     let mut seen = Vec::new();
     while seen.last() != Some(&"DELETED") {
-        let event = tokio::time::timeout(PATIENCE, events.try_next()).await;
-        match event.expect("an event comes").unwrap().expect("the watch goes on") {
+        let event = tokio::time::timeout(WAIT_LIMIT, events.try_next()).await;
+        match event.expect("an event arrives").unwrap().expect("the watch continues") {
             WatchEvent::Added(_) => seen.push("ADDED"),
             WatchEvent::Deleted(_) => seen.push("DELETED"),
             WatchEvent::Error(e) => panic!("{e}"),
@@ -59,9 +60,9 @@ async fn kube_rs_watches_from_a_list_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_doors_show_the_same_object() {
+async fn https_and_grpc_show_the_same_object() {
     let portico = Portico::start().await;
-    portico.admin().post(API_SERVICES, &local("both.example.com")).await;
+    portico.admin().post(API_SERVICES, &local_api_service("both.example.com")).await;
     let over_http = portico.admin().get(&one("v1.both.example.com")).await.json();
     let request = portico_proto::apiregistration::GetRequest {
         name: "v1.both.example.com".into(),
@@ -77,7 +78,7 @@ async fn both_doors_show_the_same_object() {
 async fn the_table_has_upstreams_columns_and_names_the_reason() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    admin.post(API_SERVICES, &remote("table.example.com", "", 443)).await;
+    admin.post(API_SERVICES, &remote_api_service("table.example.com", "", 443)).await;
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
     let table = eventually("the reason is in the table", || async {
         let table = admin.get_as(&one("v1.table.example.com"), accept).await.json();
@@ -111,7 +112,7 @@ async fn flow_schemas_are_listed_in_the_order_in_which_they_are_matched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn yaml_comes_and_goes() {
+async fn yaml_is_read_and_written() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let yaml = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.yaml.example.com}\n\
@@ -124,10 +125,10 @@ async fn yaml_comes_and_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_main_resource_and_its_status_are_written_apart() {
+async fn the_resource_and_its_status_are_written_separately() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    let mut object = admin.post(API_SERVICES, &local("apart.example.com")).await.json();
+    let mut object = admin.post(API_SERVICES, &local_api_service("apart.example.com")).await.json();
     object["status"] = json!({});
     object["spec"]["versionPriority"] = json!(20);
     let written = admin.put(&one("v1.apart.example.com"), &object).await.json();
@@ -149,7 +150,7 @@ async fn the_main_resource_and_its_status_are_written_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_carries_events_bookmarks_and_ends_in_time() {
+async fn a_watch_sends_events_and_bookmarks_and_ends_in_time() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let list = admin.get(API_SERVICES).await.json();
@@ -157,8 +158,8 @@ async fn a_watch_carries_events_bookmarks_and_ends_in_time() {
     let path =
         format!("{API_SERVICES}?watch=1&resourceVersion={revision}&timeoutSeconds=30&labelSelector=w%3Dy");
     let request = http::Request::get(&path).body(Default::default()).unwrap();
-    let mut lines = Lines::new(admin.send(request).await.unwrap().into_body());
-    let mut object = local("events.example.com");
+    let mut lines = JsonLines::new(admin.send(request).await.unwrap().into_body());
+    let mut object = local_api_service("events.example.com");
     object["metadata"]["labels"] = json!({"w": "y"});
     admin.post(API_SERVICES, &object).await;
     let first = lines.next().await.unwrap();
@@ -171,12 +172,12 @@ async fn a_watch_carries_events_bookmarks_and_ends_in_time() {
     while last["type"] == "MODIFIED" {
         last = lines.next().await.unwrap();
     }
-    assert_eq!(last["type"], "DELETED", "what no longer matches is gone for the watcher");
+    assert_eq!(last["type"], "DELETED", "an object that no longer matches is deleted for the watcher");
 
     let short =
         format!("{API_SERVICES}?watch=1&resourceVersion={revision}&timeoutSeconds=1&labelSelector=none");
     let request = http::Request::get(&short).body(Default::default()).unwrap();
-    let mut lines = Lines::new(admin.send(request).await.unwrap().into_body());
+    let mut lines = JsonLines::new(admin.send(request).await.unwrap().into_body());
     assert_eq!(lines.next().await, None, "a watch ends by itself");
 }
 
@@ -184,26 +185,26 @@ async fn a_watch_carries_events_bookmarks_and_ends_in_time() {
 async fn refusals_are_statuses_with_upstreams_codes() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    admin.post(API_SERVICES, &local("r.example.com")).await;
-    admin.post(API_SERVICES, &local("r.example.com")).await.status_body(409, "AlreadyExists");
+    admin.post(API_SERVICES, &local_api_service("r.example.com")).await;
+    admin.post(API_SERVICES, &local_api_service("r.example.com")).await.status_body(409, "AlreadyExists");
     let missing = admin.get(&one("v1.nowhere")).await.status_body(404, "NotFound");
     assert_eq!(missing["details"]["name"], "v1.nowhere");
-    let mut wrong = local("r.example.com");
+    let mut wrong = local_api_service("r.example.com");
     wrong["metadata"]["name"] = json!("v2.other");
     let invalid = admin.post(API_SERVICES, &wrong).await.status_body(422, "Invalid");
     assert_eq!(invalid["details"]["causes"][0]["field"], "metadata.name");
-    let mut unknown = local("strict.example.com");
+    let mut unknown = local_api_service("strict.example.com");
     unknown["spec"]["extra"] = json!(1);
     let strict = format!("{API_SERVICES}?fieldValidation=Strict");
     let refused = admin.post(&strict, &unknown).await.status_body(400, "BadRequest");
     assert!(refused["message"].as_str().unwrap().contains("spec.extra"));
     let warned = admin.post(&format!("{API_SERVICES}?fieldValidation=Warn&dryRun=All"), &unknown).await;
     assert!(warned.header("warning").contains("spec.extra"), "{:?}", warned.headers);
-    admin.put(API_SERVICES, &local("r.example.com")).await.status_body(405, "MethodNotAllowed");
+    admin.put(API_SERVICES, &local_api_service("r.example.com")).await.status_body(405, "MethodNotAllowed");
     admin.get("/apis/apiregistration.k8s.io/v1beta1/apiservices").await.status_body(404, "NotFound");
-    portico.anyone().as_user("alice").get(API_SERVICES).await.status_body(403, "Forbidden");
-    portico.anyone().with_token("wrong").get("/apis").await.status_body(401, "Unauthorized");
-    let anonymous = portico.anyone().get(API_SERVICES).await.status_body(403, "Forbidden");
+    portico.anonymous().as_user("alice").get(API_SERVICES).await.status_body(403, "Forbidden");
+    portico.anonymous().with_token("wrong").get("/apis").await.status_body(401, "Unauthorized");
+    let anonymous = portico.anonymous().get(API_SERVICES).await.status_body(403, "Forbidden");
     assert!(anonymous["message"].as_str().unwrap().contains("system:anonymous"));
 }
 

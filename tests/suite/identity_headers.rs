@@ -4,13 +4,13 @@ use bytes::Bytes;
 use http::{HeaderValue, Request};
 use http_body_util::Full;
 use portico_proto::objects::{Call, DoRequest, Target};
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::pki::Authority;
-use portico_tests::{Backend, Launch, Portico, until};
+use portico_tests::{Backend, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::audit::{METADATA, events, recording};
+use crate::audit::{METADATA, events, with_audit_log};
 use crate::proxying::register;
 
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -22,7 +22,12 @@ const NOT_UTF8: [&[u8]; 3] = [b"j\xfcrgen", b"\xff", b"a\xe2\x82"];
 
 type Header<'a> = (&'a str, &'a [u8]);
 
-async fn send(http: &Http, request: http::request::Builder, headers: &[Header<'_>], body: Bytes) -> Answer {
+async fn send(
+    http: &Http,
+    request: http::request::Builder,
+    headers: &[Header<'_>],
+    body: Bytes,
+) -> FullResponse {
     let mut request = request.body(Full::new(body)).unwrap();
     for (name, value) in headers {
         let name: http::HeaderName = name.parse().unwrap();
@@ -31,19 +36,19 @@ async fn send(http: &Http, request: http::request::Builder, headers: &[Header<'_
     http.fetch(request).await.unwrap()
 }
 
-async fn who(http: &Http, headers: &[Header<'_>]) -> Answer {
+async fn identity(http: &Http, headers: &[Header<'_>]) -> FullResponse {
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
     let request = Request::post(WHO).header("content-type", "application/json");
     send(http, request, headers, review.to_string().into()).await
 }
 
-fn user(answer: &Answer) -> Value {
+fn user(answer: &FullResponse) -> Value {
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()["status"]["userInfo"].clone()
 }
 
 /// Checks each header with each kind of value: `read` names the field of the user that the header sets.
-async fn is_read_or_refused(http: &Http, prefix: &str, user_header: &str, refusal: u16) {
+async fn check_headers(http: &Http, prefix: &str, user_header: &str, refusal: u16) {
     let rows = [("user", "/username"), ("group", "/groups/0"), ("uid", "/uid"), ("extra-a", "/extra/a/0")];
     for (kind, read) in rows {
         let name = format!("{prefix}{kind}");
@@ -52,28 +57,28 @@ async fn is_read_or_refused(http: &Http, prefix: &str, user_header: &str, refusa
             _ => vec![(user_header, &b"zoe"[..]), (name.as_str(), value)],
         };
         for text in ["jürgen", "\u{7530}\u{4e2d}", "a\tb", "plain"] {
-            let user = user(&who(http, &with(text.as_bytes())).await);
+            let user = user(&identity(http, &with(text.as_bytes())).await);
             assert_eq!(user.pointer(read), Some(&json!(text)), "{name}: {user}");
         }
         for value in NOT_UTF8 {
-            let answer = who(http, &with(value)).await;
+            let answer = identity(http, &with(value)).await;
             assert_eq!(answer.status, refusal, "{name}: {value:?}: {}", answer.text());
         }
         let raw = format!(
             "POST {WHO} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n{name}: a\x01b\r\n\r\n"
         );
-        let answer = http.raw(raw.as_bytes()).await;
+        let answer = http.send_raw(raw.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 400"), "{name}: control characters: {answer}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_that_impersonate_count_or_refuse_the_request() {
-    let (launch, log) = recording(Launch::new(), METADATA);
+async fn impersonation_headers_apply_or_refuse_the_request() {
+    let (launch, log) = with_audit_log(Launch::new(), METADATA);
     let portico = launch.start().await;
     let admin = portico.admin();
-    is_read_or_refused(&admin, "impersonate-", "impersonate-user", 400).await;
-    let answer = who(&admin, &[("impersonate-user", b"zoe"), ("impersonate-extra-%ff", b"a")]).await;
+    check_headers(&admin, "impersonate-", "impersonate-user", 400).await;
+    let answer = identity(&admin, &[("impersonate-user", b"zoe"), ("impersonate-extra-%ff", b"a")]).await;
     assert_eq!(answer.status, 400, "{}", answer.text());
 
     // The permissions of the impersonated user apply, and the audit event names that user.
@@ -93,16 +98,16 @@ async fn headers_that_impersonate_count_or_refuse_the_request() {
         "roleRef": {"kind": "ClusterRole", "name": "be-juergen", "apiGroup": "rbac.authorization.k8s.io"}});
     assert_eq!(admin.post(BINDINGS, &binding).await.status, 201);
     let bob = admin.as_user("bob");
-    until("bob may impersonate jürgen", async || who(&bob, &[jürgen]).await.status == 201).await;
+    wait_until("bob may impersonate jürgen", async || identity(&bob, &[jürgen]).await.status == 201).await;
     for other in ["jörg", "jurgen", "jürgen2"] {
-        let answer = who(&bob, &[("impersonate-user", other.as_bytes())]).await;
+        let answer = identity(&bob, &[("impersonate-user", other.as_bytes())]).await;
         assert_eq!(answer.status, 403, "{other}: {}", answer.text());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_of_a_front_proxy_count_or_refuse_the_request() {
-    let (launch, folder) = Launch::new().prepared();
+async fn front_proxy_headers_apply_or_refuse_the_request() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let authority = Authority::new("proxies-and-clients");
     let file = folder.join("ca.crt");
     std::fs::write(&file, &authority.pem).unwrap();
@@ -115,16 +120,20 @@ async fn headers_of_a_front_proxy_count_or_refuse_the_request() {
     let launch = launch.args(&flags).args(&names.each_ref().map(String::as_str));
     let portico = launch.arg("--requestheader-extra-headers-prefix=X-Remote-Extra-").start().await;
     let proxy = portico.with_certificate(&authority.client("proxy", &["system:masters"]));
-    is_read_or_refused(&proxy, "x-remote-", "x-remote-user", 401).await;
-    assert_eq!(user(&who(&proxy, &[]).await)["username"], "proxy", "without headers it is a client");
+    check_headers(&proxy, "x-remote-", "x-remote-user", 401).await;
+    assert_eq!(
+        user(&identity(&proxy, &[]).await)["username"],
+        "proxy",
+        "without headers the proxy is an ordinary client"
+    );
     let groups = [("x-remote-user", &b"zoe"[..]), ("x-remote-group", b""), ("x-remote-group", b"dev")];
-    assert_eq!(user(&who(&proxy, &groups).await)["groups"], json!(["dev", "system:authenticated"]));
+    assert_eq!(user(&identity(&proxy, &groups).await)["groups"], json!(["dev", "system:authenticated"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_beyond_ascii_are_wrong_and_backends_get_names_as_they_are() {
+async fn non_ascii_tokens_are_invalid_and_names_reach_backends_unchanged() {
     let portico = Portico::start().await;
-    let anyone = portico.anyone();
+    let anyone = portico.anonymous();
     for value in ["Bearer ädmin".as_bytes(), b"Bearer \xff", b"Bearer admin-token\xff"] {
         let answer = send(&anyone, Request::get("/version"), &[("authorization", value)], Bytes::new()).await;
         assert_eq!(answer.status, 401, "{value:?}: {}", answer.text());
@@ -149,7 +158,7 @@ async fn tokens_beyond_ascii_are_wrong_and_backends_get_names_as_they_are() {
     ];
     let request = Request::get(backend.path("/flunders"));
     assert_eq!(send(&portico.admin(), request, &headers, Bytes::new()).await.status, 200);
-    let seen = backend.last();
+    let seen = backend.last_request();
     assert_eq!(seen.all("x-remote-user"), ["jürgen"]);
     assert_eq!(seen.all("x-remote-group"), ["system:masters", "größe", "system:authenticated"]);
     assert_eq!(seen.all("x-remote-extra-a%c3%bc"), ["\u{7530}"]);

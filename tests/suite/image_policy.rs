@@ -1,9 +1,9 @@
 //! ImagePolicyWebhook: a backend over HTTPS decides which images pods may run.
 
 use portico_proto::objects::{Call, DoRequest, DoResponse, Target};
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::PODS;
-use portico_tests::{Backend, Launch, Mood, Portico, until};
+use portico_tests::{Backend, Behavior, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
 const DRY: &str = "/api/v1/namespaces/default/pods?dryRun=All";
@@ -20,7 +20,7 @@ impl Setup {
     async fn start(more: Value) -> Self {
         let images = Backend::with_names("images", &["127.0.0.1"]).await;
         let (launch, folder) =
-            Launch::new().args(&["--enable-admission-plugins", "ImagePolicyWebhook"]).prepared();
+            Launch::new().args(&["--enable-admission-plugins", "ImagePolicyWebhook"]).prepare_folder();
         std::fs::write(folder.join("ca.crt"), &images.ca).unwrap();
         let kubeconfig = json!({"kind": "Config", "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "images", "user": "me"}}],
@@ -39,14 +39,15 @@ impl Setup {
         Self { portico, admin, images }
     }
 
-    async fn create(&self, image: &str) -> Answer {
+    async fn create(&self, image: &str) -> FullResponse {
         self.admin.post(DRY, &pod(&[image])).await
     }
 
     /// Returns the specs of the received reviews.
-    fn asked(&self) -> Vec<Value> {
-        let review = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
-        self.images.seen().into_iter().map(|seen| review(seen)["spec"].take()).collect()
+    fn reviews(&self) -> Vec<Value> {
+        let review =
+            |seen: portico_tests::ReceivedRequest| serde_json::from_slice::<Value>(&seen.body).unwrap();
+        self.images.requests().into_iter().map(|seen| review(seen)["spec"].take()).collect()
     }
 }
 
@@ -62,7 +63,7 @@ fn pod(images: &[&str]) -> Value {
         "spec": {"containers": containers, "automountServiceAccountToken": false}})
 }
 
-fn refused(answer: &Answer, why: &str) {
+fn refused(answer: &FullResponse, why: &str) {
     let message = format!("pods \"p\" is forbidden: {why}");
     assert_eq!(answer.status_body(403, "Forbidden")["message"], message);
 }
@@ -87,14 +88,14 @@ async fn created_by_grpc(setup: &Setup, image: &str) -> DoResponse {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_backend_decides_and_is_asked_once_about_the_same() {
+async fn the_backend_decides_and_results_are_cached() {
     let setup = Setup::start(json!({})).await;
     let mut allowed = pod(&["a", "b"]);
     allowed["metadata"]["annotations"] = json!({"x.image-policy.k8s.io/ticket": "1", "other": "2"});
     allowed["spec"]["initContainers"] = json!([{"name": "i", "image": "init"}]);
     for _ in 0..2 {
-        let made = setup.admin.post(DRY, &allowed).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let created = setup.admin.post(DRY, &allowed).await;
+        assert_eq!(created.status, 201, "{}", created.text());
         refused(
             &setup.create("x:denied").await,
             "image policy webhook backend denied one or more images: it is too old",
@@ -103,9 +104,9 @@ async fn the_backend_decides_and_is_asked_once_about_the_same() {
     let first = json!({"containers": [{"image": "a"}, {"image": "b"}, {"image": "init"}],
         "annotations": {"x.image-policy.k8s.io/ticket": "1"}, "namespace": "default"});
     let second = json!({"containers": [{"image": "x:denied"}], "namespace": "default"});
-    assert_eq!(setup.asked(), [first, second], "both answers are remembered");
+    assert_eq!(setup.reviews(), [first, second], "both answers are cached");
     refused(&setup.create("x:unwanted").await, "one or more images rejected by webhook backend");
-    let seen = setup.images.last();
+    let seen = setup.images.last_request();
     assert_eq!(
         (seen.target.as_str(), seen.all("authorization")),
         ("/images?timeout=30s", vec!["Bearer known".to_owned()])
@@ -113,10 +114,10 @@ async fn the_backend_decides_and_is_asked_once_about_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_that_are_added_for_a_look_are_asked_about_alone() {
+async fn ephemeral_containers_are_reviewed_separately() {
     let setup = Setup::start(json!({})).await;
-    let made = setup.admin.post(PODS, &pod(&["a"])).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = setup.admin.post(PODS, &pod(&["a"])).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let add = async |image: &str| {
         let added = json!({"spec": {"ephemeralContainers": [{"name": "look", "image": image}]}});
         setup.admin.merge(&format!("{PODS}/p/ephemeralcontainers"), &added).await
@@ -125,51 +126,57 @@ async fn containers_that_are_added_for_a_look_are_asked_about_alone() {
         &add("look:denied").await,
         "image policy webhook backend denied one or more images: it is too old",
     );
-    assert_eq!(setup.asked()[1]["containers"], json!([{"image": "look:denied"}]));
+    assert_eq!(setup.reviews()[1]["containers"], json!([{"image": "look:denied"}]));
     assert_eq!(add("look").await.status, 200);
     let labelled =
         setup.admin.merge(&format!("{PODS}/p"), &json!({"metadata": {"labels": {"a": "b"}}})).await;
     assert_eq!(labelled.status, 200);
-    assert_eq!(setup.asked().len(), 3, "of the pod itself it is known: {:?}", setup.asked());
+    assert_eq!(
+        setup.reviews().len(),
+        3,
+        "only creations and image changes are reviewed: {:?}",
+        setup.reviews()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_to_be_remembered_is_asked_about_each_time() {
+async fn uncached_results_are_reviewed_each_time() {
     let setup = Setup::start(json!({"allowTTL": -1})).await;
     for image in ["a", "a", "x:denied", "x:denied"] {
         setup.create(image).await;
     }
-    let asked: Vec<Value> = setup.asked().iter().map(|spec| spec["containers"][0]["image"].clone()).collect();
-    assert_eq!(asked, ["a", "a", "x:denied"]);
+    let images: Vec<Value> =
+        setup.reviews().iter().map(|spec| spec["containers"][0]["image"].clone()).collect();
+    assert_eq!(images, ["a", "a", "x:denied"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_answer_pods_are_refused() {
+async fn without_a_response_pods_are_refused() {
     let mut setup = Setup::start(json!({})).await;
     for (mood, calls, why) in [
         (
-            Mood::Code(500),
+            Behavior::Code(500),
             5,
             "an error on the server (\"the backend says 500 Internal Server Error\") has prevented the request from succeeding",
         ),
-        (Mood::Code(404), 1, "the server could not find the requested resource"),
+        (Behavior::Code(404), 1, "the server could not find the requested resource"),
     ] {
-        let before = setup.asked().len();
-        setup.images.behave(mood);
+        let before = setup.reviews().len();
+        setup.images.set_behavior(mood);
         refused(&setup.create("a").await, why);
-        assert_eq!(setup.asked().len() - before, calls, "{mood:?}");
+        assert_eq!(setup.reviews().len() - before, calls, "{mood:?}");
     }
     setup.images.stop().await;
     let url = format!("{}/images?timeout=30s", setup.images.url());
     let dial = format!("dial tcp {}: connect: connection refused", setup.images.address);
     refused(&setup.create("a").await, &format!("Post {url:?}: {dial}"));
-    setup.images.behave(Mood::Well);
+    setup.images.set_behavior(Behavior::Normal);
     setup.images.resume().await;
-    until("the backend is asked again", || async { setup.create("a").await.status == 201 }).await;
+    wait_until("the backend is called again", || async { setup.create("a").await.status == 201 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_answer_pods_are_let_pass_where_that_is_the_default() {
+async fn without_a_response_the_default_may_allow_pods() {
     let mut setup = Setup::start(json!({"defaultAllow": true})).await;
     let note = |answer: &DoResponse, key: &str| {
         answer.audit_annotations.get(&format!("imagepolicywebhook.image-policy.k8s.io/{key}")).cloned()
@@ -182,28 +189,28 @@ async fn without_an_answer_pods_are_let_pass_where_that_is_the_default() {
     assert_eq!((open.code, note(&open, "failed-open").as_deref()), (201, Some("true")));
     // Log lines are written after the response.
     let logged = || setup.portico.log().contains("image policy backend failed");
-    until("it is in the log", || std::future::ready(logged())).await;
+    wait_until("the failure is logged", || std::future::ready(logged())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_backend_is_asked_others_use_the_api() {
+async fn other_requests_do_not_wait_for_the_backend() {
     let setup = Setup::start(json!({})).await;
-    setup.images.behave(Mood::Held);
+    setup.images.set_behavior(Behavior::Paused);
     let meanwhile = async {
-        until("the backend is asked", || async { setup.asked().len() == 1 }).await;
+        wait_until("the backend has received the review", || async { setup.reviews().len() == 1 }).await;
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
-        let made = setup.admin.post("/api/v1/namespaces/default/configmaps", &map).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        setup.images.behave(Mood::Well);
+        let created = setup.admin.post("/api/v1/namespaces/default/configmaps", &map).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+        setup.images.set_behavior(Behavior::Normal);
     };
     let held_by = setup.portico.admin();
-    let held = pod(&["a"]);
-    let (held, ()) = tokio::join!(held_by.post(PODS, &held), meanwhile);
-    assert_eq!(held.status, 201, "{}", held.text());
+    let pod_object = pod(&["a"]);
+    let (response, ()) = tokio::join!(held_by.post(PODS, &pod_object), meanwhile);
+    assert_eq!(response.status, 201, "{}", response.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_used_is_one_line_at_the_start() {
+async fn an_invalid_configuration_is_reported_in_one_line_at_the_start() {
     for (section, words) in [
         (
             json!({"kubeConfigFile": "/nosuch"}),
@@ -217,7 +224,7 @@ async fn what_cannot_be_used_is_one_line_at_the_start() {
         (Value::Null, "\"ImagePolicyWebhook\": no config specified"),
     ] {
         let (launch, folder) =
-            Launch::new().args(&["--enable-admission-plugins", "ImagePolicyWebhook"]).prepared();
+            Launch::new().args(&["--enable-admission-plugins", "ImagePolicyWebhook"]).prepare_folder();
         std::fs::write(folder.join("own"), "kind: Config").unwrap();
         let launch = if section.is_null() {
             launch

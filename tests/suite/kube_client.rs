@@ -64,19 +64,19 @@ fn images(deployment: &Deployment) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn typed_objects_are_made_read_replaced_listed_and_deleted() {
+async fn typed_objects_are_created_read_replaced_listed_and_deleted() {
     let portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
     let post = PostParams::default();
-    let made = api.create(&post, &config_map("one", json!({"a": "1"}))).await.unwrap();
-    assert_eq!(api.get("one").await.unwrap(), made);
+    let created = api.create(&post, &config_map("one", json!({"a": "1"}))).await.unwrap();
+    assert_eq!(api.get("one").await.unwrap(), created);
     let again = refused(api.create(&post, &config_map("one", json!({}))).await);
     assert!(again.is_already_exists(), "{again:?}");
-    let mut changed = made.clone();
+    let mut changed = created.clone();
     changed.data.get_or_insert_default().insert("b".into(), "2".into());
     let replaced = api.replace("one", &post, &changed).await.unwrap();
-    assert_ne!(replaced.resource_version(), made.resource_version());
-    let late = refused(api.replace("one", &post, &made).await);
+    assert_ne!(replaced.resource_version(), created.resource_version());
+    let late = refused(api.replace("one", &post, &created).await);
     assert!(late.is_conflict(), "{late:?}");
     let invalid = refused(api.create(&post, &config_map("Not_A_Name", json!({}))).await);
     assert!(invalid.is_invalid(), "{invalid:?}");
@@ -87,7 +87,7 @@ async fn typed_objects_are_made_read_replaced_listed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_come_in_pages_and_go_as_a_collection() {
+async fn lists_are_paged_and_collections_deleted() {
     let portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
     for n in 0..5 {
@@ -113,7 +113,7 @@ async fn lists_come_in_pages_and_go_as_a_collection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_kind_of_patch_changes_what_it_says() {
+async fn every_kind_of_patch_is_applied() {
     let portico = Portico::start().await;
     let api: Api<Deployment> = Api::default_namespaced(portico.kube().await);
     api.create(&PostParams::default(), &typed(deployment(1))).await.unwrap();
@@ -133,7 +133,7 @@ async fn every_kind_of_patch_changes_what_it_says() {
     let steps = Patch::<()>::Json(steps);
     let stepped = api.patch("web", &plain, &steps).await.unwrap();
     assert_eq!(stepped.spec.unwrap().replicas, Some(4));
-    assert!(refused(api.patch("web", &plain, &steps).await).is_invalid(), "the test no longer holds");
+    assert!(refused(api.patch("web", &plain, &steps).await).is_invalid(), "the test operation fails");
     let dry = PatchParams { dry_run: true, ..PatchParams::default() };
     let tried = api.patch("web", &dry, &Patch::Merge(json!({"spec": {"replicas": 9}}))).await.unwrap();
     assert_eq!(tried.spec.unwrap().replicas, Some(9));
@@ -141,32 +141,36 @@ async fn every_kind_of_patch_changes_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn appliers_own_what_they_apply_and_get_conflicts_with_each_other() {
+async fn server_side_apply_tracks_owners_and_conflicts() {
     let portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
     let configuration = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": data});
     let (one, two) = (PatchParams::apply("one"), PatchParams::apply("two"));
-    let made =
+    let applied =
         api.patch("shared", &one, &Patch::Apply(configuration(json!({"a": "1", "b": "1"})))).await.unwrap();
-    assert_eq!(made.managed_fields()[0].manager.as_deref(), Some("one"));
+    assert_eq!(applied.managed_fields()[0].manager.as_deref(), Some("one"));
     api.patch("shared", &two, &Patch::Apply(configuration(json!({"c": "2"})))).await.unwrap();
     let conflict =
         refused(api.patch("shared", &two, &Patch::Apply(configuration(json!({"a": "2", "c": "2"})))).await);
     assert!(conflict.is_conflict() && conflict.message.contains("\"one\""), "{conflict:?}");
     let forced = Patch::Apply(configuration(json!({"a": "2", "c": "2"})));
     api.patch("shared", &two.clone().force(), &forced).await.unwrap();
-    let left = api.patch("shared", &one, &Patch::Apply(configuration(json!({})))).await.unwrap();
-    let data: Vec<(String, String)> = left.data.unwrap_or_default().into_iter().collect();
-    assert_eq!(data, [("a".into(), "2".into()), ("c".into(), "2".into())], "what nobody applies is gone");
+    let reapplied = api.patch("shared", &one, &Patch::Apply(configuration(json!({})))).await.unwrap();
+    let data: Vec<(String, String)> = reapplied.data.unwrap_or_default().into_iter().collect();
+    assert_eq!(
+        data,
+        [("a".into(), "2".into()), ("c".into(), "2".into())],
+        "a field without a manager is removed"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_applied_deployment_is_scaled_and_reports_apart() {
+async fn an_applied_deployment_is_scaled_and_has_a_separate_status() {
     let portico = Portico::start().await;
     let api: Api<Deployment> = Api::default_namespaced(portico.kube().await);
     let applier = PatchParams::apply("deployer");
-    let made = api.patch("web", &applier, &Patch::Apply(deployment(2))).await.unwrap();
-    assert_eq!(made.metadata.generation, Some(1));
+    let applied = api.patch("web", &applier, &Patch::Apply(deployment(2))).await.unwrap();
+    assert_eq!(applied.metadata.generation, Some(1));
     let mut scale = api.get_scale("web").await.unwrap();
     assert_eq!(scale.status.as_ref().unwrap().selector.as_deref(), Some("app=web"));
     scale.spec.as_mut().unwrap().replicas = Some(5);
@@ -180,7 +184,7 @@ async fn an_applied_deployment_is_scaled_and_reports_apart() {
     assert_eq!(patched.spec.unwrap().replicas, Some(3));
     let report = json!({"spec": {"replicas": 8}, "status": {"replicas": 3, "observedGeneration": 3}});
     let reported = api.patch_status("web", &PatchParams::default(), &Patch::Merge(report)).await.unwrap();
-    assert_eq!(reported.spec.as_ref().unwrap().replicas, Some(3), "the status says nothing of the spec");
+    assert_eq!(reported.spec.as_ref().unwrap().replicas, Some(3), "a status patch does not change the spec");
     assert_eq!(reported.status.as_ref().unwrap().replicas, Some(3));
     assert_eq!(api.get_scale("web").await.unwrap().status.unwrap().replicas, 3);
     assert_eq!(api.get_status("web").await.unwrap(), reported);
@@ -214,7 +218,7 @@ async fn discovery_finds_every_group_by_either_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_and_bare_metadata_are_other_forms_of_a_list() {
+async fn lists_are_served_as_tables_and_as_metadata() {
     let portico = Portico::start().await;
     let client = portico.kube().await;
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
@@ -245,7 +249,7 @@ async fn a_pod_is_evicted_unless_a_budget_forbids_it() {
         pods.create(&PostParams::default(), &pod(name)).await.unwrap();
     }
     pods.evict("free", &EvictParams::default()).await.unwrap();
-    assert_eq!(pods.get_opt("free").await.unwrap(), None, "it was never bound to a node");
+    assert_eq!(pods.get_opt("free").await.unwrap(), None, "a pod without a node is deleted at once");
     let running =
         json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
     pods.patch_status("kept", &PatchParams::default(), &Patch::Merge(running)).await.unwrap();
@@ -261,15 +265,16 @@ async fn a_pod_is_evicted_unless_a_budget_forbids_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_accounts_token_is_a_users_credential() {
+async fn a_service_accounts_token_authenticates() {
     let portico = Portico::start().await;
     let client = portico.kube().await;
     let accounts: Api<ServiceAccount> = Api::default_namespaced(client);
     let account = typed(json!({"metadata": {"name": "robot"}}));
     accounts.create(&PostParams::default(), &account).await.unwrap();
-    let asked = TokenRequest::default();
-    let given = accounts.create_token_request("robot", &PostParams::default(), &asked).await.unwrap();
-    let config = config(&portico, &given.status.unwrap().token.unwrap());
+    let token_request = TokenRequest::default();
+    let token_response =
+        accounts.create_token_request("robot", &PostParams::default(), &token_request).await.unwrap();
+    let config = config(&portico, &token_response.status.unwrap().token.unwrap());
     let robot = Client::try_from(config).unwrap();
     let reviews: Api<SelfSubjectReview> = Api::all(robot.clone());
     let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();

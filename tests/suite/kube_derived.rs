@@ -8,11 +8,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition, conditions};
 use kube::{Client, CustomResourceExt, ResourceExt};
-use portico_tests::{PATIENCE, Portico};
+use portico_tests::{Portico, WAIT_LIMIT};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::binder::{Book, BookSpec, BookStatus, FINALIZER, Gate, Operator, Place};
+use crate::book_operator::{Book, BookSpec, BookStatus, FINALIZER, Gate, Operator, Position};
 
 /// Helper of tests that create and change books.
 struct Shelf {
@@ -34,7 +34,7 @@ impl Shelf {
         let shelf = Self::of(portico).await;
         let definitions: Api<CustomResourceDefinition> = Api::all(shelf.client.clone());
         definitions.create(&PostParams::default(), &Book::crd()).await.unwrap();
-        seen(&definitions, Book::crd_name(), conditions::is_crd_established()).await;
+        wait_for_condition(&definitions, Book::crd_name(), conditions::is_crd_established()).await;
         shelf
     }
 
@@ -54,9 +54,9 @@ impl Shelf {
     }
 
     /// Waits for a status of this generation; the pages then have their desired state.
-    async fn kept(&self, name: &str, generation: i64, pages: u8) {
+    async fn wait_reconciled(&self, name: &str, generation: i64, pages: u8) {
         let status = BookStatus { observed_generation: generation, pages };
-        let reported = seen(&self.books, name, |book: Option<&Book>| {
+        let reported = wait_for_condition(&self.books, name, |book: Option<&Book>| {
             book.is_some_and(|book| book.status.as_ref() == Some(&status))
         });
         let book = reported.await.unwrap();
@@ -69,17 +69,20 @@ impl Shelf {
     }
 
     /// Deletes a book, which the finalizer delays.
-    async fn ask_to_go(&self, book: &Book) {
+    async fn delete(&self, book: &Book) {
         let answer = self.books.delete(&book.name_any(), &DeleteParams::default()).await.unwrap();
-        assert!(answer.left().unwrap().metadata.deletion_timestamp.is_some(), "the finalizer holds it");
+        assert!(
+            answer.left().unwrap().metadata.deletion_timestamp.is_some(),
+            "the finalizer blocks the deletion"
+        );
     }
 
     /// Waits until a book and then its pages are deleted; the farewell remains.
-    async fn gone(&self, book: &Book, pages: &BTreeMap<String, String>) {
+    async fn wait_deleted(&self, book: &Book, pages: &BTreeMap<String, String>) {
         let name = book.name_any();
-        seen(&self.books, &name, conditions::is_deleted(&book.uid().unwrap())).await;
+        wait_for_condition(&self.books, &name, conditions::is_deleted(&book.uid().unwrap())).await;
         for (page, uid) in pages {
-            seen(&self.pages, page, conditions::is_deleted(uid)).await;
+            wait_for_condition(&self.pages, page, conditions::is_deleted(uid)).await;
         }
         let farewell = self.pages.get(&format!("{name}-farewell")).await.unwrap();
         assert_eq!(farewell.data.unwrap()["title"], "Of doors");
@@ -87,23 +90,23 @@ impl Shelf {
 }
 
 /// Asserts that pages that exist before and after have the same uid.
-fn assert_kept(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
+fn assert_not_recreated(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
     let same = before.iter().all(|(page, uid)| after.get(page).is_none_or(|now| now == uid));
-    assert!(same, "pages were made anew: {before:?}, {after:?}");
+    assert!(same, "pages were created again: {before:?}, {after:?}");
 }
 
 /// Watches an object until the condition holds.
-async fn seen<K>(api: &Api<K>, name: &str, condition: impl Condition<K>) -> Option<K>
+async fn wait_for_condition<K>(api: &Api<K>, name: &str, condition: impl Condition<K>) -> Option<K>
 where
     K: kube::Resource + Clone + std::fmt::Debug + Send + DeserializeOwned + 'static,
 {
     let watched = await_condition(api.clone(), name, condition);
-    let in_time = tokio::time::timeout(PATIENCE, watched).await;
-    in_time.unwrap_or_else(|_| panic!("{name} does not become what it shall be")).unwrap()
+    let in_time = tokio::time::timeout(WAIT_LIMIT, watched).await;
+    in_time.unwrap_or_else(|_| panic!("{name} did not reach the expected state")).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_derived_definition_says_holds() {
+async fn the_derived_definition_is_enforced() {
     let portico = Portico::start().await;
     let shelf = Shelf::installed(&portico).await;
     let sparse = json!({"apiVersion": "books.example.com/v1", "kind": "Book", "metadata": {"name": "sparse"},
@@ -131,10 +134,10 @@ async fn killed_between_any_two_writes_the_operator_converges_when_it_starts_aga
     let portico = Portico::start().await;
     let shelf = Shelf::installed(&portico).await;
     for (number, (keeping, parting)) in [
-        (Place::BeforePages, Place::BeforeFarewell),
-        (Place::AmongPages, Place::AfterFarewell),
-        (Place::BeforeStatus, Place::BeforeFarewell),
-        (Place::AfterStatus, Place::AfterFarewell),
+        (Position::BeforePages, Position::BeforeFarewell),
+        (Position::AmongPages, Position::AfterFarewell),
+        (Position::BeforeStatus, Position::BeforeFarewell),
+        (Position::AfterStatus, Position::AfterFarewell),
     ]
     .into_iter()
     .enumerate()
@@ -143,7 +146,7 @@ async fn killed_between_any_two_writes_the_operator_converges_when_it_starts_aga
         let gate = Gate::at(keeping);
         let operator = Operator::start(&shelf.client, &gate);
         let book = shelf.create(&name, 3).await;
-        gate.reached().await;
+        gate.wait_reached().await;
         operator.kill().await;
         let before = shelf.pages(&name).await;
         assert_eq!(before.len(), [0, 1, 3, 3][number], "{keeping:?}");
@@ -151,46 +154,48 @@ async fn killed_between_any_two_writes_the_operator_converges_when_it_starts_aga
 
         let gate = Gate::at(parting);
         let operator = Operator::start(&shelf.client, &gate);
-        shelf.kept(&name, 2, 2).await;
+        shelf.wait_reconciled(&name, 2, 2).await;
         let pages = shelf.pages(&name).await;
-        assert_kept(&before, &pages);
-        shelf.ask_to_go(&book).await;
-        gate.reached().await;
+        assert_not_recreated(&before, &pages);
+        shelf.delete(&book).await;
+        gate.wait_reached().await;
         operator.kill().await;
-        assert_eq!(shelf.pages(&name).await, pages, "{parting:?}: the owner is there still");
+        assert_eq!(shelf.pages(&name).await, pages, "{parting:?}: the owner still exists");
 
         let operator = Operator::start(&shelf.client, &Gate::at(None));
-        shelf.gone(&book, &pages).await;
+        shelf.wait_deleted(&book, &pages).await;
         operator.kill().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_goes_on_when_the_server_was_killed_under_it() {
+async fn the_operator_continues_after_a_kill_of_the_server() {
     let mut portico = Portico::start().await;
     let mut shelf = Shelf::installed(&portico).await;
-    for place in [Place::BeforePages, Place::AmongPages, Place::BeforeStatus, Place::BeforeFarewell] {
+    for place in
+        [Position::BeforePages, Position::AmongPages, Position::BeforeStatus, Position::BeforeFarewell]
+    {
         let name = format!("{place:?}").to_lowercase();
         let gate = Gate::at(place);
         let operator = Operator::start(&shelf.client, &gate);
         let book = shelf.create(&name, 2).await;
-        if place == Place::BeforeFarewell {
-            shelf.kept(&name, 1, 2).await;
-            shelf.ask_to_go(&book).await;
+        if place == Position::BeforeFarewell {
+            shelf.wait_reconciled(&name, 1, 2).await;
+            shelf.delete(&book).await;
         }
-        gate.reached().await;
+        gate.wait_reached().await;
         let before = shelf.pages(&name).await;
         portico.kill();
         portico.restart().await;
         shelf = Shelf::of(&portico).await;
         gate.open();
-        if place == Place::BeforeFarewell {
-            shelf.gone(&book, &before).await;
+        if place == Position::BeforeFarewell {
+            shelf.wait_deleted(&book, &before).await;
         } else {
-            shelf.kept(&name, 1, 2).await;
+            shelf.wait_reconciled(&name, 1, 2).await;
             shelf.change(&name, json!({"pages": 4})).await.unwrap();
-            shelf.kept(&name, 2, 4).await;
-            assert_kept(&before, &shelf.pages(&name).await);
+            shelf.wait_reconciled(&name, 2, 4).await;
+            assert_not_recreated(&before, &shelf.pages(&name).await);
         }
         operator.kill().await;
     }

@@ -4,7 +4,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use portico_kit::tasks::TaskSet;
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 
 /// A candidate for leadership.
 struct Candidate {
@@ -30,17 +30,17 @@ impl Candidate {
     }
 
     /// Updates the lease that was read; returns false if another candidate has changed it since.
-    async fn take(&self, seen: &Lease) -> bool {
-        let mut taken = self.lease();
-        taken.metadata = seen.metadata.clone();
+    async fn acquire(&self, seen: &Lease) -> bool {
+        let mut lease = self.lease();
+        lease.metadata = seen.metadata.clone();
         let before = seen.spec.clone().unwrap_or_default().lease_transitions.unwrap_or_default();
-        taken.spec.get_or_insert_default().lease_transitions = Some(before + 1);
-        won(self.leases.replace("leader", &PostParams::default(), &taken).await)
+        lease.spec.get_or_insert_default().lease_transitions = Some(before + 1);
+        is_success(self.leases.replace("leader", &PostParams::default(), &lease).await)
     }
 }
 
 /// Returns true if a write succeeded, false for a conflict; panics for other errors.
-fn won(answer: kube::Result<Lease>) -> bool {
+fn is_success(answer: kube::Result<Lease>) -> bool {
     match answer {
         Ok(_) => true,
         Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => false,
@@ -56,11 +56,11 @@ async fn of_two_candidates_one_leads_until_the_other_takes_over() {
     let post = PostParams::default();
     let (first, second) = (one.lease(), two.lease());
     let (first, second) = tokio::join!(one.leases.create(&post, &first), two.leases.create(&post, &second));
-    assert!(won(first) ^ won(second), "one made it, and one came too late");
+    assert!(is_success(first) ^ is_success(second), "exactly one creation succeeds");
     let mut seen = one.leases.get("leader").await.unwrap();
     for round in 1..=20 {
-        let (first, second) = tokio::join!(one.take(&seen), two.take(&seen));
-        assert!(first ^ second, "round {round}: both saw the same lease, and one of them has it");
+        let (first, second) = tokio::join!(one.acquire(&seen), two.acquire(&seen));
+        assert!(first ^ second, "round {round}: exactly one candidate acquires the lease");
         seen = two.leases.get("leader").await.unwrap();
         let spec = seen.spec.as_ref().unwrap();
         let leader = if first { "one" } else { "two" };
@@ -69,7 +69,7 @@ async fn of_two_candidates_one_leads_until_the_other_takes_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_that_read_and_write_lose_no_update() {
+async fn concurrent_updates_are_not_lost() {
     let portico = Portico::start().await;
     let client = portico.kube().await;
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
@@ -81,11 +81,11 @@ async fn many_that_read_and_write_lose_no_update() {
             let mut terms = 0;
             while terms < 10 {
                 let seen = candidate.leases.get("leader").await.unwrap();
-                terms += i32::from(candidate.take(&seen).await);
+                terms += i32::from(candidate.acquire(&seen).await);
             }
         });
     }
-    until("everyone had its terms", async || tasks.running().is_empty()).await;
+    wait_until("every candidate has led as often as required", async || tasks.running().is_empty()).await;
     assert_eq!(tasks.panics(), 0);
     assert_eq!(leases.get("leader").await.unwrap().spec.unwrap().lease_transitions, Some(30));
 }

@@ -14,7 +14,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt};
 use kube::{Resource, ResourceExt};
 use portico_kit::tasks::TaskSet;
-use portico_tests::{PATIENCE, Portico, until};
+use portico_tests::{Portico, WAIT_LIMIT, wait_until};
 use serde_json::{Value, json};
 
 const FINALIZER: &str = "example.com/copies";
@@ -28,10 +28,10 @@ async fn make(api: &Api<ConfigMap>, name: &str, labels: Value) {
 }
 
 /// Returns the watcher's next event as text.
-async fn reported<K: ResourceExt>(
+async fn next_event<K: ResourceExt>(
     events: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin),
 ) -> String {
-    let next = tokio::time::timeout(PATIENCE, events.try_next()).await;
+    let next = tokio::time::timeout(WAIT_LIMIT, events.try_next()).await;
     match next.unwrap().unwrap().unwrap() {
         Event::Init => "init".into(),
         Event::InitApply(object) => format!("has {}", object.name_any()),
@@ -42,7 +42,7 @@ async fn reported<K: ResourceExt>(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watcher_sees_first_what_is_there_and_then_what_happens() {
+async fn a_watcher_lists_then_reports_changes() {
     let portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
     let selected = watcher::Config::default().labels("seen=yes");
@@ -52,20 +52,24 @@ async fn a_watcher_sees_first_what_is_there_and_then_what_happens() {
         make(&api, &format!("other-{n}"), json!({"seen": "no"})).await;
         let mut events = watcher(api.clone(), config).boxed();
         for expected in ["init".to_owned(), format!("has {first}"), "complete".to_owned()] {
-            assert_eq!(reported(&mut events).await, expected);
+            assert_eq!(next_event(&mut events).await, expected);
         }
         make(&api, &second, json!({"seen": "yes"})).await;
-        assert_eq!(reported(&mut events).await, format!("applied {second}"));
+        assert_eq!(next_event(&mut events).await, format!("applied {second}"));
         let hidden = Patch::Merge(json!({"metadata": {"labels": {"seen": "no"}}}));
         api.patch(&second, &PatchParams::default(), &hidden).await.unwrap();
-        assert_eq!(reported(&mut events).await, format!("deleted {second}"), "it is no longer selected");
+        assert_eq!(
+            next_event(&mut events).await,
+            format!("deleted {second}"),
+            "the object no longer matches the selector"
+        );
         api.delete(&first, &DeleteParams::default()).await.unwrap();
-        assert_eq!(reported(&mut events).await, format!("deleted {first}"));
+        assert_eq!(next_event(&mut events).await, format!("deleted {first}"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_metadata_watch_carries_metadata_alone() {
+async fn a_metadata_watch_carries_only_metadata() {
     let portico = Portico::start().await;
     let client = portico.kube().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
@@ -73,19 +77,21 @@ async fn a_metadata_watch_carries_metadata_alone() {
     let config = watcher::Config::default().labels("seen=yes");
     for (n, config) in [config.clone(), config.streaming_lists()].into_iter().enumerate() {
         let mut events = watcher(bare.clone(), config).boxed();
-        assert_eq!(reported(&mut events).await, "init");
-        while reported(&mut events).await != "complete" {}
+        assert_eq!(next_event(&mut events).await, "init");
+        while next_event(&mut events).await != "complete" {}
         let name = format!("bare-{n}");
         make(&api, &name, json!({"seen": "yes"})).await;
-        let next = tokio::time::timeout(PATIENCE, events.try_next()).await;
-        let Event::Apply(object) = next.unwrap().unwrap().unwrap() else { panic!("it was made") };
+        let next = tokio::time::timeout(WAIT_LIMIT, events.try_next()).await;
+        let Event::Apply(object) = next.unwrap().unwrap().unwrap() else {
+            panic!("the new object is delivered")
+        };
         assert_eq!(object.types.as_ref().unwrap().kind, "PartialObjectMetadata");
         assert_eq!(object.metadata, api.get(&name).await.unwrap().metadata);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reflectors_store_follows_across_a_restart() {
+async fn a_reflectors_store_survives_a_restart() {
     let mut portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
     make(&api, "before", json!({"seen": "yes"})).await;
@@ -102,7 +108,7 @@ async fn a_reflectors_store_follows_across_a_restart() {
     make(&api, "after", json!({"seen": "yes"})).await;
     api.delete("before", &DeleteParams::default()).await.unwrap();
     let (before, after) = (ObjectRef::new("before"), ObjectRef::new("after"));
-    until("the store has followed", async || {
+    wait_until("the store contains the changes", async || {
         let get = |key: &ObjectRef<ConfigMap>| reader.get(&key.clone().within("default"));
         get(&before).is_none() && get(&after).is_some()
     })
@@ -111,7 +117,7 @@ async fn a_reflectors_store_follows_across_a_restart() {
 }
 
 /// Maintains a copy of every owner by server-side apply.
-async fn copy(
+async fn reconcile_copy(
     owner: Arc<ConfigMap>,
     api: Arc<Api<ConfigMap>>,
 ) -> Result<Action, FinalizerError<kube::Error>> {
@@ -143,7 +149,7 @@ async fn copy(
 fn start_controller(tasks: &TaskSet, api: &Api<ConfigMap>) {
     let owners = watcher::Config::default().labels("role=owner");
     let controller = Controller::new(api.clone(), owners).owns(api.clone(), watcher::Config::default()).run(
-        copy,
+        reconcile_copy,
         |_, _, _| Action::requeue(Duration::from_millis(200)),
         Arc::new(api.clone()),
     );
@@ -151,7 +157,7 @@ fn start_controller(tasks: &TaskSet, api: &Api<ConfigMap>) {
 }
 
 async fn copied(api: &Api<ConfigMap>, name: &str, value: &str) {
-    until(&format!("{name} is {value}"), async || {
+    wait_until(&format!("{name} is {value}"), async || {
         let copy = api.get_opt(name).await.unwrap();
         copy.and_then(|copy| copy.data).and_then(|data| data.get("a").cloned()).as_deref() == Some(value)
     })
@@ -164,7 +170,7 @@ async fn set(api: &Api<ConfigMap>, name: &str, value: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_keeps_dependents_across_a_restart_and_they_go_with_their_owner() {
+async fn a_controller_survives_a_restart_and_dependents_are_collected() {
     let mut portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
     let tasks = TaskSet::new();
@@ -182,10 +188,16 @@ async fn a_controller_keeps_dependents_across_a_restart_and_they_go_with_their_o
     set(&api, "page", "2").await;
     copied(&api, "page-copy", "2").await;
     let answer = api.delete("page", &DeleteParams::default()).await.unwrap();
-    assert!(answer.left().unwrap().metadata.deletion_timestamp.is_some(), "the finalizer holds it");
+    assert!(
+        answer.left().unwrap().metadata.deletion_timestamp.is_some(),
+        "the finalizer blocks the deletion"
+    );
     for name in ["page", "page-copy"] {
-        until(&format!("{name} is gone"), async || api.get_opt(name).await.unwrap().is_none()).await;
+        wait_until(&format!("{name} is deleted"), async || api.get_opt(name).await.unwrap().is_none()).await;
     }
-    assert!(api.get_opt("page-gone").await.unwrap().is_some(), "it was cleaned up first");
+    assert!(
+        api.get_opt("page-gone").await.unwrap().is_some(),
+        "the controller cleaned up before the deletion"
+    );
     tasks.cancel();
 }

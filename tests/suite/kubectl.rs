@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use portico_tests::tools::{line_with, output, there_is};
+use portico_tests::tools::{is_installed, line_with, output};
 use portico_tests::{Backend, Portico};
 
 use crate::proxying::routed;
@@ -27,8 +27,8 @@ pub(crate) fn prints(portico: &Portico, args: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_finds_its_way() {
-    if !there_is("kubectl") {
+async fn kubectl_discovers_and_lists() {
+    if !is_installed("kubectl") {
         return;
     }
     let backend = Backend::start("kubectl.example.com").await;
@@ -56,7 +56,7 @@ async fn kubectl_finds_its_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_creates_applies_waits_and_deletes() {
-    if !there_is("kubectl") {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;
@@ -133,7 +133,7 @@ fn kubectl_sends_protobuf(portico: &Portico) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_watches() {
-    if !there_is("kubectl") {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;
@@ -166,7 +166,7 @@ fn grpcurl(portico: &Portico, args: &[&str], method: &[&str]) -> (bool, String) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn grpcurl_lists_describes_creates_and_explains() {
-    if !there_is("grpcurl") {
+    if !is_installed("grpcurl") {
         return;
     }
     let portico = Portico::start().await;

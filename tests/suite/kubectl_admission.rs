@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portico_tests::tools::there_is;
+use portico_tests::tools::is_installed;
 use portico_tests::{Backend, Portico};
 
 use crate::kubectl::{prints, run};
@@ -76,8 +76,8 @@ webhooks:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_shows_what_policies_warn_of_and_deny() {
-    if !there_is("kubectl") {
+async fn kubectl_shows_warnings_and_denials_of_policies() {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;
@@ -104,8 +104,8 @@ async fn kubectl_shows_what_policies_warn_of_and_deny() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_shows_what_webhooks_warn_of_change_and_deny() {
-    if !there_is("kubectl") {
+async fn kubectl_shows_warnings_changes_and_denials_of_webhooks() {
+    if !is_installed("kubectl") {
         return;
     }
     let hooks = Backend::with_names("hooks", &["127.0.0.1"]).await;
@@ -131,8 +131,8 @@ async fn kubectl_shows_what_webhooks_warn_of_change_and_deny() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_shows_what_pod_security_and_quotas_say() {
-    if !there_is("kubectl") {
+async fn kubectl_shows_messages_of_pod_security_and_quotas() {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;

@@ -1,7 +1,7 @@
 //! kubectl with custom resources: columns, scales, status, selectable fields.
 
 use portico_tests::Portico;
-use portico_tests::tools::there_is;
+use portico_tests::tools::is_installed;
 
 use crate::kubectl::prints;
 
@@ -64,7 +64,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_shows_scales_and_selects_custom_resources() {
-    if !there_is("kubectl") {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;

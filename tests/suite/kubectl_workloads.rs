@@ -1,13 +1,13 @@
 //! kubectl with workloads: create, scale, roll out, label, explain, delete.
 
 use portico_tests::Portico;
-use portico_tests::tools::there_is;
+use portico_tests::tools::is_installed;
 
 use crate::kubectl::prints;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_makes_scales_rolls_and_orphans_a_deployment() {
-    if !there_is("kubectl") {
+async fn kubectl_creates_scales_rolls_out_and_orphans_a_deployment() {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;
@@ -38,8 +38,8 @@ async fn kubectl_makes_scales_rolls_and_orphans_a_deployment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_runs_jobs_now_and_by_the_clock() {
-    if !there_is("kubectl") {
+async fn kubectl_creates_jobs_and_cron_jobs() {
+    if !is_installed("kubectl") {
         return;
     }
     let portico = Portico::start().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portico_tests::http::Http;
-use portico_tests::{Launch, PATIENCE, Portico, eventually};
+use portico_tests::{Launch, Portico, WAIT_LIMIT, eventually};
 use serde_json::{Value, json};
 
 const GATE: [&str; 2] = ["--feature-gates", "CoordinatedLeaderElection=true"];
@@ -31,7 +31,7 @@ async fn start() -> Portico {
 }
 
 /// Pings candidates as components do, until the Lease has this value.
-async fn until(admin: &Http, field: &str, want: &str) -> Value {
+async fn ping_until(admin: &Http, field: &str, want: &str) -> Value {
     let waiting = async {
         let mut pause = tokio::time::interval(Duration::from_millis(200));
         loop {
@@ -50,11 +50,11 @@ async fn until(admin: &Http, field: &str, want: &str) -> Value {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{field} never was {want}"))
+    tokio::time::timeout(WAIT_LIMIT, waiting).await.unwrap_or_else(|_| panic!("{field} never was {want}"))
 }
 
 /// Returns the Lease of the server that runs elections, once one does.
-async fn taken(admin: &Http) -> Value {
+async fn election_lease(admin: &Http) -> Value {
     eventually("a server leads", || async {
         let lock = admin.get(LOCK).await;
         if lock.status == 200 { Ok(lock.json()) } else { Err(lock.text()) }
@@ -63,11 +63,11 @@ async fn taken(admin: &Http) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_oldest_candidate_is_preferred_and_leads_once_the_holder_stops_to_renew() {
+async fn the_oldest_candidate_leads_after_the_lease_expires() {
     let portico = start().await;
     let admin = portico.admin();
     assert_eq!(admin.post(CANDIDATES, &candidate("newer", "1.36.0")).await.status, 201);
-    let lease = until(&admin, "holderIdentity", "newer").await;
+    let lease = ping_until(&admin, "holderIdentity", "newer").await;
     let spec = &lease["spec"];
     assert_eq!(
         (&spec["strategy"], &spec["leaseDurationSeconds"]),
@@ -81,7 +81,7 @@ async fn the_oldest_candidate_is_preferred_and_leads_once_the_holder_stops_to_re
     held["spec"]["renewTime"] = now().into();
     assert_eq!(admin.put(LEASE, &held).await.status, 200);
     assert_eq!(admin.post(CANDIDATES, &candidate("older", "1.35.0")).await.status, 201);
-    let lease = until(&admin, "preferredHolder", "older").await;
+    let lease = ping_until(&admin, "preferredHolder", "older").await;
     assert_eq!(lease["spec"]["holderIdentity"], "newer");
 
     // The holder stops: the Lease is no longer renewed.
@@ -89,16 +89,16 @@ async fn the_oldest_candidate_is_preferred_and_leads_once_the_holder_stops_to_re
     let mut lapsed = admin.get(LEASE).await.json();
     lapsed["spec"]["leaseDurationSeconds"] = json!(1);
     assert_eq!(admin.put(LEASE, &lapsed).await.status, 200);
-    let lease = until(&admin, "holderIdentity", "older").await;
+    let lease = ping_until(&admin, "holderIdentity", "older").await;
     assert!(lease["spec"]["preferredHolder"].is_null(), "{lease}");
     assert_eq!(lease["spec"]["leaseDurationSeconds"], 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_that_holds_elections_has_a_lease_of_its_own() {
+async fn the_server_that_runs_elections_has_a_lease() {
     let portico = start().await;
     let admin = portico.admin();
-    let lock = taken(&admin).await;
+    let lock = election_lease(&admin).await;
     assert_eq!(lock["spec"]["leaseDurationSeconds"], 15);
     assert!(lock["spec"]["holderIdentity"].as_str().is_some_and(|holder| holder.contains('_')), "{lock}");
     let hook = "/readyz/poststarthook/start-kube-apiserver-coordinated-leader-election-controller";
@@ -106,7 +106,7 @@ async fn the_server_that_holds_elections_has_a_lease_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_server_leads_at_once_and_removes_candidates_that_have_expired() {
+async fn the_next_server_takes_over_and_removes_expired_candidates() {
     let mut portico = start().await;
     let mut expired = candidate("expired", "1.36.0");
     expired["spec"]["renewTime"] = json!("2026-01-01T00:00:00.000000Z");
@@ -115,7 +115,7 @@ async fn the_next_server_leads_at_once_and_removes_candidates_that_have_expired(
     for one in [&expired, &unasked] {
         assert_eq!(portico.admin().post(CANDIDATES, one).await.status, 201);
     }
-    taken(&portico.admin()).await;
+    election_lease(&portico.admin()).await;
     portico.stop().await;
     portico.restart().await;
     let admin = portico.admin();
@@ -131,7 +131,7 @@ async fn the_next_server_leads_at_once_and_removes_candidates_that_have_expired(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn candidates_are_validated_in_upstreams_words() {
+async fn validation_of_candidates_has_upstreams_messages() {
     let portico = start().await;
     let admin = portico.admin();
     let spec = |changes: Value| {
@@ -172,12 +172,12 @@ async fn candidates_are_validated_in_upstreams_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_gate_leases_say_nothing_of_strategies_and_nobody_is_elected() {
+async fn strategies_and_elections_need_the_feature_gate() {
     let portico = Launch::new().args(&SERVE).start().await;
     let admin = portico.admin();
     let lease = json!({"metadata": {"name": "lock"}, "spec": {"strategy": "OldestEmulationVersion"}});
-    let made = admin.post(LEASE.rsplit_once('/').unwrap().0, &lease).await;
-    assert_eq!((made.status.as_u16(), &made.json()["spec"]["strategy"]), (201, &Value::Null));
+    let created = admin.post(LEASE.rsplit_once('/').unwrap().0, &lease).await;
+    assert_eq!((created.status.as_u16(), &created.json()["spec"]["strategy"]), (201, &Value::Null));
     let hook = "/readyz/poststarthook/start-kube-apiserver-coordinated-leader-election-controller";
     assert_eq!(admin.get(hook).await.status, 404);
     assert_eq!(admin.get(LOCK).await.status, 404);

@@ -7,39 +7,39 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{Method, Request};
 use http_body_util::Full;
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Launch, PATIENCE, Portico, until};
+use portico_tests::{Launch, Portico, WAIT_LIMIT, wait_until};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Checks that the process still serves requests.
-async fn lives(portico: &mut Portico) {
-    assert!(portico.runs(), "the process is gone");
+async fn assert_serving(portico: &mut Portico) {
+    assert!(portico.is_running(), "the process has ended");
     assert_eq!(portico.admin().get("/readyz").await.text(), "ok");
     assert!(!portico.log().contains("panicked"), "{}", portico.log());
 }
 
 /// Returns the status of the response to these bytes, after which the server must close the connection.
 async fn last_status(portico: &Portico, bytes: &[u8]) -> u16 {
-    let (mut reader, mut writer) = tokio::io::split(portico.anyone().dial().await.unwrap());
+    let (mut reader, mut writer) = tokio::io::split(portico.anonymous().dial().await.unwrap());
     let mut answer = Vec::new();
     let exchange = async {
         // A server that refuses early does not read the rest: only the response matters, not errors of the connection.
         let (_, _) = tokio::join!(writer.write_all(bytes), reader.read_to_end(&mut answer));
     };
-    let end = tokio::time::timeout(PATIENCE, exchange).await;
-    let (shown, answer) =
+    let end = tokio::time::timeout(WAIT_LIMIT, exchange).await;
+    let (excerpt, answer) =
         (String::from_utf8_lossy(&bytes[..bytes.len().min(60)]), String::from_utf8_lossy(&answer));
-    assert!(end.is_ok(), "{shown:?}: the connection stays open after {answer:?}");
+    assert!(end.is_ok(), "{excerpt:?}: the connection stays open after {answer:?}");
     let status = answer.strip_prefix("HTTP/1.1 ").or_else(|| answer.strip_prefix("HTTP/1.0 "));
     let status = status.and_then(|rest| rest.get(..3)?.parse().ok());
-    status.unwrap_or_else(|| panic!("{shown:?}: no status in {answer:?}"))
+    status.unwrap_or_else(|| panic!("{excerpt:?}: no status in {answer:?}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_are_no_http_are_refused() {
+async fn bytes_that_are_not_http_are_refused() {
     let mut portico = Portico::start().await;
-    let who = "Host: a\r\nAuthorization: Bearer admin-token\r\n";
+    let host_and_token = "Host: a\r\nAuthorization: Bearer admin-token\r\n";
     let cases: [(&[u8], u16); 9] = [
         (b"\x00\x01\x02\x03\r\n\r\n", 400),
         (b"GET\r\n\r\n", 400),
@@ -58,24 +58,24 @@ async fn bytes_that_are_no_http_are_refused() {
         assert_eq!(last_status(&portico, bytes).await, status, "{:?}", String::from_utf8_lossy(bytes));
     }
     let chunks = format!(
-        "POST /api/v1/namespaces HTTP/1.1\r\n{who}Content-Type: application/json\r\n\
+        "POST /api/v1/namespaces HTTP/1.1\r\n{host_and_token}Content-Type: application/json\r\n\
          Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n"
     );
     assert_eq!(last_status(&portico, chunks.as_bytes()).await, 400, "a chunk without a size");
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plain_http_on_the_tls_port_ends_soon_and_hurts_nobody() {
+async fn plain_http_on_the_tls_port_is_closed() {
     let mut portico = Portico::start().await;
     for address in [portico.https(), portico.grpc()] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut rest = Vec::new();
-        let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        let end = tokio::time::timeout(WAIT_LIMIT, stream.read_to_end(&mut rest)).await;
         assert!(end.is_ok(), "the connection stays open");
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,13 +85,13 @@ async fn silent_connections_are_closed() {
         .start()
         .await;
     let mut silent = TcpStream::connect(portico.https()).await.unwrap();
-    let mut slow = portico.anyone().dial().await.unwrap();
+    let mut slow = portico.anonymous().dial().await.unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ").await.unwrap();
     let mut rest = Vec::new();
     let wait = Duration::from_secs(5);
     assert!(tokio::time::timeout(wait, silent.read_to_end(&mut rest)).await.is_ok(), "no handshake");
     assert!(tokio::time::timeout(wait, slow.read_to_end(&mut rest)).await.is_ok(), "half a head");
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,11 +105,11 @@ async fn heads_beyond_the_limit_are_refused() {
     }
     let long = format!("GET /version?{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(1100 << 10));
     assert_eq!(last_status(&portico, long.as_bytes()).await, 431);
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_as_long_as_kube_apiserver_reads_them_are_unauthorized() {
+async fn tokens_up_to_the_header_limit_are_unauthorized() {
     let mut portico = Portico::start().await;
     for bytes in [70_000, 300_000, 900_000] {
         let token = format!("Bearer {}", "a".repeat(bytes));
@@ -118,14 +118,14 @@ async fn tokens_as_long_as_kube_apiserver_reads_them_are_unauthorized() {
         );
         assert_eq!(last_status(&portico, text.as_bytes()).await, 401, "{bytes} bytes over HTTP/1.1");
         let request = Request::get("/api/v1/namespaces").header("authorization", token);
-        let answer = portico.anyone().fetch_over_http2(request.body(Full::default()).unwrap()).await;
+        let answer = portico.anonymous().fetch_over_http2(request.body(Full::default()).unwrap()).await;
         assert_eq!(answer.unwrap().status, 401, "{bytes} bytes over HTTP/2");
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_one_byte_too_long_is_413() {
+async fn a_body_above_the_limit_is_413() {
     let mut portico = Portico::start().await;
     let admin = portico.admin();
     let limit = 3 << 20;
@@ -149,13 +149,13 @@ async fn a_body_one_byte_too_long_is_413() {
          Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
     let chunks = format!("10000\r\n{chunk}\r\n").repeat(50);
-    let answer = admin.raw(format!("{head}{chunks}0\r\n\r\n").as_bytes()).await;
+    let answer = admin.send_raw(format!("{head}{chunks}0\r\n\r\n").as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{}", answer.chars().take(300).collect::<String>());
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_are_no_objects_are_named_for_what_they_are() {
+async fn bodies_that_are_no_objects_have_clear_errors() {
     let mut portico = Portico::start().await;
     let admin = portico.admin();
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
@@ -187,15 +187,15 @@ async fn bodies_that_are_no_objects_are_named_for_what_they_are() {
     ] {
         let answer = admin.request(Method::POST, API_SERVICES, media_type, body.to_owned()).await;
         let code = answer.status.as_u16();
-        let shown: String = body.chars().take(60).collect();
-        assert!(codes.contains(&code), "{media_type} {shown}: {code} {}", answer.text());
-        assert_eq!(answer.json()["kind"], "Status", "{media_type} {shown}: {}", answer.text());
+        let excerpt: String = body.chars().take(60).collect();
+        assert!(codes.contains(&code), "{media_type} {excerpt}: {code} {}", answer.text());
+        assert_eq!(answer.json()["kind"], "Status", "{media_type} {excerpt}: {}", answer.text());
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_beyond_the_size_that_etcd_takes_is_refused_as_by_it() {
+async fn an_object_above_etcds_limit_is_refused_like_upstream() {
     const ETCD: usize = 1_572_864;
     let mut portico = Launch::new().arg(&format!("--max-object-bytes={ETCD}")).start().await;
     let admin = portico.admin();
@@ -213,7 +213,7 @@ async fn an_object_beyond_the_size_that_etcd_takes_is_refused_as_by_it() {
         format!("{head}\"{}\"}}", "x".repeat(bytes))
     };
     let small = async || admin.request(Method::POST, path, "application/json", object(1)).await.status == 201;
-    until("the definition to be served", small).await;
+    wait_until("the definition is served", small).await;
     let one = format!("{path}/one");
     let patch = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes));
     let merge = "application/merge-patch+json";
@@ -221,11 +221,11 @@ async fn an_object_beyond_the_size_that_etcd_takes_is_refused_as_by_it() {
     let refused = admin.request(Method::PATCH, &one, merge, patch(ETCD)).await;
     assert_eq!(refused.status, 500, "{}", refused.text());
     assert_eq!(refused.json()["message"], "etcdserver: request is too large");
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_that_makes_another_kind_names_what_cannot_be_converted() {
+async fn a_patch_that_changes_the_kind_is_refused() {
     let mut portico = Portico::start().await;
     let admin = portico.admin();
     let created =
@@ -244,11 +244,11 @@ async fn a_patch_that_makes_another_kind_names_what_cannot_be_converted() {
         let message = refused.status_body(422, "Invalid")["message"].to_string();
         assert!(serde_json::from_str::<String>(&message).unwrap().ends_with(error), "{message}");
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn odd_queries_are_refused_with_a_status() {
+async fn invalid_queries_are_refused_with_a_status() {
     let mut portico = Portico::start().await;
     let admin = portico.admin();
     for query in [
@@ -269,15 +269,15 @@ async fn odd_queries_are_refused_with_a_status() {
         assert!([400, 422].contains(&code), "{query}: {code} {}", answer.text());
         assert_eq!(answer.json()["kind"], "Status", "{query}: {}", answer.text());
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mutilated_continue_tokens_are_refused() {
+async fn damaged_continue_tokens_are_refused() {
     let mut portico = Portico::start().await;
     let admin = portico.admin();
     let first = admin.get(&format!("{API_SERVICES}?limit=1")).await.json();
-    let token = first["metadata"]["continue"].as_str().expect("there is more than one").to_owned();
+    let token = first["metadata"]["continue"].as_str().expect("the list has a second page").to_owned();
     let mut connection = admin.connect().await.unwrap();
     let inside = URL_SAFE_NO_PAD.decode(&token).unwrap();
     let mut tokens: Vec<String> = (0..token.len()).map(|at| token[..at].to_owned()).collect();
@@ -296,27 +296,27 @@ async fn mutilated_continue_tokens_are_refused() {
         // Some changes result in another valid token; none may cause a server error.
         assert!([200, 400, 410, 504].contains(&answer.status.as_u16()), "{mutilated}: {}", answer.text());
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_grpc_is_refused() {
     let mut portico = Portico::start().await;
     let control = portico_tests::http::Http::new(portico.grpc(), portico.ca());
-    assert!(control.dial().await.is_err(), "only HTTP/2 is spoken there");
+    assert!(control.dial().await.is_err(), "the port accepts HTTP/2 only");
     let control = control.offering(b"h2");
     let garbage = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\ngarbage that is no frame at all";
     for (bytes, gets_goaway) in [(&garbage[..], true), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false)] {
         let mut stream = control.dial().await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut read = Vec::new();
-        let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut read)).await;
+        let end = tokio::time::timeout(WAIT_LIMIT, stream.read_to_end(&mut read)).await;
         assert!(end.is_ok(), "the connection stays open");
         let refused = goaway(&read);
         assert_ne!(refused, Some(0), "{read:?}");
         assert!(refused.is_some() || !gets_goaway, "{read:?}");
     }
-    lives(&mut portico).await;
+    assert_serving(&mut portico).await;
 }
 
 /// Returns the error code of the GOAWAY among these frames.

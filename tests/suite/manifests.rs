@@ -10,11 +10,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portico_tests::http::Http;
 use portico_tests::tools::output;
-use portico_tests::{Launch, Portico, binary, eventually, until};
+use portico_tests::{Launch, Portico, binary, eventually, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::audit::{METADATA, lines, recording};
+use crate::audit::{METADATA, lines, with_audit_log};
 use crate::rolling_restarts::servers;
 
 /// A namespace, a definition, and objects that need both; files are named so that each follows the ones that it needs.
@@ -52,7 +52,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 
 /// Returns the launch of a server with a folder of these files, and the folder.
 fn launch(files: &[(&str, &str)]) -> (Launch, PathBuf) {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let folder = folder.join("manifests");
     std::fs::create_dir(&folder).unwrap();
     files.iter().for_each(|(name, text)| write(&folder, name, text));
@@ -80,7 +80,7 @@ async fn exists(http: &Http, path: &str) -> bool {
 }
 
 /// Waits until a field of an object has this value.
-async fn holds(http: &Http, path: &str, pointer: &str, expected: &str) -> Value {
+async fn wait_for_field(http: &Http, path: &str, pointer: &str, expected: &str) -> Value {
     eventually(&format!("{path} has {expected}"), async || {
         let object = http.get(path).await.json();
         if object.pointer(pointer).is_some_and(|value| value == expected) { Ok(object) } else { Err(object) }
@@ -88,12 +88,12 @@ async fn holds(http: &Http, path: &str, pointer: &str, expected: &str) -> Value 
     .await
 }
 
-async fn says(portico: &Portico, text: &str) {
-    until(&format!("the log has {text:?}"), async || portico.log().contains(text)).await;
+async fn wait_for_log(portico: &Portico, text: &str) {
+    wait_until(&format!("the log contains {text:?}"), async || portico.log().contains(text)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_of_it_is_there_when_the_server_is_ready_and_a_restart_writes_nothing() {
+async fn the_folder_is_applied_before_readiness_and_a_restart_writes_nothing() {
     let (launch, _folder) = launch(&FILES);
     let mut portico = launch.start().await;
     let http = portico.admin();
@@ -117,7 +117,7 @@ async fn all_of_it_is_there_when_the_server_is_ready_and_a_restart_writes_nothin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn order_is_that_of_paths_but_what_needs_another_object_waits_for_it() {
+async fn files_are_applied_in_order_and_wait_for_required_objects() {
     let [namespace, definition, app] = FILES;
     let files = [("00-app.yaml", app.1), ("50-definition.yaml", definition.1), ("60-namespace.json", "")];
     let (launch, folder) = launch(&files[..2]);
@@ -130,13 +130,13 @@ async fn order_is_that_of_paths_but_what_needs_another_object_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_broken() {
+async fn a_server_is_not_ready_until_an_invalid_file_is_fixed() {
     let (launch, folder) = launch(&FILES);
     write(&folder, "15-broken.yaml", "kind: ConfigMap\n---\na: [\n");
     write(&folder, "16-unknown.yaml", "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n");
     let mut portico = launch.spawn();
     let http = client(&portico).await;
-    let reason = eventually("the check names the file", async || {
+    let reason = eventually("the readiness check names the broken file", async || {
         let answer = http.get("/readyz/manifests").await;
         if answer.text().contains("15-broken.yaml") { Ok(answer) } else { Err(answer.text()) }
     })
@@ -151,19 +151,19 @@ async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_br
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(http.get("/readyz").await.status, 500);
-    says(&portico, "manifests cannot be applied, server is not ready; see /readyz/manifests").await;
-    assert_eq!(http.get("/livez").await.status, 200, "it is not restarted for that");
+    wait_for_log(&portico, "manifests cannot be applied, server is not ready; see /readyz/manifests").await;
+    assert_eq!(http.get("/livez").await.status, 200, "the liveness check passes");
     assert!(exists(&http, WIDGET).await, "other files are applied");
     assert!(!portico.addresses_file().exists());
 
     write(&folder, "15-broken.yaml", &config_map("mended", "green"));
     std::fs::remove_file(folder.join("16-unknown.yaml")).unwrap();
-    portico.ready().await;
+    portico.wait_ready().await;
     assert!(exists(&portico.admin(), "/api/v1/namespaces/shop/configmaps/mended").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() {
+async fn changes_are_applied_and_invalid_ones_keep_the_server_ready() {
     let (launch, folder) = launch(&FILES);
     let portico = launch.start().await;
     let http = portico.admin();
@@ -172,7 +172,7 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
     let theirs = serde_json::json!({"data": {"theirs": "x", "color": "red"}});
     assert_eq!(http.merge(SETTINGS, &theirs).await.status, 200);
     write(&folder, "20-app.yaml", &FILES[2].1.replace("blue", "green"));
-    let settings = holds(&http, SETTINGS, "/data/color", "green").await;
+    let settings = wait_for_field(&http, SETTINGS, "/data/color", "green").await;
     assert_eq!(settings["data"]["theirs"], "x");
     assert_eq!(
         http.get(WIDGET).await.json()["metadata"]["resourceVersion"],
@@ -180,10 +180,10 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
     );
 
     write(&folder, "20-app.yaml", &FILES[2].1.replace("size: 3", "size: 30").replace("blue", "black"));
-    holds(&http, SETTINGS, "/data/color", "black").await;
-    says(&portico, "too large").await;
+    wait_for_field(&http, SETTINGS, "/data/color", "black").await;
+    wait_for_log(&portico, "too large").await;
     assert_eq!(http.get("/readyz").await.status, 200);
-    until("verbose says that there is a warning", async || {
+    wait_until("the verbose readiness check reports a warning", async || {
         let verbose = http.get("/readyz?verbose").await.text();
         verbose.contains("[+]manifests ok, with a warning: see /readyz/manifests\n")
     })
@@ -196,29 +196,30 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
     assert_eq!(http.get(WIDGET).await.json()["spec"]["size"], 3);
 
     write(&folder, "20-app.yaml", FILES[2].1);
-    holds(&http, SETTINGS, "/data/color", "blue").await;
-    until("all is well", async || http.get("/readyz/manifests").await.text() == "ok").await;
+    wait_for_field(&http, SETTINGS, "/data/color", "blue").await;
+    wait_until("the manifests check passes", async || http.get("/readyz/manifests").await.text() == "ok")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_changed_comes_back_by_and_by() {
+async fn changes_of_other_clients_are_reverted() {
     let (launch, _folder) = launch(&FILES);
     let portico = launch.arg("--manifests-resync-period=200ms").start().await;
     let http = portico.admin();
     assert_eq!(http.merge(SETTINGS, &serde_json::json!({"data": {"color": "red"}})).await.status, 200);
-    holds(&http, SETTINGS, "/data/color", "blue").await;
+    wait_for_field(&http, SETTINGS, "/data/color", "blue").await;
     assert_eq!(http.delete(SETTINGS).await.status, 200);
-    holds(&http, SETTINGS, "/data/color", "blue").await;
+    wait_for_field(&http, SETTINGS, "/data/color", "blue").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leaves_the_folder_stays_and_is_named_unless_pruning_is_asked_for() {
+async fn removed_manifests_are_reported_or_pruned() {
     let (launch, folder) = launch(&FILES);
     write(&folder, "30-more.yaml", &config_map("more", "grey"));
     let more = "/api/v1/namespaces/shop/configmaps/more";
     let mut portico = launch.clone().start().await;
     std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
-    says(&portico, "configmaps/shop/more (--manifests-prune is not set)").await;
+    wait_for_log(&portico, "configmaps/shop/more (--manifests-prune is not set)").await;
     assert!(exists(&portico.admin(), more).await);
     assert!(portico.admin().get("/metrics").await.text().contains("portico_manifests_left_objects 1"));
 
@@ -227,17 +228,17 @@ async fn what_leaves_the_folder_stays_and_is_named_unless_pruning_is_asked_for()
     drop(portico);
     let portico = launch.arg("--manifests-prune").start().await;
     let http = portico.admin();
-    until("it is gone", async || !exists(&http, more).await).await;
+    wait_until("the object is pruned", async || !exists(&http, more).await).await;
     assert!(exists(&http, SETTINGS).await && exists(&http, WIDGET).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_folder_writes_and_deletes_is_in_the_audit_log() {
+async fn writes_of_the_folder_are_audited() {
     let (launch, folder) = launch(&FILES);
-    let (launch, log) = recording(launch, &METADATA.replace("Metadata", "RequestResponse"));
+    let (launch, log) = with_audit_log(launch, &METADATA.replace("Metadata", "RequestResponse"));
     let _portico = launch.arg("--manifests-prune").start().await;
     let of_settings = async |verb: &'static str| {
-        eventually(&format!("the event of a {verb} is there"), || {
+        eventually(&format!("the event of a {verb} is recorded"), || {
             let is_meant = |event: &Value| {
                 event["verb"] == verb
                     && event["stage"] == "ResponseComplete"
@@ -248,22 +249,25 @@ async fn what_the_folder_writes_and_deletes_is_in_the_audit_log() {
         })
         .await
     };
-    let made = of_settings("patch").await;
+    let event_of_patch = of_settings("patch").await;
     assert_eq!(
-        (&made["responseStatus"]["code"], &made["objectRef"]["namespace"]),
+        (&event_of_patch["responseStatus"]["code"], &event_of_patch["objectRef"]["namespace"]),
         (&201.into(), &"shop".into())
     );
-    let uri = made["requestURI"].as_str().unwrap();
+    let uri = event_of_patch["requestURI"].as_str().unwrap();
     assert!(uri.starts_with(&format!("{SETTINGS}?fieldManager=portico-manifests")), "{uri}");
-    let colors = [&made["requestObject"]["data"]["color"], &made["responseObject"]["data"]["color"]];
-    assert_eq!(colors, ["blue", "blue"], "{made}");
+    let colors = [
+        &event_of_patch["requestObject"]["data"]["color"],
+        &event_of_patch["responseObject"]["data"]["color"],
+    ];
+    assert_eq!(colors, ["blue", "blue"], "{event_of_patch}");
     write(&folder, "20-app.yaml", &config_map("other", "grey"));
     let deleted = of_settings("delete").await;
     assert_eq!((&deleted["responseStatus"]["code"], &deleted["requestURI"]), (&200.into(), &SETTINGS.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_stored_in_a_version_that_nobody_may_use_is_pruned_by_another() {
+async fn objects_of_a_disabled_version_are_pruned_by_another_version() {
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\nspec:\n  \
         group: example.com\n  scope: Cluster\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n  \
         - {name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}\n  \
@@ -274,12 +278,13 @@ async fn what_is_stored_in_a_version_that_nobody_may_use_is_pruned_by_another() 
     let portico = launch.arg("--manifests-prune").start().await;
     let http = portico.admin();
     std::fs::remove_file(folder.join("30.yaml")).unwrap();
-    until("it is gone", async || !exists(&http, "/apis/example.com/v2/things/two").await).await;
+    wait_until("the object is pruned", async || !exists(&http, "/apis/example.com/v2/things/two").await)
+        .await;
     assert!(exists(&http, "/apis/example.com/v2/things/one").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_pruned_that_the_folder_has_not_made() {
+async fn only_objects_created_by_the_folder_are_pruned() {
     let (launch, folder) = launch(&FILES);
     let mut portico = launch.arg("--manifests-prune").start().await;
     let http = portico.admin();
@@ -289,7 +294,7 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
     // The folder contains an object of another client for a while.
     write(&folder, "30-theirs.yaml", &config_map("theirs", "pink"));
     let path = format!("{maps}/theirs");
-    let object = holds(&http, &path, "/data/color", "pink").await;
+    let object = wait_for_field(&http, &path, "/data/color", "pink").await;
     assert_eq!(object.pointer("/metadata/labels"), None, "{object}");
     std::fs::remove_file(folder.join("30-theirs.yaml")).unwrap();
     // Objects of other clients keep a namespace and a definition alive.
@@ -299,9 +304,11 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
     for name in ["00-namespaces.yaml", "10-definitions/widgets.yaml", "20-app.yaml"] {
         std::fs::remove_file(folder.join(name)).unwrap();
     }
-    until("what was made goes", async || !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await)
-        .await;
-    says(&portico, "namespaces/shop (").await;
+    wait_until("the objects of the folder are pruned", async || {
+        !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await
+    })
+    .await;
+    wait_for_log(&portico, "namespaces/shop (").await;
     assert!(
         exists(&http, &path).await && exists(&http, "/apis/example.com/v1/namespaces/shop/widgets/two").await
     );
@@ -309,12 +316,12 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
 
     // An empty folder must not delete everything.
     std::fs::remove_file(folder.join("40-other.yaml")).unwrap();
-    says(&portico, "namespaces/other (nothing is deleted for a folder without manifests)").await;
-    assert!(exists(&http, "/api/v1/namespaces/other").await && portico.runs());
+    wait_for_log(&portico, "namespaces/other (nothing is deleted for a folder without manifests)").await;
+    assert!(exists(&http, "/api/v1/namespaces/other").await && portico.is_running());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_label_alone_makes_no_object_the_folders() {
+async fn a_label_does_not_make_an_object_prunable() {
     let named = "metadata: {name: web, namespace: shop, labels: {app: web}}";
     let service = format!(
         "apiVersion: v1\nkind: Service\n{named}\nspec: {{selector: {{app: web}}, ports: [{{port: 80}}]}}\n"
@@ -331,17 +338,21 @@ async fn a_label_alone_makes_no_object_the_folders() {
     assert_eq!(http.post(maps, &copy).await.status, 201);
     let list = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices?labelSelector=kubernetes.io/service-name=web";
     let slices = async || http.get(list).await.json()["items"].as_array().unwrap().clone();
-    until("the controller has made a slice", async || !slices().await.is_empty()).await;
+    wait_until("the controller has created an EndpointSlice", async || !slices().await.is_empty()).await;
     let before = slices().await;
     assert_eq!(before[0]["metadata"]["labels"]["portico.dev/made-by"], "manifests");
 
     // An object that the folder created is deleted, and no other object with its label.
     std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
-    until("it is gone", async || !exists(&http, &format!("{maps}/more")).await).await;
+    wait_until("the object is pruned", async || !exists(&http, &format!("{maps}/more")).await).await;
     write(&folder, "40-last.yaml", &config_map("last", "grey"));
-    until("the next pass has begun", async || exists(&http, &format!("{maps}/last")).await).await;
+    wait_until("the next pass has applied a new file", async || exists(&http, &format!("{maps}/last")).await)
+        .await;
     std::fs::remove_file(folder.join("40-last.yaml")).unwrap();
-    until("and has ended", async || !exists(&http, &format!("{maps}/last")).await).await;
+    wait_until("the next pass has pruned the removed file", async || {
+        !exists(&http, &format!("{maps}/last")).await
+    })
+    .await;
     assert!(exists(&http, &format!("{maps}/mine")).await);
     assert_eq!(slices().await[0]["metadata"]["uid"], before[0]["metadata"]["uid"]);
     let pruned = |line: &&str| line.contains("object deleted, manifest removed");
@@ -349,17 +360,20 @@ async fn a_label_alone_makes_no_object_the_folders() {
 
     // An object that existed before is not deleted either, even if the folder contained it.
     write(&folder, "50-mine.yaml", &config_map("mine", "pink"));
-    holds(&http, &format!("{maps}/mine"), "/data/color", "pink").await;
+    wait_for_field(&http, &format!("{maps}/mine"), "/data/color", "pink").await;
     std::fs::remove_file(folder.join("50-mine.yaml")).unwrap();
     write(&folder, "60-end.yaml", &config_map("end", "grey"));
-    until("the pass has begun", async || exists(&http, &format!("{maps}/end")).await).await;
+    wait_until("a pass has applied the new file", async || exists(&http, &format!("{maps}/end")).await).await;
     std::fs::remove_file(folder.join("60-end.yaml")).unwrap();
-    until("and another has ended", async || !exists(&http, &format!("{maps}/end")).await).await;
+    wait_until("another pass has pruned the removed file", async || {
+        !exists(&http, &format!("{maps}/end")).await
+    })
+    .await;
     assert!(exists(&http, &format!("{maps}/mine")).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_goes_however_many_events_are_in_it() {
+async fn a_namespace_with_many_events_is_deleted() {
     let (launch, folder) = launch(&FILES[..1]);
     write(&folder, "10-other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n");
     let portico = launch.arg("--manifests-prune").start().await;
@@ -367,15 +381,15 @@ async fn a_namespace_goes_however_many_events_are_in_it() {
     for at in 0..130 {
         let event = serde_json::json!({"metadata": {"name": format!("e{at}")}, "type": "Normal", "reason": "Told",
             "involvedObject": {"kind": "Namespace", "name": "other", "namespace": "other"}});
-        let made = http.post("/api/v1/namespaces/other/events", &event).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let created = http.post("/api/v1/namespaces/other/events", &event).await;
+        assert_eq!(created.status, 201, "{}", created.text());
     }
     std::fs::remove_file(folder.join("10-other.yaml")).unwrap();
-    until("it is gone", async || !exists(&http, "/api/v1/namespaces/other").await).await;
+    wait_until("the object is pruned", async || !exists(&http, "/api/v1/namespaces/other").await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_back_while_it_is_being_deleted_is_made_anew() {
+async fn objects_restored_during_their_deletion_are_created_again() {
     let (launch, folder) = launch(&FILES[..1]);
     write(&folder, "30-more.yaml", &config_map("more", "grey"));
     let portico = launch.args(&["--manifests-prune", "--manifests-resync-period=0s"]).start().await;
@@ -384,25 +398,26 @@ async fn what_comes_back_while_it_is_being_deleted_is_made_anew() {
     let held = serde_json::json!({"metadata": {"finalizers": ["example.com/held"]}});
     let before = http.merge(path, &held).await.json();
     std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
-    until("its deletion begins", async || {
+    wait_until("the deletion of the object begins", async || {
         http.get(path).await.json()["metadata"]["deletionTimestamp"].is_string()
     })
     .await;
     write(&folder, "30-more.yaml", &config_map("more", "blue"));
-    until("the check says so", async || {
+    wait_until("the check reports the deletion", async || {
         let text = http.get("/readyz/manifests").await.text();
         text.contains("30-more.yaml, document 1, ConfigMap shop/more: the object is being deleted")
     })
     .await;
     let free = serde_json::json!({"metadata": {"finalizers": null}});
     assert_eq!(http.merge(path, &free).await.status, 200);
-    let object = holds(&http, path, "/data/color", "blue").await;
+    let object = wait_for_field(&http, path, "/data/color", "blue").await;
     assert_ne!(object["metadata"]["uid"], before["metadata"]["uid"]);
-    until("all is well", async || http.get("/readyz/manifests").await.text() == "ok").await;
+    wait_until("the manifests check passes", async || http.get("/readyz/manifests").await.text() == "ok")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_while_a_namespace_is_being_deleted_makes_all_of_it_anew() {
+async fn a_restart_during_a_namespace_deletion_creates_it_again() {
     let (launch, _folder) = launch(&FILES);
     let launch = launch.arg("--manifests-resync-period=0s");
     let mut portico = launch.clone().start().await;
@@ -411,27 +426,29 @@ async fn a_restart_while_a_namespace_is_being_deleted_makes_all_of_it_anew() {
     let held = serde_json::json!({"metadata": {"name": "held", "finalizers": ["example.com/held"]}});
     assert_eq!(http.post(maps, &held).await.status, 201);
     assert_eq!(http.delete("/api/v1/namespaces/shop").await.status, 200);
-    until("all but one is gone", async || !exists(&http, WIDGET).await && !exists(&http, SETTINGS).await)
-        .await;
+    wait_until("all but one of the objects are deleted", async || {
+        !exists(&http, WIDGET).await && !exists(&http, SETTINGS).await
+    })
+    .await;
     assert!(portico.stop().await.success());
     std::fs::remove_file(portico.data().join("admin.kubeconfig")).unwrap();
     drop(portico);
 
     let mut portico = launch.spawn();
     let http = client(&portico).await;
-    until("the check says why", async || {
+    wait_until("the check reports that the namespace is being deleted", async || {
         let text = http.get("/readyz/manifests").await.text();
         text.contains("00-namespaces.yaml, document 1, Namespace shop: the object is being deleted")
     })
     .await;
     let free = serde_json::json!({"metadata": {"finalizers": null}});
     assert_eq!(http.merge(&format!("{maps}/held"), &free).await.status, 200);
-    portico.ready().await;
+    portico.wait_ready().await;
     assert!(exists(&http, WIDGET).await && exists(&http, SETTINGS).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_does_not_wait_for_a_folder_that_cannot_be_applied() {
+async fn a_command_does_not_wait_for_an_invalid_folder() {
     let folder = tempfile::tempdir().unwrap();
     let run = || {
         let mut command = Command::new(binary());
@@ -458,7 +475,7 @@ async fn a_command_does_not_wait_for_a_folder_that_cannot_be_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mounted_config_map_is_followed_when_its_link_is_exchanged() {
+async fn a_mounted_config_map_is_watched_through_its_link() {
     let (launch, folder) = launch(&[]);
     let version = |name: &str, color: &str| {
         write(&folder, &format!("{name}/a.yaml"), FILES[0].1);
@@ -471,36 +488,37 @@ async fn a_mounted_config_map_is_followed_when_its_link_is_exchanged() {
         std::os::unix::fs::symlink(format!("..data/{name}"), folder.join(name)).unwrap();
     }
     let portico = launch.start().await;
-    holds(&portico.admin(), SETTINGS, "/data/color", "blue").await;
+    wait_for_field(&portico.admin(), SETTINGS, "/data/color", "blue").await;
     version("..two", "green");
-    holds(&portico.admin(), SETTINGS, "/data/color", "green").await;
+    wait_for_field(&portico.admin(), SETTINGS, "/data/color", "green").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_beyond_its_limits_or_not_there_is_refused() {
+async fn a_missing_or_too_large_folder_is_refused() {
     let (launch, folder) = launch(&FILES);
     let mut portico = launch.clone().arg("--manifests-max-files=2").spawn();
     let http = client(&portico).await;
-    until("the limit is named", async || {
+    wait_until("the check names the limit", async || {
         http.get("/readyz/manifests").await.text().contains("more than 2 files (--manifests-max-files)")
     })
     .await;
     std::fs::remove_file(folder.join("20-app.yaml")).unwrap();
-    portico.ready().await;
+    portico.wait_ready().await;
     let (code, _, error) = Launch::new().args(&["--manifests", "/nowhere"]).run().await;
     assert_eq!((code, &*error), (Some(2), "portico: --manifests: /nowhere: no such file or directory\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_has_the_folder_looked_at_and_two_documents_of_one_object_are_refused() {
-    let (mut launch, folder) = Launch::new().prepared();
+async fn sighup_rereads_the_folder_and_duplicates_are_refused() {
+    let (mut launch, folder) = Launch::new().prepare_folder();
     let folder = folder.join("manifests");
     FILES.iter().for_each(|(name, text)| write(&folder, name, text));
     launch = launch.args(&["--manifests", folder.to_str().unwrap(), "--manifests-look-period=1h"]);
     let portico = launch.start().await;
     write(&folder, "30-again.yaml", &config_map("settings", "red"));
     portico.signal(Signal::HUP);
-    says(&portico, "duplicate of the object in 20-app.yaml, document 2, which takes precedence").await;
+    wait_for_log(&portico, "duplicate of the object in 20-app.yaml, document 2, which takes precedence")
+        .await;
     assert_eq!(portico.admin().get(SETTINGS).await.json()["data"]["color"], "blue");
 }
 
@@ -524,11 +542,11 @@ async fn explain_names_the_manifest_of_an_api_service() {
         "apis/remote.yaml",
         &service.replace("groupPriorityMinimum: 1000", "groupPriorityMinimum: -1"),
     );
-    until("the failure is named", async || explain().contains("groupPriorityMinimum")).await;
+    wait_until("Explain reports the failure", async || explain().contains("groupPriorityMinimum")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_services_of_one_database_apply_a_folder_beside_each_other() {
+async fn several_control_services_apply_one_folder() {
     let folder = tempfile::tempdir().unwrap();
     FILES.iter().for_each(|(name, text)| write(folder.path(), name, text));
     let path = folder.path().to_str().unwrap();
@@ -540,9 +558,12 @@ async fn control_services_of_one_database_apply_a_folder_beside_each_other() {
     let settings = http.get(SETTINGS).await.json();
     assert_eq!(settings["metadata"]["labels"]["portico.dev/made-by"], "manifests", "{settings}");
     write(folder.path(), "20-app.yaml", &FILES[2].1.replace("blue", "green"));
-    holds(&http, SETTINGS, "/data/color", "green").await;
+    wait_for_field(&http, SETTINGS, "/data/color", "green").await;
     std::fs::remove_file(folder.path().join("20-app.yaml")).unwrap();
-    until("it is gone", async || !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await).await;
+    wait_until("the object is pruned", async || {
+        !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await
+    })
+    .await;
     assert_eq!(http.get("/readyz/manifests").await.text(), "ok");
 }
 

@@ -21,7 +21,7 @@ fn pod(name: &str, node: &str) -> Value {
 }
 
 async fn started() -> (Portico, pki::Authority) {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let authority = pki::Authority::new("clients");
     let ca = folder.join("clients.crt");
     std::fs::write(&ca, &authority.pem).unwrap();
@@ -30,7 +30,7 @@ async fn started() -> (Portico, pki::Authority) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubelet_reads_what_its_pods_refer_to_for_as_long_as_they_do() {
+async fn a_kubelet_reads_only_objects_that_its_pods_refer_to() {
     let (portico, authority) = started().await;
     let admin = portico.admin();
     let kubelet = portico.with_certificate(&authority.client("system:node:n1", &[NODES]));
@@ -68,7 +68,7 @@ async fn a_kubelet_reads_what_its_pods_refer_to_for_as_long_as_they_do() {
         assert_eq!(answer.status, code, "{path}: {}", answer.text());
     }
     assert_eq!(admin.delete(&format!("{NAMESPACE}/pods/mine?gracePeriodSeconds=0")).await.status, 200);
-    eventually("the kubelet may no longer read it", || async {
+    eventually("the kubelet may no longer read the secret", || async {
         let answer = kubelet.get(&mine).await;
         if answer.status == 403 { Ok(()) } else { Err(answer.text()) }
     })
@@ -76,7 +76,7 @@ async fn a_kubelet_reads_what_its_pods_refer_to_for_as_long_as_they_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reviews_decide_of_nodes_as_the_authorizer_does() {
+async fn access_reviews_include_the_node_authorizer() {
     let (portico, authority) = started().await;
     let admin = portico.admin();
     let review = |attributes: Value| {
@@ -109,7 +109,7 @@ async fn reviews_decide_of_nodes_as_the_authorizer_does() {
         "spec": {"namespace": "default"}});
     // A role that the server creates at its first start permits the review; the facade receives it later.
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    eventually("the kubelet may ask for its rules, and learns that not all are known", || async {
+    eventually("the rules review of the kubelet is incomplete", || async {
         let review = kubelet.post(path, &rules).await.json();
         let status = &review["status"];
         let why = "node authorizer does not support user rule resolution";

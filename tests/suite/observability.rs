@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use portico_tests::http::Answer;
-use portico_tests::{Launch, Mood, Portico, eventually};
+use portico_tests::http::FullResponse;
+use portico_tests::{Behavior, Launch, Portico, eventually};
 use regex::Regex;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::webhooks::setup::{Setup, VALIDATING};
 /// Reference of all metric families.
 const METRICS: &str = include_str!("../../docs/reference/metrics.md");
 
-async fn get(portico: &Portico, path: &str, accept: &str) -> Answer {
+async fn get(portico: &Portico, path: &str, accept: &str) -> FullResponse {
     let request = Request::get(path).header("accept", accept).header("user-agent", "probe");
     portico.admin().fetch(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap()
 }
@@ -65,7 +65,7 @@ async fn flagz_shows_every_flag_as_text_and_as_an_object() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statusz_says_what_runs_since_when_and_is_for_those_who_monitor() {
+async fn statusz_reports_version_and_start_to_monitoring_users() {
     let portico = Portico::start().await;
     let object = get(&portico, "/statusz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz").await;
     let status = object.json();
@@ -77,7 +77,7 @@ async fn statusz_says_what_runs_since_when_and_is_for_those_who_monitor() {
     let listed = portico.admin().get("/").await.text();
     for path in ["/flagz", "/statusz"] {
         assert!(listed.contains(&format!("\"{path}\"")), "{listed}");
-        portico.anyone().as_user("alice").get(path).await.status_body(403, "Forbidden");
+        portico.anonymous().as_user("alice").get(path).await.status_body(403, "Forbidden");
         let role =
             portico.admin().get("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:monitoring").await;
         assert!(role.text().contains(path), "{}", role.text());
@@ -85,7 +85,7 @@ async fn statusz_says_what_runs_since_when_and_is_for_those_who_monitor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_their_gates_there_are_no_z_pages() {
+async fn z_pages_need_their_feature_gates() {
     let gates = "ComponentFlagz=false,ComponentStatusz=false";
     let portico = Launch::new().args(&["--feature-gates", gates]).start().await;
     for path in ["/flagz", "/statusz"] {
@@ -94,7 +94,7 @@ async fn without_their_gates_there_are_no_z_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_exposed_as_they_are_chosen() {
+async fn metrics_are_filtered_by_flags() {
     let portico = Launch::new()
         .args(&["--disabled-metrics", "portico_store_revision,no_such_metric"])
         .args(&["--allow-metric-labels", "apiserver_request_total,verb=GET"])
@@ -123,7 +123,7 @@ async fn metrics_are_exposed_as_they_are_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn choices_of_metrics_that_cannot_be_are_refused() {
+async fn invalid_metric_flags_are_refused() {
     for (arguments, reason) in [
         (["--disabled-metrics", "a-b"], "must be fully qualified metric names"),
         (["--allow-metric-labels", "metric=a"], "must have keys with format `metricName,labelName`"),
@@ -138,9 +138,9 @@ async fn choices_of_metrics_that_cannot_be_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_debug_socket_asks_nobody_who_they_are_and_is_the_owners() {
+async fn the_debug_socket_needs_no_authentication_and_is_private() {
     use std::os::unix::fs::PermissionsExt;
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let socket = folder.join("debug.sock");
     // Left by an earlier process.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
@@ -167,7 +167,7 @@ async fn the_debug_socket_asks_nobody_who_they_are_and_is_the_owners() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_debug_socket_does_not_replace_a_file_that_is_not_a_socket() {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("notes");
     std::fs::write(&file, "mine").unwrap();
     let mut portico = launch.args(&["--debug-socket-path", file.to_str().unwrap()]).start().await;
@@ -177,7 +177,7 @@ async fn the_debug_socket_does_not_replace_a_file_that_is_not_a_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_debug_socket_of_a_successor_outlives_the_server_before_it() {
+async fn the_debug_socket_survives_the_end_of_the_previous_server() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("debug.sock");
     let launch = || Launch::new().args(&["--debug-socket-path", socket.to_str().unwrap()]);
@@ -188,7 +188,7 @@ async fn the_debug_socket_of_a_successor_outlives_the_server_before_it() {
         over_socket(&socket, "GET /debug/flags HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     assert!(index.contains("<title>/debug/flags/</title>"), "{index}");
     assert!(second.stop().await.success());
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "each takes its own file with it");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "each server removes its own file");
 }
 
 async fn over_socket(path: &std::path::Path, request: &str) -> String {
@@ -201,7 +201,7 @@ async fn over_socket(path: &std::path::Path, request: &str) -> String {
 }
 
 /// Returns the metrics that an expression of PromQL uses.
-fn asked_for(expression: &str) -> Vec<String> {
+fn used_metrics(expression: &str) -> Vec<String> {
     let labels = Regex::new(r#"\{[^}]*\}|"[^"]*"|\$\w+|\bby \([^)]*\)"#).unwrap();
     let rest = labels.replace_all(expression, " ");
     let names = Regex::new("[a-z][a-z0-9]*(_[a-z0-9]+)+").unwrap();
@@ -214,7 +214,7 @@ fn asked_for(expression: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() {
+async fn dashboard_and_alerts_use_existing_metrics() {
     let dashboard: Value = serde_json::from_str(include_str!("../../docs/grafana/portico.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let mut expressions: Vec<String> =
@@ -229,7 +229,7 @@ async fn the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() {
     let portico = Portico::start().await;
     let served = portico.admin().get("/metrics").await.text();
     for expression in expressions {
-        let names = asked_for(&expression);
+        let names = used_metrics(&expression);
         assert!(!names.is_empty(), "{expression}");
         for name in names {
             let series = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
@@ -254,7 +254,7 @@ fn documented(name: &str) -> Option<(&'static str, Vec<&'static str>)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_that_is_served_is_in_the_reference() {
     let mut setup = Setup::launch(Launch::new().args(&["--show-hidden-metrics-for-version", "1.35"])).await;
-    setup.one(VALIDATING, "allow", serde_json::json!({})).await;
+    setup.configure_one(VALIDATING, "allow", serde_json::json!({})).await;
     assert_eq!(setup.create("m").await.status, 201);
     let admin = setup.portico.admin();
     admin.get("/api/v1/pods?limit=1").await;
@@ -284,10 +284,10 @@ async fn every_metric_that_is_served_is_in_the_reference() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_request_is_in_the_log_with_what_was_slow() {
+async fn a_slow_request_is_logged_with_its_trace() {
     let mut setup = Setup::launch(Launch::new()).await;
-    setup.one(VALIDATING, "allow", serde_json::json!({})).await;
-    setup.hooks.behave(Mood::Slow(Duration::from_millis(700)));
+    setup.configure_one(VALIDATING, "allow", serde_json::json!({})).await;
+    setup.hooks.set_behavior(Behavior::Slow(Duration::from_millis(700)));
     assert_eq!(setup.create("m").await.status, 201);
     let log = eventually("the trace is in the log", || async {
         let log = setup.portico.log();

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use portico_auth::jwt::{PublicKey, SigningKey, key_set};
+use portico_auth::jwt::{PublicKey, SigningKey, encode_key_set};
 use portico_tests::token_issuer::{IssuerKey, TokenIssuer};
 use portico_tests::{Launch, Portico, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+const SELF_REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
 pub(super) fn key() -> IssuerKey {
     let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
-    let set = key_set(&[PublicKey::from_der(key.public().der()).unwrap()]);
+    let set = encode_key_set(&[PublicKey::from_der(key.public_key().der()).unwrap()]);
     IssuerKey { sign: Box::new(move |claims| key.sign(claims).unwrap()), set }
 }
 
@@ -47,16 +47,16 @@ pub(super) fn write(file: &Path, jwt: &[Value], anonymous: Option<Value>) {
 }
 
 fn configured(jwt: &[Value], anonymous: Option<Value>) -> (Launch, PathBuf) {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("authentication.yaml");
     write(&file, jwt, anonymous);
     (launch.args(&["--authentication-config", file.to_str().unwrap()]), file)
 }
 
 /// Returns the user of a token, according to the server.
-async fn who(portico: &Portico, token: &str) -> Result<Value, u16> {
+async fn identity(portico: &Portico, token: &str) -> Result<Value, u16> {
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let answer = portico.anyone().with_token(token).post(WHO, &body).await;
+    let answer = portico.anonymous().with_token(token).post(SELF_REVIEWS, &body).await;
     if answer.status == 201 {
         Ok(answer.json()["status"]["userInfo"].clone())
     } else {
@@ -64,8 +64,8 @@ async fn who(portico: &Portico, token: &str) -> Result<Value, u16> {
     }
 }
 
-async fn known(portico: &Portico, token: &str) -> Value {
-    eventually("the token is known", || async { who(portico, token).await }).await
+async fn assert_accepted(portico: &Portico, token: &str) -> Value {
+    eventually("the token is accepted", || async { identity(portico, token).await }).await
 }
 
 /// Returns the reason for which the server rejects a token.
@@ -77,22 +77,23 @@ async fn refusal(portico: &Portico, token: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_names_a_user_as_the_file_says_and_a_wrong_one_is_refused_with_its_reason() {
+async fn tokens_are_mapped_or_refused_with_a_reason() {
     let issuer = TokenIssuer::start(key()).await;
-    let mut of = jwt(&issuer, by_sub());
-    of["claimMappings"]["extra"] =
+    let mut authenticator = jwt(&issuer, by_sub());
+    authenticator["claimMappings"]["extra"] =
         json!([{"key": "example.org/team", "valueExpression": "claims.team__dot__name"}]);
-    of["claimMappings"]["uid"] = json!({"expression": "'id-' + claims.sub"});
-    of["claimValidationRules"] = json!([{"expression": "claims.age >= 18.0", "message": "too young"}]);
-    of["userValidationRules"] =
+    authenticator["claimMappings"]["uid"] = json!({"expression": "'id-' + claims.sub"});
+    authenticator["claimValidationRules"] =
+        json!([{"expression": "claims.age >= 18.0", "message": "too young"}]);
+    authenticator["userValidationRules"] =
         json!([{"expression": "user.username != 'oidc:mallory'", "message": "not mallory"}]);
-    let portico = configured(&[of], None).0.start().await;
+    let portico = configured(&[authenticator], None).0.start().await;
     let good = |more: Value| {
         let mut all = claims(json!({"sub": "jane", "age": 20, "team.name": "red", "jti": "t1"}));
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         issuer.token(&all)
     };
-    let user = known(&portico, &good(json!({"groups": ["dev", "ops"]}))).await;
+    let user = assert_accepted(&portico, &good(json!({"groups": ["dev", "ops"]}))).await;
     assert_eq!(
         user,
         json!({"username": "oidc:jane", "uid": "id-jane", "groups": ["oidc:dev", "oidc:ops", "system:authenticated"],
@@ -117,7 +118,7 @@ async fn a_token_names_a_user_as_the_file_says_and_a_wrong_one_is_refused_with_i
     ] {
         let message = refusal(&portico, &token).await;
         assert!(message.contains(words), "{message}\n{words}");
-        assert_eq!(who(&portico, &token).await, Err(401), "{words}");
+        assert_eq!(identity(&portico, &token).await, Err(401), "{words}");
     }
     let metrics = portico.admin().get("/metrics").await.text();
     for series in [
@@ -134,40 +135,40 @@ async fn a_token_names_a_user_as_the_file_says_and_a_wrong_one_is_refused_with_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_of_its_own_knows_them_by_asking() {
+async fn a_separate_facade_uses_the_authentication_of_its_control_service() {
     let issuer = TokenIssuer::start(key()).await;
-    let (launch, folder) = Launch::server().prepared();
+    let (launch, folder) = Launch::server().prepare_folder();
     let file = folder.join("authentication.yaml");
     let anonymous = json!({"enabled": true, "conditions": [{"path": "/livez"}]});
     write(&file, &[jwt(&issuer, by_sub())], Some(anonymous));
     let server = launch.args(&["--authentication-config", file.to_str().unwrap()]).start().await;
     let facade = Launch::facade(&server).start().await;
-    let user = known(&facade, &issuer.token(&claims(json!({"sub": "jane"})))).await;
+    let user = assert_accepted(&facade, &issuer.token(&claims(json!({"sub": "jane"})))).await;
     assert_eq!(user["username"], "oidc:jane");
-    assert_eq!(facade.anyone().get("/livez").await.status, 200);
+    assert_eq!(facade.anonymous().get("/livez").await.status, 200);
     assert_eq!(
-        facade.anyone().get("/version").await.status,
+        facade.anonymous().get("/version").await.status,
         401,
-        "the control service says who needs no credentials"
+        "the control service configures anonymous access"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_rotate_and_an_issuer_that_is_away_keeps_nobody_waiting() {
+async fn keys_rotate_and_an_unavailable_issuer_causes_no_delay() {
     let mut issuer = TokenIssuer::start(key()).await;
     let portico = configured(&[jwt(&issuer, by_sub())], None).0.start().await;
     let first = issuer.token(&claims(json!({"sub": "first"})));
-    known(&portico, &first).await;
+    assert_accepted(&portico, &first).await;
     let fetches = issuer.fetches();
     issuer.rotate(key());
     let second = issuer.token(&claims(json!({"sub": "second"})));
-    assert_eq!(known(&portico, &second).await["username"], "oidc:second");
+    assert_eq!(assert_accepted(&portico, &second).await["username"], "oidc:second");
     assert!(issuer.fetches() > fetches, "an unknown key id fetches the keys again");
     issuer.stop().await;
     issuer.rotate(key());
     let third = issuer.token(&claims(json!({"sub": "third"})));
-    assert_eq!(who(&portico, &third).await, Err(401));
-    eventually("the issuer is known to be away", || async {
+    assert_eq!(identity(&portico, &third).await, Err(401));
+    eventually("tokens are refused without waiting for the issuer", || async {
         let begin = std::time::Instant::now();
         let _ = refusal(&portico, &third).await;
         if begin.elapsed() < Duration::from_millis(500) { Ok(()) } else { Err(begin.elapsed()) }
@@ -175,62 +176,62 @@ async fn keys_rotate_and_an_issuer_that_is_away_keeps_nobody_waiting() {
     .await;
     let again = issuer.token(&claims(json!({"sub": "third"})));
     issuer.resume().await;
-    assert_eq!(known(&portico, &again).await["username"], "oidc:third");
+    assert_eq!(assert_accepted(&portico, &again).await["username"], "oidc:third");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issuer_that_never_came_lets_others_in_and_its_own_tokens_wait() {
+async fn an_unreachable_issuer_affects_only_its_tokens() {
     let mut away = TokenIssuer::start(key()).await;
     let here = TokenIssuer::start(key()).await;
     away.stop().await;
     let portico = configured(&[jwt(&away, by_sub()), jwt(&here, by_sub())], None).0.start().await;
-    known(&portico, &here.token(&claims(json!({"sub": "jane"})))).await;
+    assert_accepted(&portico, &here.token(&claims(json!({"sub": "jane"})))).await;
     let token = away.token(&claims(json!({"sub": "joe"})));
     let message = refusal(&portico, &token).await;
     assert!(message.contains("oidc: authenticator not initialized"), "{message}");
     away.resume().await;
-    assert_eq!(known(&portico, &token).await["username"], "oidc:joe");
+    assert_eq!(assert_accepted(&portico, &token).await["username"], "oidc:joe");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_file_is_used_once_its_issuers_are_reached_and_a_bad_one_is_not() {
+async fn a_valid_file_is_reloaded_once_its_issuers_are_reached() {
     let (one, two) = (TokenIssuer::start(key()).await, TokenIssuer::start(key()).await);
     let (launch, file) = configured(&[jwt(&one, by_sub())], None);
     let portico = launch.start().await;
     let (of_one, of_two) = (one.token(&claims(json!({"sub": "a"}))), two.token(&claims(json!({"sub": "b"}))));
-    known(&portico, &of_one).await;
-    assert_eq!(who(&portico, &of_two).await, Err(401));
+    assert_accepted(&portico, &of_one).await;
+    assert_eq!(identity(&portico, &of_two).await, Err(401));
     write(&file, &[jwt(&one, json!({"username": {}}))], None);
     portico.signal(Signal::HUP);
     let failed = "apiserver_authentication_config_controller_automatic_reloads_total{status=\"failure\",";
-    eventually("the bad file is counted", || async {
+    eventually("the failed reload is counted", || async {
         let metrics = portico.admin().get("/metrics").await.text();
         if metrics.contains(failed) { Ok(()) } else { Err(metrics.len()) }
     })
     .await;
-    known(&portico, &one.token(&claims(json!({"sub": "c"})))).await;
+    assert_accepted(&portico, &one.token(&claims(json!({"sub": "c"})))).await;
     write(&file, &[jwt(&two, by_sub())], None);
     portico.signal(Signal::HUP);
-    assert_eq!(known(&portico, &of_two).await["username"], "oidc:b");
-    assert_eq!(who(&portico, &one.token(&claims(json!({"sub": "d"})))).await, Err(401));
+    assert_eq!(assert_accepted(&portico, &of_two).await["username"], "oidc:b");
+    assert_eq!(identity(&portico, &one.token(&claims(json!({"sub": "d"})))).await, Err(401));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn groups_may_be_kept_by_somebody_else() {
+async fn groups_may_be_distributed_claims() {
     let issuer = TokenIssuer::start(key()).await;
-    issuer.keep_claims(&issuer.token(&claims(json!({"groups": ["far"]}))));
+    issuer.set_claims(&issuer.token(&claims(json!({"groups": ["far"]}))));
     let portico = configured(&[jwt(&issuer, by_sub())], None).0.start().await;
     let source = json!({"endpoint": format!("{}/claims", issuer.url()), "access_token": "x"});
     let token = issuer.token(&claims(json!({"sub": "jane",
         "_claim_names": {"groups": "src"}, "_claim_sources": {"src": source}})));
-    let user = known(&portico, &token).await;
+    let user = assert_accepted(&portico, &token).await;
     assert_eq!(user["groups"], json!(["oidc:far", "system:authenticated"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flags_name_one_issuer_and_do_not_go_along_with_a_file() {
+async fn flags_configure_one_issuer_and_exclude_a_file() {
     let issuer = TokenIssuer::start(key()).await;
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let ca = folder.join("ca.crt");
     std::fs::write(&ca, &issuer.ca).unwrap();
     let flags = [
@@ -248,9 +249,11 @@ async fn flags_name_one_issuer_and_do_not_go_along_with_a_file() {
         "hd=example.org",
     ];
     let portico = launch.args(&flags).start().await;
-    let user =
-        known(&portico, &issuer.token(&claims(json!({"sub": "j", "groups": "g", "hd": "example.org"}))))
-            .await;
+    let user = assert_accepted(
+        &portico,
+        &issuer.token(&claims(json!({"sub": "j", "groups": "g", "hd": "example.org"}))),
+    )
+    .await;
     assert_eq!((&user["username"], &user["groups"][0]), (&json!(format!("{}#j", issuer.url())), &json!("g")));
     let message = refusal(&portico, &issuer.token(&claims(json!({"sub": "j"})))).await;
     assert!(message.contains("oidc: required claim hd not present in ID token"), "{message}");

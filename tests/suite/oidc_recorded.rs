@@ -64,7 +64,7 @@ async fn tokens_are_accepted_and_refused_as_upstream_does() {
             jwt
         })
         .collect();
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let file = folder.join("authentication.json");
     let config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": jwt});
     std::fs::write(&file, config.to_string()).unwrap();
@@ -74,7 +74,7 @@ async fn tokens_are_accepted_and_refused_as_upstream_does() {
     for (n, row) in rows.iter().enumerate() {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "spec": {"token": token(&key, &url(n), row)}});
-        let answered = eventually("the issuer's keys have come", || async {
+        let answered = eventually("the issuer's keys are fetched", || async {
             let answered = admin.post(REVIEWS, &review).await.json()["status"].clone();
             if answered.to_string().contains("not initialized") { Err(answered) } else { Ok(answered) }
         })

@@ -2,7 +2,7 @@
 
 use http::Request;
 use http_body_util::Full;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::pki::Authority;
 use portico_tests::{Launch, Portico, eventually};
 use serde_json::{Value, json};
@@ -15,16 +15,16 @@ const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
 /// A server of 1.33 and one of 1.36, which trusts the identity headers of the other one.
-struct Pair {
+struct PeerPair {
     older: Portico,
     newer: Portico,
 }
 
-impl Pair {
+impl PeerPair {
     async fn start() -> Self {
         let authority = Authority::new("front proxies");
         let client = authority.client("front-proxy", &[]);
-        let (launch, folder) = Launch::new().prepared();
+        let (launch, folder) = Launch::new().prepare_folder();
         let file = |name: &str, text: &str| {
             let path = folder.join(name);
             std::fs::write(&path, text).unwrap();
@@ -56,7 +56,7 @@ impl Pair {
         let pair = Self::start().await;
         assert_eq!(pair.older.admin().get(CLASSES).await.status, 404);
         pair.introduce().await;
-        answered(&pair.older.admin(), CLASSES, 200).await;
+        wait_for_code(&pair.older.admin(), CLASSES, 200).await;
         pair
     }
 }
@@ -75,12 +75,12 @@ fn lease(name: &str, address: &str) -> Value {
     })
 }
 
-async fn answered(http: &Http, path: &str, code: u16) -> Answer {
-    let ask = || async {
+async fn wait_for_code(http: &Http, path: &str, code: u16) -> FullResponse {
+    let get_path = || async {
         let answer = http.get(path).await;
         if answer.status == code { Ok(answer) } else { Err(answer) }
     };
-    eventually("the path is answered so", ask).await
+    eventually("the path has the expected status", get_path).await
 }
 
 /// Returns the versions of a group in `/apis`, and the ETag.
@@ -95,8 +95,8 @@ async fn versions(http: &Http, form: &str, group: &str) -> (Vec<String>, String)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_a_peer_serves_is_answered_by_it() {
-    let pair = Pair::introduced().await;
+async fn apis_of_a_peer_are_forwarded() {
+    let pair = PeerPair::introduced().await;
     let (older, newer) = (pair.older.admin(), pair.newer.admin());
     let class = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {}});
     assert_eq!(older.post(CLASSES, &class).await.status, 201);
@@ -110,8 +110,8 @@ async fn what_only_a_peer_serves_is_answered_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_decides_for_the_caller_and_not_for_the_server_that_sends_it_on() {
-    let pair = Pair::introduced().await;
+async fn a_peer_authorizes_the_original_caller() {
+    let pair = PeerPair::introduced().await;
     let carol = pair.older.admin().as_user("carol");
     carol.get(CLASSES).await.status_body(403, "Forbidden");
     let roles = "/apis/rbac.authorization.k8s.io/v1";
@@ -123,7 +123,7 @@ async fn a_peer_decides_for_the_caller_and_not_for_the_server_that_sends_it_on()
         let admin = server.admin();
         assert_eq!(admin.post(&format!("{roles}/clusterroles"), &role).await.status, 201);
         assert_eq!(admin.post(&format!("{roles}/clusterrolebindings"), &binding).await.status, 201);
-        let answer = answered(&carol, CLASSES, code).await;
+        let answer = wait_for_code(&carol, CLASSES, code).await;
         if code == 403 {
             // Permitted here, so this is the peer's response: it names the user.
             assert!(answer.json()["message"].as_str().unwrap().contains(r#"User "carol" cannot list"#));
@@ -132,13 +132,13 @@ async fn a_peer_decides_for_the_caller_and_not_for_the_server_that_sends_it_on()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn discovery_shows_what_peers_serve_unless_it_is_asked_for_this_server_alone() {
-    let pair = Pair::start().await;
+async fn discovery_includes_peers_unless_excluded() {
+    let pair = PeerPair::start().await;
     let older = pair.older.admin();
     let (own, tag) = versions(&older, ALL, "resource.k8s.io").await;
     assert!(own.is_empty(), "{own:?}");
     pair.introduce().await;
-    answered(&older, CLASSES, 200).await;
+    wait_for_code(&older, CLASSES, 200).await;
     let (all, merged_tag) = versions(&older, ALL, "resource.k8s.io").await;
     assert_eq!(all, ["v1"]);
     assert_ne!(merged_tag, tag);
@@ -148,31 +148,32 @@ async fn discovery_shows_what_peers_serve_unless_it_is_asked_for_this_server_alo
     assert_eq!(versions(&older, ALL, "apps").await.0, ["v1"]);
     assert_eq!(older.get("/apis/resource.k8s.io").await.status, 404);
     assert_eq!(older.delete(&format!("{LEASES}/apiserver-newer")).await.status, 200);
-    answered(&older, CLASSES, 404).await;
+    wait_for_code(&older, CLASSES, 404).await;
     assert_eq!(versions(&older, ALL, "resource.k8s.io").await.1, tag);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_sent_on_once() {
-    let pair = Pair::introduced().await;
+async fn a_request_is_forwarded_once() {
+    let pair = PeerPair::introduced().await;
     let request = Request::get(CLASSES).header("x-kubernetes-peer-proxied", "true");
     let answer = pair.older.admin().fetch(request.body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(answer.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_is_away_is_503_and_one_that_cannot_be_believed_is_asked_nothing() {
-    let mut pair = Pair::introduced().await;
+async fn an_unavailable_peer_causes_503_and_an_untrusted_peer_gets_no_requests() {
+    let mut pair = PeerPair::introduced().await;
     let older = pair.older.admin();
     pair.newer.kill();
-    let refused = answered(&older, CLASSES, 503).await;
+    let refused = wait_for_code(&older, CLASSES, 503).await;
     refused.status_body(503, "ServiceUnavailable");
     // A server with an untrusted certificate, under the Lease of a third server.
     let stranger = Launch::new().start().await;
     let lease = lease("apiserver-stranger", &stranger.https().to_string());
     assert_eq!(older.post(LEASES, &lease).await.status, 201);
-    let failed = || async { if never_failed(&older).await { Err("it never failed") } else { Ok(()) } };
-    eventually("the stranger is not believed", failed).await;
+    let failed =
+        || async { if never_failed(&older).await { Err("no request to a peer has failed") } else { Ok(()) } };
+    eventually("a request to the stranger has failed", failed).await;
     // The peer's APIs are still known, and not replaced.
     assert_eq!(older.get(CLASSES).await.status, 503);
 }
@@ -184,23 +185,23 @@ async fn never_failed(http: &Http) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_does_not_answer_holds_up_no_other() {
-    let pair = Pair::start().await;
+async fn a_hanging_peer_delays_no_other() {
+    let pair = PeerPair::start().await;
     let older = pair.older.admin();
     // Connections are established, and never accepted.
     let stalled = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = stalled.local_addr().unwrap().to_string();
     assert_eq!(older.post(LEASES, &lease("apiserver-stalled", &address)).await.status, 201);
     pair.introduce().await;
-    answered(&older, CLASSES, 200).await;
+    wait_for_code(&older, CLASSES, 200).await;
     assert_eq!(older.delete(&format!("{LEASES}/apiserver-newer")).await.status, 200);
-    answered(&older, CLASSES, 404).await;
-    assert!(never_failed(&older).await, "all of that while the stalled one is still asked");
+    wait_for_code(&older, CLASSES, 404).await;
+    assert!(never_failed(&older).await, "the stalled peer has not failed yet");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_version_of_a_definition_is_each_servers_own() {
-    let pair = Pair::start().await;
+async fn group_versions_of_definitions_are_not_forwarded() {
+    let pair = PeerPair::start().await;
     let things = |kind: &str| {
         json!({
             "metadata": {"name": "things.example.org"},
@@ -216,21 +217,21 @@ async fn a_group_version_of_a_definition_is_each_servers_own() {
     for (server, kind) in [(&pair.older, "Old"), (&pair.newer, "New")] {
         let admin = server.admin();
         assert_eq!(admin.post(definitions, &things(kind)).await.status, 201);
-        assert_eq!(answered(&admin, path, 200).await.json()["kind"], format!("{kind}List"));
+        assert_eq!(wait_for_code(&admin, path, 200).await.json()["kind"], format!("{kind}List"));
     }
     pair.introduce().await;
     let older = pair.older.admin();
-    answered(&older, CLASSES, 200).await;
+    wait_for_code(&older, CLASSES, 200).await;
     assert_eq!(older.get(path).await.json()["kind"], "OldList");
     // After its deletion here it is not served: discovery of peers may be outdated.
     assert_eq!(older.delete(&format!("{definitions}/things.example.org")).await.status, 200);
-    answered(&older, path, 404).await;
-    assert_eq!(answered(&older, CLASSES, 200).await.json()["kind"], "DeviceClassList");
+    wait_for_code(&older, path, 404).await;
+    assert_eq!(wait_for_code(&older, CLASSES, 200).await.json()["kind"], "DeviceClassList");
     assert_eq!(older.get(path).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_identity_lease_says_where_peers_reach_the_server() {
+async fn the_identity_lease_contains_the_peer_address() {
     for (args, want) in [
         (&["--peer-advertise-ip=2001:db8::7", "--peer-advertise-port=7443"][..], Some("[2001:db8::7]:7443")),
         (&["--feature-gates=UnknownVersionInteroperabilityProxy=false"], None),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::{Launch, Portico};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfi
 
 /// Starts a process with further plugins and these configuration sections.
 async fn with(plugins: &str, sections: &str, further: &[&str]) -> (Portico, Http) {
-    let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugins]).prepared();
+    let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugins]).prepare_folder();
     let file = folder.join("admission.yaml");
     std::fs::write(&file, format!("{HEAD}{sections}")).unwrap();
     let launch = launch.args(&["--admission-control-config-file", file.to_str().unwrap()]).args(further);
@@ -38,23 +38,23 @@ fn pods(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods?dryRun=All")
 }
 
-fn refused(answer: &Answer, code: u16, message: &str) {
+fn refused(answer: &FullResponse, code: u16, message: &str) {
     assert_eq!(
         (answer.status.as_u16(), answer.json()["message"].as_str().unwrap_or_default()),
         (code, message)
     );
 }
 
-async fn namespace(admin: &Http, name: &str, metadata: Value) -> Answer {
+async fn namespace(admin: &Http, name: &str, metadata: Value) -> FullResponse {
     let mut object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
     object["metadata"]["name"] = json!(name);
-    let made = admin.post("/api/v1/namespaces", &object).await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    made
+    let created = admin.post("/api/v1/namespaces", &object).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    created
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_loaded_is_logged_as_upstream_logs_it() {
+async fn loaded_plugins_are_logged_like_upstream() {
     let portico =
         Launch::new().args(&["--admission-control", "Priority,LimitRanger,AlwaysAdmit"]).start().await;
     let log = portico.log();
@@ -67,7 +67,7 @@ async fn what_is_loaded_is_logged_as_upstream_logs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_cannot_be_used_is_one_line_and_exit_code_2() {
+async fn an_invalid_file_is_reported_in_one_line_with_exit_code_2() {
     for (plugin, section, words) in [
         ("EventRateLimit", "", "limits: Invalid value: null: must not be empty"),
         (
@@ -77,7 +77,7 @@ async fn a_file_that_cannot_be_used_is_one_line_and_exit_code_2() {
         ),
         ("EventRateLimit", "- name: EventRateLimit\n  path: nosuch.yaml\n", "nosuch.yaml: no such file"),
     ] {
-        let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugin]).prepared();
+        let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugin]).prepare_folder();
         let file = folder.join("admission.yaml");
         std::fs::write(&file, format!("{HEAD}{section}")).unwrap();
         let flag = ["--admission-control-config-file", file.to_str().unwrap()];
@@ -89,20 +89,20 @@ async fn a_file_that_cannot_be_used_is_one_line_and_exit_code_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_pods_changes_them() {
+async fn mutating_plugins_change_pods() {
     let (_portico, admin) = with_plain("AlwaysPullImages,ExtendedResourceToleration").await;
-    let asks = json!({"containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never",
+    let pull_spec = json!({"containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never",
         "resources": {"limits": {"example.com/gpu": "1"}}}]});
-    let made = admin.post(&pods("default"), &pod(asks)).await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    let spec = &made.json()["spec"];
+    let created = admin.post(&pods("default"), &pod(pull_spec)).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let spec = &created.json()["spec"];
     assert_eq!(spec["containers"][0]["imagePullPolicy"], "Always");
     let tolerated = json!({"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"});
     assert!(spec["tolerations"].as_array().unwrap().contains(&tolerated), "{spec}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_refuses_says_why_in_upstreams_words() {
+async fn refusals_have_upstreams_messages() {
     let (_portico, admin) = with_plain("LimitPodHardAntiAffinityTopology,DenyServiceExternalIPs").await;
     let term = json!({"topologyKey": "zone", "labelSelector": {}});
     let apart =
@@ -122,12 +122,12 @@ async fn what_refuses_says_why_in_upstreams_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn always_deny_denies_what_admission_is_asked_about() {
+async fn always_deny_denies_all_admitted_requests() {
     // A new server cannot create its initial objects, and does not start, as upstream.
     let mut before = Portico::start().await;
     assert!(before.stop().await.success());
     let portico =
-        Launch::new().on_data_of(&before).args(&["--enable-admission-plugins", "AlwaysDeny"]).start().await;
+        Launch::new().with_data_of(&before).args(&["--enable-admission-plugins", "AlwaysDeny"]).start().await;
     let admin = portico.admin();
     let denied = "admission control is denying all modifications";
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
@@ -137,7 +137,7 @@ async fn always_deny_denies_what_admission_is_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn namespaces_are_made_on_the_way_or_not_asked_for() {
+async fn namespaces_are_created_automatically_or_not_required() {
     let (_portico, admin) = with_plain("NamespaceAutoProvision").await;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
     let maps = "/api/v1/namespaces/made/configmaps";
@@ -167,7 +167,7 @@ async fn namespaces_are_made_on_the_way_or_not_asked_for() {
 async fn pods_run_on_the_nodes_of_their_namespace() {
     let sections = "- name: PodNodeSelector\n  configuration:\n    podNodeSelectorPluginConfig:\n      clusterDefaultNodeSelector: tier=any\n      strict: zone=a\n";
     let (_portico, admin) = with("PodNodeSelector", sections, &[]).await;
-    let selector = |answer: &Answer| answer.json()["spec"]["nodeSelector"].clone();
+    let selector = |answer: &FullResponse| answer.json()["spec"]["nodeSelector"].clone();
     let by_default = admin.post(&pods("default"), &pod(json!({}))).await;
     assert_eq!(selector(&by_default), json!({"tier": "any"}));
     let annotation = "scheduler.alpha.kubernetes.io/node-selector";
@@ -188,10 +188,10 @@ async fn pods_run_on_the_nodes_of_their_namespace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_tolerate_what_their_namespace_allows() {
+async fn pod_tolerations_are_limited_by_the_namespace() {
     let sections = "- name: PodTolerationRestriction\n  configuration:\n    apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\n    kind: Configuration\n    default: [{key: everywhere, operator: Exists}]\n";
     let (_portico, admin) = with("PodTolerationRestriction", sections, &[]).await;
-    let keys = |answer: &Answer| -> Vec<String> {
+    let keys = |answer: &FullResponse| -> Vec<String> {
         let list = answer.json()["spec"]["tolerations"].clone();
         list.as_array().unwrap().iter().map(|t| t["key"].as_str().unwrap_or_default().to_owned()).collect()
     };
@@ -207,8 +207,8 @@ async fn pods_tolerate_what_their_namespace_allows() {
         "scheduler.alpha.kubernetes.io/tolerationsWhitelist": allowed}}),
     )
     .await;
-    let made = admin.post(&pods("own"), &pod(json!({}))).await;
-    assert!(keys(&made).contains(&"own".to_owned()), "{}", made.text());
+    let created = admin.post(&pods("own"), &pod(json!({}))).await;
+    assert!(keys(&created).contains(&"own".to_owned()), "{}", created.text());
     let other = json!({"tolerations": [{"key": "other", "operator": "Exists", "effect": "NoSchedule"}]});
     refused(
         &admin.post(&pods("own"), &pod(other)).await,
@@ -218,7 +218,7 @@ async fn pods_tolerate_what_their_namespace_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_are_taken_at_the_rate_that_is_configured() {
+async fn events_are_limited_to_the_configured_rate() {
     let sections = "- name: EventRateLimit\n  configuration:\n    apiVersion: eventratelimit.admission.k8s.io/v1alpha1\n    kind: Configuration\n    limits:\n    - {type: Namespace, qps: 1, burst: 2, cacheSize: 8}\n    - {type: User, qps: 1, burst: 1000}\n";
     let (_portico, admin) = with("EventRateLimit", sections, &[]).await;
     namespace(&admin, "busy", json!({})).await;
@@ -238,7 +238,7 @@ async fn events_are_taken_at_the_rate_that_is_configured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn owners_are_set_by_those_who_may() {
+async fn owner_references_need_permission() {
     let portico = Launch::new()
         .args(&["--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"])
         // The owner does not exist: the garbage collector would delete its dependents.
@@ -310,7 +310,7 @@ async fn pod_security_has_defaults_and_exemptions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pod_security_counts_what_it_evaluates_and_what_is_exempt() {
+async fn pod_security_has_evaluation_metrics() {
     let sections = "- name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n    defaults: {enforce: baseline}\n    exemptions: {namespaces: [free]}\n";
     let (_portico, admin) = with("PodSecurity", sections, &[]).await;
     namespace(&admin, "free", json!({})).await;
@@ -348,7 +348,7 @@ async fn pod_security_counts_what_it_evaluates_and_what_is_exempt() {
         assert!(counted.contains(&line.as_str()), "{line}: {counted:#?}");
     }
     let none = r#"pod_security_exemptions_total{request_operation="update",resource="pod",subresource=""} 0"#;
-    assert!(metrics.contains(none), "what happens most is there before it happens");
+    assert!(metrics.contains(none), "the most common series exists from the start");
 }
 
 fn evaluated(decision: &str, level: &str, version: &str, mode: &str, resource: &str) -> String {

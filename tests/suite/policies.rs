@@ -1,10 +1,10 @@
 //! Admission policies: variables of expressions, effects of their results, and their cost limits.
 
-mod explained;
+mod explain;
 
 use http::StatusCode;
 use portico_tests::Portico;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ impl Setup {
     }
 
     /// Writes an object of the group, replacing an existing one.
-    async fn put(&self, resource: &str, kind: &str, spec: Value) -> Answer {
+    async fn put(&self, resource: &str, kind: &str, spec: Value) -> FullResponse {
         let path = format!("{GROUP}/{resource}");
         self.admin.delete(&format!("{path}/p")).await;
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
@@ -36,20 +36,20 @@ impl Setup {
 
     /// Writes a policy for ConfigMaps with the changes of `policy`, and its binding with the changes of `binding`.
     async fn enforce(&self, policy: Value, binding: Value) {
-        let policy = laid_over(json!({"matchConstraints": {"resourceRules": of_maps()}}), policy);
+        let policy = merge(json!({"matchConstraints": {"resourceRules": config_map_rules()}}), policy);
         let written = self.put(POLICIES, "ValidatingAdmissionPolicy", policy).await;
         assert_eq!(written.status, 201, "{}", written.text());
-        let binding = laid_over(json!({"policyName": "p", "validationActions": ["Deny"]}), binding);
+        let binding = merge(json!({"policyName": "p", "validationActions": ["Deny"]}), binding);
         let written = self.put(BINDINGS, "ValidatingAdmissionPolicyBinding", binding).await;
         assert_eq!(written.status, 201, "{}", written.text());
     }
 
     /// Writes a policy that makes these changes to ConfigMaps and Pods, with the changes of `policy`, and its binding.
-    async fn change(&self, mutations: Value, policy: Value) -> Answer {
+    async fn change(&self, mutations: Value, policy: Value) -> FullResponse {
         let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps", "pods"], "operations": ["*"]}]);
         let spec = json!({"matchConstraints": {"resourceRules": rules}, "mutations": mutations, "reinvocationPolicy": "Never"});
         let written =
-            self.put("mutatingadmissionpolicies", "MutatingAdmissionPolicy", laid_over(spec, policy)).await;
+            self.put("mutatingadmissionpolicies", "MutatingAdmissionPolicy", merge(spec, policy)).await;
         let binding = json!({"policyName": "p"});
         let bound =
             self.put("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", binding).await;
@@ -58,12 +58,12 @@ impl Setup {
     }
 
     /// Creates a ConfigMap as a dry run.
-    async fn create(&self) -> Answer {
+    async fn create(&self) -> FullResponse {
         self.admin.post(&format!("{CONFIG_MAPS}?dryRun=All"), &map()).await
     }
 }
 
-fn laid_over(mut base: Value, over: Value) -> Value {
+fn merge(mut base: Value, over: Value) -> Value {
     for (key, value) in over.as_object().into_iter().flatten() {
         base[key] = value.clone();
     }
@@ -71,7 +71,7 @@ fn laid_over(mut base: Value, over: Value) -> Value {
 }
 
 /// Returns the rules of a policy for ConfigMaps.
-fn of_maps() -> Value {
+fn config_map_rules() -> Value {
     json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}])
 }
 
@@ -80,11 +80,11 @@ fn map() -> Value {
 }
 
 /// Returns a policy with one validation.
-fn must(expression: &str) -> Value {
+fn validation(expression: &str) -> Value {
     json!({"validations": [{"expression": expression}]})
 }
 
-fn message(answer: &Answer) -> String {
+fn message(answer: &FullResponse) -> String {
     answer.json()["message"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -104,10 +104,10 @@ async fn expressions_see_the_request_its_objects_and_its_namespace() {
         "!has(object.spec)",
     ];
     for expression in holds {
-        setup.enforce(must(expression), json!({})).await;
+        setup.enforce(validation(expression), json!({})).await;
         let created = setup.create().await;
         assert_eq!(created.status, 201, "{expression}: {}", created.text());
-        setup.enforce(must(&format!("!({expression})")), json!({})).await;
+        setup.enforce(validation(&format!("!({expression})")), json!({})).await;
         let refused = setup.create().await;
         let start = "configmaps \"m\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed expression: ";
         assert!(message(&refused).starts_with(start), "{expression}: {}", refused.text());
@@ -116,20 +116,20 @@ async fn expressions_see_the_request_its_objects_and_its_namespace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_in_force_with_the_next_request_and_gone_with_the_one_after_its_end() {
+async fn policy_changes_apply_to_the_next_request() {
     let setup = Setup::start().await;
     for _ in 0..20 {
-        setup.enforce(must("false"), json!({})).await;
+        setup.enforce(validation("false"), json!({})).await;
         assert_eq!(setup.create().await.status, 422);
         setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
-        assert_eq!(setup.create().await.status, 201, "a policy that is not bound does nothing");
+        assert_eq!(setup.create().await.status, 201, "a policy without a binding has no effect");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_reasons_and_actions_are_those_of_the_policy() {
     let setup = Setup::start().await;
-    let validation = |over: Value| laid_over(json!({"expression": "false"}), over);
+    let failing = |over: Value| merge(json!({"expression": "false"}), over);
     let table = [
         (json!({"message": "no"}), 422, "no"),
         (json!({"reason": "Forbidden", "message": "no"}), 403, "no"),
@@ -138,7 +138,7 @@ async fn messages_reasons_and_actions_are_those_of_the_policy() {
         (json!({"messageExpression": "'a\\nb'"}), 422, "failed expression: false"),
     ];
     for (over, code, ends) in table {
-        setup.enforce(json!({"validations": [validation(over.clone())]}), json!({})).await;
+        setup.enforce(json!({"validations": [failing(over.clone())]}), json!({})).await;
         let refused = setup.create().await;
         assert_eq!(refused.status, code, "{over}: {}", refused.text());
         assert!(
@@ -147,14 +147,14 @@ async fn messages_reasons_and_actions_are_those_of_the_policy() {
             refused.text()
         );
     }
-    setup.enforce(must("false"), json!({"validationActions": ["Warn", "Audit"]})).await;
+    setup.enforce(validation("false"), json!({"validationActions": ["Warn", "Audit"]})).await;
     let warned = setup.create().await;
     let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'p': failed expression: false\"";
     assert_eq!((warned.status, warned.header("warning")), (StatusCode::CREATED, warning));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn variables_are_evaluated_when_they_are_needed_and_build_on_each_other() {
+async fn variables_are_lazy_and_composable() {
     let setup = Setup::start().await;
     let variables = json!([
         {"name": "data", "expression": "object.data"},
@@ -166,7 +166,7 @@ async fn variables_are_evaluated_when_they_are_needed_and_build_on_each_other() 
         ("variables.size == 1 || variables.broken == 1", 201),
         ("variables.size == 2 || variables.broken == 1", 422),
     ] {
-        let policy = laid_over(must(expression), json!({"variables": variables}));
+        let policy = merge(validation(expression), json!({"variables": variables}));
         setup.enforce(policy, json!({})).await;
         let created = setup.create().await;
         assert_eq!(created.status, code, "{expression}: {}", created.text());
@@ -183,19 +183,19 @@ async fn variables_are_evaluated_when_they_are_needed_and_build_on_each_other() 
         (0..depth).map(variable).collect()
     };
     for (depth, code) in [(60, 201), (2_000, 422)] {
-        let policy = must(&format!("variables.v{} == {depth}", depth - 1));
-        setup.enforce(laid_over(policy, json!({"variables": chain(depth)})), json!({})).await;
+        let policy = validation(&format!("variables.v{} == {depth}", depth - 1));
+        setup.enforce(merge(policy, json!({"variables": chain(depth)})), json!({})).await;
         assert_eq!(setup.create().await.status, code, "{depth} deep");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parameters_are_found_by_name_and_by_label_and_followed_at_once() {
+async fn parameters_are_selected_and_updated_at_once() {
     let setup = Setup::start().await;
     let parameter = |name: &str, most: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"role": "limit"}}, "data": {"most": most}});
     assert_eq!(setup.admin.post(CONFIG_MAPS, &parameter("limit", "5")).await.status, 201);
-    let policy = laid_over(
-        must("object.data.size() <= int(params.data.most)"),
+    let policy = merge(
+        validation("object.data.size() <= int(params.data.most)"),
         json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}),
     );
     let references = [
@@ -225,7 +225,7 @@ async fn parameters_are_found_by_name_and_by_label_and_followed_at_once() {
     setup.enforce(policy.clone(), missing("Deny")).await;
     let refused = message(&setup.create().await);
     assert!(refused.ends_with("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"), "{refused}");
-    let unknown = laid_over(policy, json!({"paramKind": {"apiVersion": "x.y/v1", "kind": "Z"}}));
+    let unknown = merge(policy, json!({"paramKind": {"apiVersion": "x.y/v1", "kind": "Z"}}));
     setup.enforce(unknown, missing("Allow")).await;
     let refused = message(&setup.create().await);
     assert!(
@@ -237,19 +237,19 @@ async fn parameters_are_found_by_name_and_by_label_and_followed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failure_policies_conditions_and_constraints_decide_who_is_concerned() {
+async fn conditions_and_constraints_select_requests() {
     let setup = Setup::start().await;
     let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
     let ignored = json!({"failurePolicy": "Ignore"});
     let other = json!({"matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}});
     let none = json!({});
     let table = [
-        (must("object.nothing == 1"), &none, 422),
-        (laid_over(must("object.nothing == 1"), ignored.clone()), &none, 201),
-        (laid_over(must("false"), condition("object.data.k == 'w'")), &none, 201),
-        (laid_over(must("false"), condition("object.data.k == 'v'")), &none, 422),
-        (laid_over(must("true"), condition("object.nothing == 1")), &none, 422),
-        (must("false"), &other, 201),
+        (validation("object.nothing == 1"), &none, 422),
+        (merge(validation("object.nothing == 1"), ignored.clone()), &none, 201),
+        (merge(validation("false"), condition("object.data.k == 'w'")), &none, 201),
+        (merge(validation("false"), condition("object.data.k == 'v'")), &none, 422),
+        (merge(validation("true"), condition("object.nothing == 1")), &none, 422),
+        (validation("false"), &other, 201),
     ];
     for (policy, binding, code) in table {
         setup.enforce(policy.clone(), binding.clone()).await;
@@ -258,7 +258,7 @@ async fn failure_policies_conditions_and_constraints_decide_who_is_concerned() {
     }
     setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
     assert_eq!(setup.admin.post(CONFIG_MAPS, &map()).await.status, 201);
-    setup.enforce(must("request.operation != 'DELETE' || oldObject.data.k != 'v'"), json!({})).await;
+    setup.enforce(validation("request.operation != 'DELETE' || oldObject.data.k != 'v'"), json!({})).await;
     assert_eq!(
         setup.admin.delete(&format!("{CONFIG_MAPS}/m")).await.status,
         422,
@@ -267,7 +267,7 @@ async fn failure_policies_conditions_and_constraints_decide_who_is_concerned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bindings_parameters_and_labels_of_namespaces_are_followed_at_once() {
+async fn changes_of_bindings_and_labels_apply_at_once() {
     let setup = Setup::start().await;
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"most": {"type": "integer"}}}}});
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -277,25 +277,26 @@ async fn bindings_parameters_and_labels_of_namespaces_are_followed_at_once() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(setup.admin.post(definitions, &definition).await.status, 201);
     let limits = "/apis/example.com/v1/namespaces/default/limits";
-    portico_tests::until("limits are served", || async { setup.admin.get(limits).await.status == 200 }).await;
+    portico_tests::wait_until("limits are served", || async { setup.admin.get(limits).await.status == 200 })
+        .await;
     let limit = json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "one"}, "spec": {"most": 5}});
     assert_eq!(setup.admin.post(limits, &limit).await.status, 201);
     let kind = json!({"paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"}});
     let gold = json!({"namespaceSelector": {"matchLabels": {"tier": "gold"}}});
     let reference = json!({"name": "one", "parameterNotFoundAction": "Deny"});
-    let policy = laid_over(must("object.data.size() <= params.spec.most"), kind);
+    let policy = merge(validation("object.data.size() <= params.spec.most"), kind);
     setup.enforce(policy, json!({"paramRef": reference, "matchResources": gold})).await;
     let binding = format!("{GROUP}/{BINDINGS}/p");
     let tier = |tier: &str| json!({"metadata": {"labels": {"tier": tier}}});
     for _ in 0..5 {
         setup.admin.merge("/api/v1/namespaces/default", &tier("gold")).await;
-        assert_eq!(setup.create().await.status, 201, "the parameter allows it");
+        assert_eq!(setup.create().await.status, 201, "the parameter allows the request");
         setup.admin.merge(&format!("{limits}/one"), &json!({"spec": {"most": 0}})).await;
         assert_eq!(setup.create().await.status, 422, "the parameter has changed");
         setup.admin.merge("/api/v1/namespaces/default", &tier("iron")).await;
         assert_eq!(setup.create().await.status, 201, "the namespace is no longer selected");
         setup.admin.merge("/api/v1/namespaces/default", &tier("gold")).await;
-        assert_eq!(setup.create().await.status, 422, "it is again");
+        assert_eq!(setup.create().await.status, 422, "the namespace is selected again");
         setup.admin.merge(&binding, &json!({"spec": {"validationActions": ["Warn"]}})).await;
         assert_eq!(setup.create().await.status, 201, "the binding warns");
         setup.admin.merge(&binding, &json!({"spec": {"validationActions": ["Deny"]}})).await;
@@ -307,7 +308,7 @@ async fn bindings_parameters_and_labels_of_namespaces_are_followed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_expressions_cost_their_budget_and_no_more() {
+async fn hostile_expressions_are_limited_by_their_budget() {
     let setup = Setup::start().await;
     let numbers = format!("[{}]", (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
     let loops = format!("{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, a + b + c >= 0)))");
@@ -325,7 +326,7 @@ async fn hostile_expressions_cost_their_budget_and_no_more() {
         ),
     ];
     for expression in hostile {
-        setup.enforce(must(&expression), json!({})).await;
+        setup.enforce(validation(&expression), json!({})).await;
         let refused = setup.create().await;
         let words = "resulted in error: operation cancelled: actual cost limit exceeded";
         assert!(message(&refused).ends_with(words), "{expression}: {}", refused.text());
@@ -345,21 +346,22 @@ async fn checks_are_counted_under_the_names_of_upstream() {
     // Controllers write ConfigMaps as well, which would be counted.
     let own = json!({"matchResources": {"objectSelector": {"matchLabels": {"l": "x"}}}});
     setup
-        .enforce(must("false"), laid_over(own.clone(), json!({"validationActions": ["Deny", "Audit"]})))
+        .enforce(validation("false"), merge(own.clone(), json!({"validationActions": ["Deny", "Audit"]})))
         .await;
     assert_eq!(setup.create().await.status, 422);
     setup
-        .enforce(laid_over(must("object.nothing == 1"), json!({"failurePolicy": "Ignore"})), own.clone())
+        .enforce(merge(validation("object.nothing == 1"), json!({"failurePolicy": "Ignore"})), own.clone())
         .await;
     assert_eq!(setup.create().await.status, 201);
     let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
     for expression in ["object.nothing == 1", "false"] {
-        setup.enforce(laid_over(must("true"), condition(expression)), own.clone()).await;
+        setup.enforce(merge(validation("true"), condition(expression)), own.clone()).await;
         setup.create().await;
     }
     setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
     let wrong = applied("Object{data: {'a': object.nothing}}");
-    let labelled = json!({"resourceRules": of_maps(), "objectSelector": {"matchLabels": {"l": "x"}}});
+    let labelled =
+        json!({"resourceRules": config_map_rules(), "objectSelector": {"matchLabels": {"l": "x"}}});
     let own = json!({"matchConstraints": labelled});
     setup.change(json!([applied("Object{data: {'a': 'b'}}"), wrong]), own).await;
     assert_eq!(setup.create().await.status, 403);
@@ -480,7 +482,7 @@ async fn objects_are_changed_by_configurations_and_patches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_changed_by_their_keys_and_what_has_one_value_as_a_whole_is_refused() {
+async fn lists_are_merged_by_key_and_atomic_values_refused() {
     let setup = Setup::start().await;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
         "containers": [{"name": "a", "image": "i", "args": ["x"]}]}});
@@ -492,9 +494,13 @@ async fn lists_are_changed_by_their_keys_and_what_has_one_value_as_a_whole_is_re
     setup.change(json!([applied(&env)]), json!({})).await;
     let created = setup.admin.post(pods, &pod).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    let container_of = |answer: &Answer| answer.json()["spec"]["containers"][0].clone();
+    let container_of = |answer: &FullResponse| answer.json()["spec"]["containers"][0].clone();
     assert_eq!(container_of(&created)["env"], json!([{"name": "E", "value": "e"}]));
-    assert_eq!(container_of(&created)["args"], json!(["x"]), "what is not named stays");
+    assert_eq!(
+        container_of(&created)["args"],
+        json!(["x"]),
+        "fields outside the configuration are unchanged"
+    );
     setup.change(json!([applied(&container("args: ['y']"))]), json!({})).await;
     let refused = setup.admin.post(pods, &pod).await;
     let words = "policy 'p' with binding 'p' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.containers[0].args";
@@ -505,7 +511,7 @@ async fn lists_are_changed_by_their_keys_and_what_has_one_value_as_a_whole_is_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expressions_that_change_objects_are_checked_when_they_are_written() {
+async fn mutating_expressions_are_checked_on_write() {
     let setup = Setup::start().await;
     let refused = [
         (applied("{'a': 'b'}"), "must evaluate to Object but got map(string, string)"),
@@ -531,7 +537,7 @@ async fn expressions_that_change_objects_are_checked_when_they_are_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policies_change_before_webhooks_and_validating_policies_see_the_whole() {
+async fn mutating_policies_precede_webhooks_and_validation() {
     let setup = Setup::start().await;
     setup
         .change(
@@ -542,7 +548,7 @@ async fn policies_change_before_webhooks_and_validating_policies_see_the_whole()
             json!({}),
         )
         .await;
-    setup.enforce(must("object.data.copied == 'yes'"), json!({})).await;
+    setup.enforce(validation("object.data.copied == 'yes'"), json!({})).await;
     let created = setup.create().await;
     assert_eq!(
         created.json()["data"],
@@ -551,7 +557,7 @@ async fn policies_change_before_webhooks_and_validating_policies_see_the_whole()
         created.text()
     );
     let managers = created.json()["metadata"]["managedFields"].to_string();
-    assert!(!managers.contains("f:added"), "nobody owns what a policy has set: {managers}");
+    assert!(!managers.contains("f:added"), "fields set by a policy have no manager: {managers}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -566,7 +572,8 @@ async fn custom_resources_are_changed_along_their_schema() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(setup.admin.post(definitions, &definition).await.status, 201);
     let things = "/apis/example.com/v1/namespaces/default/things";
-    portico_tests::until("things are served", || async { setup.admin.get(things).await.status == 200 }).await;
+    portico_tests::wait_until("things are served", || async { setup.admin.get(things).await.status == 200 })
+        .await;
     let rules = json!([{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["things"], "operations": ["CREATE"]}]);
     let over = json!({"matchConstraints": {"resourceRules": rules}});
     let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"kept": "k"}});

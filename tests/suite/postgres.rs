@@ -6,21 +6,23 @@ use std::time::{Duration, Instant};
 
 use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::Authority;
-use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
+use portico_tests::{Launch, Portico, PostgresServer, own_address, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::engines::{addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive};
+use crate::shared_engine_checks::{
+    addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive,
+};
 
-fn on(url: &str) -> Launch {
+fn launch_on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
 }
 
 /// Starts two control services with facades on one database.
 async fn pair() -> Option<[Portico; 2]> {
     let server = PostgresServer::shared()?;
-    let url = server.url(&server.database());
-    let (first, second) = tokio::join!(on(&url).start(), on(&url).start());
+    let url = server.url(&server.create_database());
+    let (first, second) = tokio::join!(launch_on(&url).start(), launch_on(&url).start());
     Some([first, second])
 }
 
@@ -52,7 +54,7 @@ async fn control_services_that_share_a_database_are_one_api() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_definition_that_one_control_service_takes_is_served_by_all() {
+async fn a_definition_is_served_by_all_control_services() {
     let Some(pair) = pair().await else { return };
     let [one, other] = [pair[0].admin(), pair[1].admin()];
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -65,11 +67,14 @@ async fn a_definition_that_one_control_service_takes_is_served_by_all() {
     let things = "/apis/example.com/v1/namespaces/default/things";
     let thing =
         json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
-    until("the definition is served by the other", async || {
+    wait_until("the other control service serves the definition", async || {
         other.post(things, &thing).await.status.as_u16() == 201
     })
     .await;
-    until("and by the one", async || one.get(&format!("{things}/t")).await.status.as_u16() == 200).await;
+    wait_until("the first control service serves the object", async || {
+        one.get(&format!("{things}/t")).await.status.as_u16() == 200
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,9 +86,9 @@ async fn quotas_and_addresses_are_exact_over_control_services() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
+async fn an_outage_of_the_database_loses_no_acknowledged_write() {
     let Some(server) = PostgresServer::start() else { return };
-    let portico = on(&server.url(&server.database())).start().await;
+    let portico = launch_on(&server.url(&server.create_database())).start().await;
     let admin = portico.admin();
     let created = admin.post(CONFIG_MAPS, &config_map("before", "1")).await.json();
     let mut events = watch(&admin, &format!("resourceVersion={}", version(&created))).await;
@@ -95,8 +100,8 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
     // Lists that may be stale are served from memory.
     let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     assert_eq!(list.status.as_u16(), 200, "{}", list.text());
-    server.start_again();
-    until("it is written again", async || {
+    server.restart();
+    wait_until("writes are accepted again", async || {
         admin.post(CONFIG_MAPS, &config_map("after", "1")).await.status.as_u16() == 201
     })
     .await;
@@ -114,40 +119,40 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_acknowledged_write_survives_the_loss_of_power_of_the_database() {
+async fn acknowledged_writes_survive_a_power_loss_of_the_database() {
     let Some(server) = PostgresServer::start() else { return };
-    let portico = on(&server.url(&server.database())).start().await;
+    let portico = launch_on(&server.url(&server.create_database())).start().await;
     writes_survive(&portico.admin(), 60, || {
         server.kill();
-        server.start_again();
+        server.restart();
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_cannot_be_used_is_reported_at_the_start() {
+async fn an_unusable_database_is_reported_at_the_start() {
     let Some(server) = PostgresServer::shared() else { return };
-    let name = server.database();
+    let name = server.create_database();
     for (url, error) in [
         (server.url("nowhere"), "the database does not exist"),
         ("postgres://u@127.0.0.1:1/d".to_owned(), "postgres://127.0.0.1:1/d: connection lost"),
         ("mysql://a/b".to_owned(), "the URL must start with postgres://"),
     ] {
-        let launch = on(&url).arg("--database-connect-timeout").arg("1s");
+        let launch = launch_on(&url).arg("--database-connect-timeout").arg("1s");
         let (code, _, text) = launch.run().await;
         assert!(code != Some(0) && text.contains(error), "{url}: {text}");
     }
     server.psql(&name, "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY); INSERT INTO _sqlx_migrations VALUES (99)");
-    let (_, _, text) = on(&server.url(&name)).run().await;
+    let (_, _, text) = launch_on(&server.url(&name)).run().await;
     assert!(text.contains("has schema version 99"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be() {
+async fn a_newer_database_is_used_unless_marked_incompatible() {
     let Some(server) = PostgresServer::shared() else { return };
-    let name = server.database();
+    let name = server.create_database();
     let url = server.url(&name);
-    let mut portico = on(&url).start().await;
+    let mut portico = launch_on(&url).start().await;
     portico.stop().await;
     let next = |description: &str| {
         server.psql(
@@ -170,13 +175,13 @@ async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be
         "UPDATE _sqlx_migrations SET description = 'incompatible: other rows' \
         WHERE version = (SELECT max(version) FROM _sqlx_migrations)",
     );
-    let (code, _, error) = on(&url).on_data_of(&portico).run().await;
+    let (code, _, error) = launch_on(&url).with_data_of(&portico).run().await;
     assert!(
         code != Some(0) && error.contains("(incompatible: other rows), which this portico does not support"),
         "{error}"
     );
     next("much later");
-    let (code, _, error) = on(&url).on_data_of(&portico).run().await;
+    let (code, _, error) = launch_on(&url).with_data_of(&portico).run().await;
     assert!(
         code != Some(0) && error.contains("use a newer portico") && !error.contains("incompatible"),
         "{error}"
@@ -184,14 +189,14 @@ async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be
 }
 
 /// Total time to build the slowed index, and time for which it waits for locks before.
-const SLOW: Duration = Duration::from_secs(4);
-const HELD: Duration = Duration::from_secs(3);
+const INDEX_TIME: Duration = Duration::from_secs(4);
+const LOCK_TIME: Duration = Duration::from_secs(3);
 
-/// Reverts a database to the state before its second migration, which is slow from then on: a function that its index uses
-/// sleeps.
+/// Reverts a database to the state before its second migration, which is slow from then on: a function
+/// that its index uses sleeps.
 fn make_older(server: &PostgresServer, name: &str) {
     let rows: u64 = server.psql(name, "SELECT count(*) FROM log").trim().parse().unwrap();
-    let each = SLOW.as_secs_f64() / rows as f64;
+    let each = INDEX_TIME.as_secs_f64() / rows as f64;
     server.psql(
         name,
         &format!(
@@ -205,15 +210,15 @@ fn make_older(server: &PostgresServer, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
+async fn a_slow_migration_runs_while_others_write() {
     let Some(server) = PostgresServer::shared() else { return };
-    let name = server.database();
+    let name = server.create_database();
     let url = server.url(&name);
-    let running = on(&url).start().await;
+    let running = launch_on(&url).start().await;
     let admin = running.admin();
     make_older(server, &name);
     let locked = std::thread::spawn({
-        let (name, held) = (name.clone(), HELD.as_secs());
+        let (name, held) = (name.clone(), LOCK_TIME.as_secs());
         move || {
             let lock = format!(
                 "BEGIN; LOCK TABLE log IN ROW EXCLUSIVE MODE; SELECT 'locked', pg_sleep({held}); COMMIT"
@@ -221,7 +226,7 @@ async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
             PostgresServer::shared().unwrap().psql(&name, &lock);
         }
     });
-    until("the tables are held", async || {
+    wait_until("the table is locked", async || {
         let locks = "SELECT count(*) FROM pg_locks WHERE relation = 'log'::regclass AND mode = 'RowExclusiveLock' \
             AND pid IN (SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND application_name = 'psql')";
         server.psql(&name, locks).trim() != "0"
@@ -229,7 +234,8 @@ async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
     .await;
     let begin = Instant::now();
     let joins = async {
-        let joined = on(&url).args(&["--database-statement-timeout=2s", "--database-connect-timeout=60s"]);
+        let joined =
+            launch_on(&url).args(&["--database-statement-timeout=2s", "--database-connect-timeout=60s"]);
         let joined = joined.start().await;
         // Removes the slow function.
         // Locks the table before the index, in the order of all readers, to prevent a deadlock.
@@ -254,39 +260,41 @@ async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
         joined
     };
     let (written, joined) = tokio::join!(writes, joins);
-    assert!(begin.elapsed() > SLOW, "the migration was slow: {:?}", begin.elapsed());
+    assert!(begin.elapsed() > INDEX_TIME, "the migration was slow: {:?}", begin.elapsed());
     locked.join().unwrap();
-    let there = joined.admin().get(CONFIG_MAPS).await.json();
-    let there: HashSet<&str> = there["items"]
+    let stored = joined.admin().get(CONFIG_MAPS).await.json();
+    let stored: HashSet<&str> = stored["items"]
         .as_array()
         .unwrap()
         .iter()
         .map(|item| item["metadata"]["name"].as_str().unwrap())
         .collect();
-    assert!(written.iter().all(|name| there.contains(name.as_str())), "{written:?} {there:?}");
+    assert!(written.iter().all(|name| stored.contains(name.as_str())), "{written:?} {stored:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn control_services_of_a_database_trust_each_others_certificates_and_tokens() {
+async fn control_services_of_a_database_share_certificates_and_keys() {
     let Some(pair) = pair().await else { return };
     assert_eq!(pair[0].ca(), pair[1].ca());
     for file in ["internal-ca.key", "front-proxy-ca.key", "signing-ca.key", "service-account.key"] {
-        let of = |portico: &Portico| std::fs::read(portico.data().join("certs").join(file)).unwrap();
-        assert_eq!(of(&pair[0]), of(&pair[1]), "{file}");
+        let read_file = |portico: &Portico| std::fs::read(portico.data().join("certs").join(file)).unwrap();
+        assert_eq!(read_file(&pair[0]), read_file(&pair[1]), "{file}");
     }
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
     let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    until("there is an account", async || pair[0].admin().get(&path[..path.len() - 6]).await.status == 200)
-        .await;
+    wait_until("the default service account exists", async || {
+        pair[0].admin().get(&path[..path.len() - 6]).await.status == 200
+    })
+    .await;
     let token = pair[0].admin().post(path, &request).await.json();
-    let caller = pair[1].anyone().with_token(token["status"]["token"].as_str().unwrap());
+    let caller = pair[1].anonymous().with_token(token["status"]["token"].as_str().unwrap());
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-    let who = caller.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await;
+    let review_response = caller.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await;
     assert_eq!(
-        who.json()["status"]["userInfo"]["username"],
+        review_response.json()["status"]["userInfo"]["username"],
         "system:serviceaccount:default:default",
         "{}",
-        who.text()
+        review_response.text()
     );
     // The keys are not readable through the API.
     let found = pair[0].admin().get("/apis/portico.dev/v1/sharedfiles").await;
@@ -294,13 +302,13 @@ async fn control_services_of_a_database_trust_each_others_certificates_and_token
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_with_keys_of_its_own_does_not_join_others_unnoticed() {
+async fn a_folder_with_other_keys_is_refused() {
     let Some(server) = PostgresServer::shared() else { return };
-    let url = server.url(&server.database());
-    let _first = on(&url).start().await;
+    let url = server.url(&server.create_database());
+    let _first = launch_on(&url).start().await;
     let mut alone = Portico::start().await;
     alone.stop().await;
-    let (code, _, error) = on(&url).on_data_of(&alone).run().await;
+    let (code, _, error) = launch_on(&url).with_data_of(&alone).run().await;
     assert!(
         code != Some(0)
             && error.contains("internal-ca.crt: the control services of the database use a different file"),
@@ -309,9 +317,9 @@ async fn a_folder_with_keys_of_its_own_does_not_join_others_unnoticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
+async fn only_one_control_service_runs_the_controllers() {
     let Some(server) = PostgresServer::shared() else { return };
-    let url = server.url(&server.database());
+    let url = server.url(&server.create_database());
     let quick = [
         "--leader-elect-lease-duration=3s",
         "--leader-elect-renew-deadline=2s",
@@ -319,7 +327,7 @@ async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
     ];
     let mut running = Vec::new();
     for _ in 0..3 {
-        running.push(on(&url).args(&quick).start().await);
+        running.push(launch_on(&url).args(&quick).start().await);
     }
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
     let runs = |portico: &Portico| {
@@ -333,7 +341,7 @@ async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
         let name = format!("made-{stopped}");
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
         assert_eq!(last.post("/api/v1/namespaces", &namespace).await.status.as_u16(), 201);
-        until("somebody makes an account", async || {
+        wait_until("a controller creates the service account", async || {
             let account = last.get(&format!("/api/v1/namespaces/{name}/serviceaccounts/default")).await;
             account.status.as_u16() == 200
         })
@@ -353,8 +361,8 @@ async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_and_keys_are_encrypted_in_the_database() {
     let Some(server) = PostgresServer::shared() else { return };
-    let name = server.database();
-    let (launch, folder) = on(&server.url(&name)).prepared();
+    let name = server.create_database();
+    let (launch, folder) = launch_on(&server.url(&name)).prepare_folder();
     let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
         "resources": [{"resources": ["secrets"], "providers": [
             {"secretbox": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}}]}]});
@@ -370,7 +378,7 @@ async fn secrets_and_keys_are_encrypted_in_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workloads_find_every_control_service_that_is_there() {
+async fn the_kubernetes_service_lists_every_control_service() {
     if own_address().is_none() {
         return;
     }
@@ -386,12 +394,12 @@ async fn workloads_find_every_control_service_that_is_there() {
     };
     let mut both = [u64::from(one.https().port()), u64::from(other.https().port())];
     both.sort_unstable();
-    until("both are named", async || ports().await == both).await;
+    wait_until("the Endpoints list both control services", async || ports().await == both).await;
     for (path, port) in [
         ("/api/v1/namespaces/default/services/kubernetes", "/spec/ports/0/targetPort"),
         ("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", "/ports/0/port"),
     ] {
-        until(&format!("{path} leads to the first"), async || {
+        wait_until(&format!("{path} has the port of the first control service"), async || {
             admin.get(path).await.json().pointer(port) == Some(&json!(both[0]))
         })
         .await;
@@ -417,20 +425,20 @@ async fn workloads_find_every_control_service_that_is_there() {
     }
     assert_eq!(written().await, before);
     other.stop().await;
-    until("the one that has stopped is named no more", async || {
+    wait_until("the stopped control service is no longer listed", async || {
         ports().await == [u64::from(one.https().port())]
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_for_a_time() {
+async fn a_paused_control_service_blocks_writes_only_for_a_time() {
     let Some(server) = PostgresServer::shared() else { return };
-    let url = server.url(&server.database());
-    let limited = || on(&url).arg("--database-statement-timeout=2s");
+    let url = server.url(&server.create_database());
+    let limited = || launch_on(&url).arg("--database-statement-timeout=2s");
     let (still, other) = tokio::join!(limited().start(), limited().start());
     let clients = [still.admin(), other.admin()];
-    let written = |answer: &portico_tests::http::Answer| answer.status.as_u16() == 201;
+    let written = |answer: &portico_tests::http::FullResponse| answer.status.as_u16() == 201;
     let writing = AtomicBool::new(true);
     // Several writers, so that both servers conflict and lock first.
     let load = async |writer: usize| {
@@ -451,42 +459,46 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
     let pausing = async {
         for _ in 0..6 {
             still.signal(Signal::STOP);
-            until("the other one writes", async || written(&clients[1].post(CONFIG_MAPS, &generated).await))
-                .await;
+            wait_until("the other control service accepts a write", async || {
+                written(&clients[1].post(CONFIG_MAPS, &generated).await)
+            })
+            .await;
             still.signal(Signal::CONT);
-            until("it goes on itself", async || written(&clients[0].post(CONFIG_MAPS, &generated).await))
-                .await;
+            wait_until("the resumed control service accepts a write", async || {
+                written(&clients[0].post(CONFIG_MAPS, &generated).await)
+            })
+            .await;
         }
         writing.store(false, Ordering::Relaxed);
     };
     let (acknowledged, ()) = tokio::join!(futures::future::join_all((0..6).map(load)), pausing);
     let list = clients[1].get(CONFIG_MAPS).await.json();
-    let there: Vec<(&str, i64)> = list["items"]
+    let listed: Vec<(&str, i64)> = list["items"]
         .as_array()
         .unwrap()
         .iter()
         .map(|item| (item["metadata"]["name"].as_str().unwrap(), version(item)))
         .collect();
     for (name, revision) in acknowledged.iter().flatten() {
-        assert!(there.contains(&(name.as_str(), *revision)), "{name}@{revision} is lost");
+        assert!(listed.contains(&(name.as_str(), *revision)), "{name}@{revision} is lost");
     }
-    let names: HashSet<&str> = there.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names.len(), there.len());
+    let names: HashSet<&str> = listed.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), listed.len());
     // The paused one shows the same objects afterwards.
-    let shown = clients[0].get(CONFIG_MAPS).await.json();
-    assert_eq!(shown["items"], list["items"]);
+    let other_list = clients[0].get(CONFIG_MAPS).await.json();
+    assert_eq!(other_list["items"], list["items"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_is_reached_by_tls_and_only_if_it_is_the_one_that_is_meant() {
+async fn tls_to_the_database_verifies_its_certificate() {
     let authority = Authority::new("databases");
     let Some(server) = PostgresServer::start_with_tls(&authority.server(&["localhost"]), "pass-word") else {
         return;
     };
-    let (name, port) = (server.database(), server.address().port());
+    let (name, port) = (server.create_database(), server.address().port());
     let launch = |host: &str, ca: &str, password: &str| {
         let url = format!("postgres://portico@{host}:{port}/{name}?sslmode=verify-full&sslrootcert=ca.pem");
-        let (launch, folder) = on(&url).prepared();
+        let (launch, folder) = launch_on(&url).prepare_folder();
         std::fs::write(folder.join("ca.pem"), ca).unwrap();
         std::fs::write(folder.join("password"), format!("{password}\n")).unwrap();
         launch.args(&["--database-password-file", "password", "--database-connect-timeout", "1s"])
@@ -513,9 +525,9 @@ async fn a_database_is_reached_by_tls_and_only_if_it_is_the_one_that_is_meant() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
+async fn a_data_folder_belongs_to_one_database() {
     let Some(server) = PostgresServer::shared() else { return };
-    let urls = [server.url(&server.database()), server.url(&server.database())];
+    let urls = [server.url(&server.create_database()), server.url(&server.create_database())];
     let halves = |url: &str| Launch::server().arg("--database-url").arg(url);
     let mut one = halves(&urls[0]).start().await;
     let same = halves(&urls[0]).start().await;
@@ -529,15 +541,19 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     assert_ne!(store_of(&one), store_of(&other));
     // A facade stores the configuration of the first store; with the other store it does not serve that configuration.
     let mut facade = Launch::facade(&one).start().await;
-    until("it has kept its state", async || facade.data().join("facade-state/state").exists()).await;
+    wait_until("the facade has saved its state", async || facade.data().join("facade-state/state").exists())
+        .await;
     facade.stop().await;
     one.stop().await;
     other.stop().await;
-    let mut behind_other = Launch::facade(&other).on_data_of(&facade).spawn();
-    until("it says so", async || behind_other.log().contains("the file belongs to another store")).await;
+    let mut behind_other = Launch::facade(&other).with_data_of(&facade).spawn();
+    wait_until("the facade logs that its state belongs to another store", async || {
+        behind_other.log().contains("the file belongs to another store")
+    })
+    .await;
     behind_other.kill();
     // A control service refuses the folder of another database.
-    let (code, _, error) = halves(&urls[1]).on_data_of(&one).run().await;
+    let (code, _, error) = halves(&urls[1]).with_data_of(&one).run().await;
     assert!(
         code != Some(0) && error.contains("the control services of the database use a different file"),
         "{error}"

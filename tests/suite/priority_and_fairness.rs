@@ -9,9 +9,9 @@ use http_body_util::Full;
 use portico_kit::tasks::TaskSet;
 use portico_proto::apiregistration::ListRequest;
 use portico_proto::objects::{Call, DoRequest, Target};
-use portico_tests::backend::Mood;
-use portico_tests::http::{Answer, Http, Lines};
-use portico_tests::{Backend, Launch, Portico, eventually, until};
+use portico_tests::backend::Behavior;
+use portico_tests::http::{FullResponse, Http, JsonLines};
+use portico_tests::{Backend, Launch, Portico, eventually, wait_until};
 use serde_json::{Value, json};
 use tonic_types::StatusExt;
 
@@ -41,9 +41,9 @@ async fn limit(portico: &Portico, users: &[&str], limited: Value) -> (String, St
     let schema = json!({"metadata": {"name": "narrow"}, "spec": {"priorityLevelConfiguration": {"name": "narrow"},
         "matchingPrecedence": 50, "distinguisherMethod": {"type": "ByUser"}, "rules": rules}});
     let schema = created(portico, "flowschemas", &schema).await;
-    let user = portico.anyone().as_user(users[0]);
-    eventually("the facade goes by the schema", || async {
-        let answer = quickly(&user).await;
+    let user = portico.anonymous().as_user(users[0]);
+    eventually("the facade applies the schema", || async {
+        let answer = get_with_short_timeout(&user).await;
         if answer.header(SCHEMA) == schema { Ok(()) } else { Err(answer.header(SCHEMA).to_owned()) }
     })
     .await;
@@ -51,11 +51,11 @@ async fn limit(portico: &Portico, users: &[&str], limited: Value) -> (String, St
 }
 
 /// Sends a request with a short timeout, which bounds its wait for a seat.
-async fn quickly(user: &Http) -> Answer {
+async fn get_with_short_timeout(user: &Http) -> FullResponse {
     user.get("/version?timeout=400ms").await
 }
 
-fn assert_rejected(answer: &Answer, level: &str, schema: &str) {
+fn assert_rejected(answer: &FullResponse, level: &str, schema: &str) {
     assert_eq!(answer.status, 429, "{}", answer.text());
     assert_eq!(answer.text(), "Too many requests, please try again later.\n");
     let seconds: u64 = answer.header("retry-after").parse().unwrap();
@@ -72,14 +72,14 @@ async fn a_flood_of_one_user_leaves_another_users_requests_served() {
     let backend = Backend::start("flood.example.com").await;
     let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
     register(&portico, &backend).await;
-    backend.behave(Mood::Slow(Duration::from_millis(20)));
+    backend.set_behavior(Behavior::Slow(Duration::from_millis(20)));
     let limited = json!({"nominalConcurrencyShares": 1, "borrowingLimitPercent": 0, "lendablePercent": 0,
         "limitResponse": {"type": "Queue", "queuing": {"queues": 64, "handSize": 2, "queueLengthLimit": 10}}});
     let (level, schema) = limit(&portico, &["alice", "bob"], limited).await;
     let (stop, rejected, tasks) =
         (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)), TaskSet::new());
     for _ in 0..CONNECTIONS {
-        let (alice, path) = (portico.anyone().as_user("alice"), backend.path("/flunders"));
+        let (alice, path) = (portico.anonymous().as_user("alice"), backend.path("/flunders"));
         let (stop, rejected) = (stop.clone(), rejected.clone());
         let (level, schema) = (level.clone(), schema.clone());
         tasks.spawn("flood", async move {
@@ -93,8 +93,8 @@ async fn a_flood_of_one_user_leaves_another_users_requests_served() {
             }
         });
     }
-    until("the flood is rejected", || std::future::ready(rejected.load(Ordering::Relaxed) > 100)).await;
-    let mut bob = portico.anyone().as_user("bob").connect().await.unwrap();
+    wait_until("the flood is rejected", || std::future::ready(rejected.load(Ordering::Relaxed) > 100)).await;
+    let mut bob = portico.anonymous().as_user("bob").connect().await.unwrap();
     for _ in 0..20 {
         let answer = bob.get(&backend.path("/flunders")).await.unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -105,7 +105,7 @@ async fn a_flood_of_one_user_leaves_another_users_requests_served() {
     assert!(table.text().contains("narrow,"), "{}", table.text());
     assert!(table.text().contains("alice,"), "{}", table.text());
     stop.store(true, Ordering::Relaxed);
-    until("the flood ends", || std::future::ready(tasks.running().is_empty())).await;
+    wait_until("the flood ends", || std::future::ready(tasks.running().is_empty())).await;
     let text = metrics(&portico).await;
     for line in [
         r#"apiserver_flowcontrol_rejected_requests_total{priority_level="narrow",flow_schema="narrow",reason="queue-full"}"#,
@@ -118,12 +118,12 @@ async fn a_flood_of_one_user_leaves_another_users_requests_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its_client() {
+async fn queue_wait_is_limited_and_ends_with_the_client() {
     let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
     let limited = json!({"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0,
         "limitResponse": {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 1}}});
     let (level, schema) = limit(&portico, &["alice"], limited).await;
-    let alice = portico.anyone().as_user("alice");
+    let alice = portico.anonymous().as_user("alice");
     let before = std::time::Instant::now();
     let answer = alice.get("/version?timeout=2s").await;
     assert_rejected(&answer, &level, &schema);
@@ -133,10 +133,10 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its
     let tasks = TaskSet::new();
     let patient = alice.clone();
     let waiting = tasks.token().child_token();
-    let gone = waiting.clone();
+    let cancelled = waiting.clone();
     tasks.spawn("waits", async move {
         let request = Request::get("/version").body(Full::default()).unwrap();
-        drop(gone.run_until_cancelled(patient.send(request)).await);
+        drop(cancelled.run_until_cancelled(patient.send(request)).await);
     });
     let levels =
         || async { portico.admin().get("/debug/api_priority_and_fairness/dump_queues").await.text() };
@@ -145,11 +145,11 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its
         let line = text.lines().find(|line| line.starts_with("narrow,")).unwrap_or_default().to_owned();
         line.split(',').nth(2).map(|cell| cell.trim().to_owned()).unwrap_or_default()
     };
-    until("one waits", || async { pending().await == "1" }).await;
+    wait_until("one request is queued", || async { pending().await == "1" }).await;
     let answer = alice.get("/version").await;
     assert_rejected(&answer, &level, &schema);
     waiting.cancel();
-    until("nobody waits", || async { pending().await == "0" }).await;
+    wait_until("no request is queued", || async { pending().await == "0" }).await;
     let text = metrics(&portico).await;
     for reason in ["time-out", "queue-full", "cancelled"] {
         let line = format!(
@@ -160,7 +160,7 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_name_their_schema_and_level_but_for_callers_whom_nobody_knows() {
+async fn responses_name_schema_and_level_for_authenticated_callers() {
     let portico = Launch::new().args(&["--authorization-mode", "RBAC"]).start().await;
     let uid = async |path: String| {
         portico.admin().get(&path).await.json()["metadata"]["uid"].as_str().unwrap().to_owned()
@@ -170,12 +170,12 @@ async fn answers_name_their_schema_and_level_but_for_callers_whom_nobody_knows()
     assert_eq!((answer.status.as_u16(), answer.header(LEVEL)), (200, exempt.as_str()));
     let low = uid(format!("{GROUP}/prioritylevelconfigurations/global-default")).await;
     let schema = uid(format!("{GROUP}/flowschemas/global-default")).await;
-    let refused = portico.anyone().as_user("carol").get("/api/v1/secrets").await;
+    let refused = portico.anonymous().as_user("carol").get("/api/v1/secrets").await;
     assert_eq!(
         (refused.status.as_u16(), refused.header(LEVEL), refused.header(SCHEMA)),
         (403, low.as_str(), schema.as_str())
     );
-    let unknown = portico.anyone().with_token("nobody's").get("/api").await;
+    let unknown = portico.anonymous().with_token("nobody's").get("/api").await;
     assert_eq!((unknown.status.as_u16(), unknown.header(LEVEL), unknown.header(SCHEMA)), (401, "", ""));
     let table = portico.admin().get("/debug/api_priority_and_fairness/dump_priority_levels").await;
     assert!(
@@ -187,7 +187,7 @@ async fn answers_name_their_schema_and_level_but_for_callers_whom_nobody_knows()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_it_nothing_is_named_and_its_tables_are_not_there() {
+async fn headers_and_debug_pages_need_the_feature() {
     let portico = Launch::new().args(&["--enable-priority-and-fairness=false"]).start().await;
     let answer = portico.admin().get("/version").await;
     assert_eq!((answer.status.as_u16(), answer.header(LEVEL)), (200, ""));
@@ -206,7 +206,7 @@ async fn get_over_grpc(portico: &Portico, user: &str) -> Result<u32, tonic::Stat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn native_calls_wait_for_seats_too_and_get_the_time_to_retry_after() {
+async fn native_calls_wait_for_seats_and_get_a_retry_delay() {
     let flags = ["--authorization-mode", "AlwaysAllow", "--request-timeout", "2s"];
     let portico = Launch::new().args(&flags).start().await;
     assert_eq!(get_over_grpc(&portico, "alice").await.unwrap(), 200);
@@ -240,16 +240,16 @@ async fn native_calls_wait_for_seats_too_and_get_the_time_to_retry_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_have_upstreams_names_and_watches_leave_their_seats() {
+async fn metrics_have_upstreams_names_and_watches_release_their_seats() {
     let portico = Portico::start().await;
     let request = Request::get("/api/v1/namespaces?watch=true").body(Full::default()).unwrap();
     let watched = portico.admin().send(request).await.unwrap();
-    let mut events = Lines::new(watched.into_body());
+    let mut events = JsonLines::new(watched.into_body());
     assert_eq!(events.next().await.unwrap()["type"], "ADDED");
     let running =
         r#"apiserver_flowcontrol_current_executing_requests{priority_level="exempt",flow_schema="exempt"} 1"#;
     // Only the request for metrics is executing.
-    until("the watch leaves its seat", || async { metrics(&portico).await.contains(running) }).await;
+    wait_until("the watch releases its seat", || async { metrics(&portico).await.contains(running) }).await;
     let text = metrics(&portico).await;
     for (name, kind) in [
         ("current_executing_requests", "gauge"),

@@ -1,4 +1,5 @@
-//! Authorization and execution parse a query in the same way: permission for one object never grants another through a malformed query.
+//! Authorization and execution parse a query in the same way: permission for one object never grants another
+//! through a malformed query.
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -61,7 +62,7 @@ async fn started() -> Portico {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_may_read_one_secret_reads_no_other_by_an_odd_query() {
+async fn permission_for_one_secret_grants_no_other() {
     let portico = started().await;
     for name in ["allowed", "other"] {
         let secret = json!({"metadata": {"name": name}, "stringData": {"password": name}});
@@ -69,7 +70,7 @@ async fn whoever_may_read_one_secret_reads_no_other_by_an_odd_query() {
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     allow_one(&portico, "", "secrets").await;
-    let carol = portico.anyone().as_user("carol");
+    let carol = portico.anonymous().as_user("carol");
     for (query, code) in ROWS {
         let answer = carol.get(&format!("/api/v1/secrets?{query}")).await;
         assert_eq!(answer.status, *code, "{query}: {}", answer.text());
@@ -88,10 +89,10 @@ async fn whoever_may_read_one_secret_reads_no_other_by_an_odd_query() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_is_authorized_as_the_watch_that_it_is() {
+async fn a_watch_is_authorized_as_a_watch() {
     let portico = started().await;
     allow_one(&portico, "", "secrets").await;
-    let carol = portico.anyone().as_user("carol");
+    let carol = portico.anonymous().as_user("carol");
     for (query, code) in ROWS.iter().filter(|(query, _)| !query.contains("watch")) {
         // `watch` is first: the rest of the row must not hide it, nor be hidden by it.
         let path = format!("/api/v1/secrets?watch=1&{query}");
@@ -106,8 +107,8 @@ async fn a_backend_gets_the_query_that_was_authorized() {
     let portico = started().await;
     register(&portico, &backend).await;
     allow_one(&portico, "odd.example.com", "flunders").await;
-    let carol = portico.anyone().as_user("carol");
-    eventually("carol may list the one", || async {
+    let carol = portico.anonymous().as_user("carol");
+    eventually("carol may list the permitted object", || async {
         let path = backend.path("/flunders?fieldSelector=metadata.name%3Dallowed");
         let answer = carol.get(&path).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
@@ -118,16 +119,16 @@ async fn a_backend_gets_the_query_that_was_authorized() {
         let answer = carol.request(Method::GET, &path, "application/json", "").await;
         assert_eq!(answer.status, *code, "{query}: {}", answer.text());
         if *code == 200 {
-            let target = backend.last().target;
+            let target = backend.last_request().target;
             assert!(target.contains("fieldSelector=metadata.name"), "{query} became {target}");
             assert!(target.contains("allowed") && !target.contains("%21%3D"), "{query} became {target}");
         }
     }
-    let strays: Vec<_> = backend
-        .seen()
+    let unexpected: Vec<_> = backend
+        .requests()
         .into_iter()
         .map(|seen| seen.target)
         .filter(|target| target.contains("/flunders") && !target.contains("allowed"))
         .collect();
-    assert!(strays.is_empty(), "the backend was asked {strays:?}");
+    assert!(unexpected.is_empty(), "the backend received {unexpected:?}");
 }

@@ -1,5 +1,5 @@
-//! What controllers make of Services, pods, Endpoints and budgets, as kube-controller-manager 1.36.3 did in the same
-//! situations (`.ci/record/controllers` writes the table).
+//! Results of controllers for Services, pods, Endpoints and budgets, compared with those of kube-controller-manager 1.36.3 in the
+//! same situations (`.ci/record/controllers` writes the table).
 
 use portico_tests::http::Http;
 use portico_tests::{Portico, eventually};
@@ -31,7 +31,7 @@ fn str_of<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// The body with `$uid:KIND/NAME` replaced by the uid of what is in the namespace.
+/// Returns the body with `$uid:KIND/NAME` replaced by the uid of that object in the namespace.
 async fn with_uids(admin: &Http, body: &Value, namespace: &str) -> Value {
     let mut body = body.clone();
     let Some(owners) = body["metadata"]["ownerReferences"].as_array_mut() else { return body };
@@ -49,10 +49,10 @@ async fn with_uids(admin: &Http, body: &Value, namespace: &str) -> Value {
 
 async fn create(admin: &Http, step: &Value, namespace: &str) {
     let (resource, body) = (str_of(step, "create"), with_uids(admin, &step["body"], namespace).await);
-    // The service account of a new namespace and a new kind take a moment.
-    eventually("an object is made", || async {
-        let made = admin.post(&path(resource, namespace), &body).await;
-        if made.status == 201 { Ok(()) } else { Err(made.text()) }
+    // The service account of a new namespace and a new kind are available with a short delay.
+    eventually("the object is created", || async {
+        let created = admin.post(&path(resource, namespace), &body).await;
+        if created.status == 201 { Ok(()) } else { Err(created.text()) }
     })
     .await;
     if !step["status"].is_null() {
@@ -77,25 +77,25 @@ async fn change(admin: &Http, step: &Value, namespace: &str) {
     assert!(answer.status.is_success(), "{step}: {}", answer.text());
 }
 
-/// What counts of an object: no uids, no times, and what is empty is not there.
+/// Returns the compared parts of an object: no uids, no times, and no empty values.
 fn normal(resource: &str, item: &Value) -> Value {
     let metadata = &item["metadata"];
-    let made = if resource == "endpointslices" { "generateName" } else { "name" };
+    let name_field = if resource == "endpointslices" { "generateName" } else { "name" };
     let mut normal = item.as_object().cloned().unwrap_or_default();
     for field in ["apiVersion", "kind", "spec"] {
         normal.remove(field);
     }
     let mut annotations = metadata["annotations"].as_object().cloned().unwrap_or_default();
     annotations.remove("endpoints.kubernetes.io/last-change-trigger-time");
-    let kept = json!({
+    let compared_metadata = json!({
         "labels": metadata["labels"], "annotations": annotations, "owners": metadata["ownerReferences"],
-        made: metadata[made],
+        name_field: metadata[name_field],
     });
-    normal.insert("metadata".to_owned(), kept);
+    normal.insert("metadata".to_owned(), compared_metadata);
     Value::Object(normal)
 }
 
-/// One text for values that differ in nothing that counts: lists in any order, nothing and empty alike.
+/// Returns the same text for values that are equal except for the order of lists and for empty values.
 fn canonical(value: &Value) -> String {
     let joined = |mut parts: Vec<String>| {
         parts.retain(|part| !part.is_empty());
@@ -114,7 +114,7 @@ fn canonical(value: &Value) -> String {
 fn entry(key: &str, value: &Value) -> String {
     let text = match (key, value) {
         ("lastTransitionTime" | "uid", _) => return String::new(),
-        // Only which pods these are counts; the table holds their names.
+        // Only the names of these pods are compared, as the table contains no more.
         ("disruptedPods", Value::Object(pods)) => canonical(&pods.keys().cloned().collect()),
         _ => canonical(value),
     };
@@ -127,8 +127,8 @@ async fn state(admin: &Http, namespace: &str) -> Value {
     for (group, resource) in FOLLOWED {
         let listed = admin.get(&format!("{group}/namespaces/{namespace}/{resource}")).await.json();
         let items = listed["items"].as_array().cloned().unwrap_or_default();
-        let there = items.iter().filter(|item| item["metadata"]["deletionTimestamp"].is_null());
-        state.insert(resource.to_owned(), there.map(|item| normal(resource, item)).collect());
+        let existing = items.iter().filter(|item| item["metadata"]["deletionTimestamp"].is_null());
+        state.insert(resource.to_owned(), existing.map(|item| normal(resource, item)).collect());
     }
     let text = Value::Object(state).to_string().replace(namespace, "NAMESPACE");
     serde_json::from_str(&text).unwrap()
@@ -144,7 +144,7 @@ async fn wait_for(admin: &Http, namespace: &str, situation: &Value, field: &str)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn controllers_make_of_each_situation_what_upstreams_do() {
+async fn controllers_have_the_results_of_upstreams() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let mut rows = TABLE.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

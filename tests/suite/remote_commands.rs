@@ -1,4 +1,4 @@
-//! WebSockets to kubelets that speak SPDY alone: commands and ports, by a WebSocket client that is not ours and by kubectl.
+//! WebSockets to kubelets that support only SPDY: commands and ports, with an independent WebSocket client and with kubectl.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,8 +9,8 @@ use http::{Method, Request};
 use portico_tests::http::Http;
 use portico_tests::objects::PODS;
 use portico_tests::pki::Authority;
-use portico_tests::tools::{line_with, output, there_is};
-use portico_tests::{Launch, PATIENCE, Portico, SpdyKubelet, eventually, skipped, until};
+use portico_tests::tools::{is_installed, line_with, output};
+use portico_tests::{Launch, Portico, SpdyKubelet, WAIT_LIMIT, eventually, report_skip, wait_until};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -42,12 +42,12 @@ impl Cluster<SpdyKubelet> {
         let clients = Authority::new("kubelet-clients");
         let kubelet = SpdyKubelet::start(&clients.pem).await;
         let (port, ca) = (kubelet.address.port(), kubelet.ca.clone());
-        Self::around(kubelet, port, &ca, &clients, flags).await
+        Self::with_kubelet(kubelet, port, &ca, &clients, flags).await
     }
 }
 
 impl<K> Cluster<K> {
-    async fn around(kubelet: K, port: u16, ca: &str, clients: &Authority, flags: &[&str]) -> Self {
+    async fn with_kubelet(kubelet: K, port: u16, ca: &str, clients: &Authority, flags: &[&str]) -> Self {
         let pair = clients.client("kube-apiserver", &["system:masters"]);
         let files = tempfile::tempdir().unwrap();
         let mut launch = Launch::new().args(flags);
@@ -62,8 +62,8 @@ impl<K> Cluster<K> {
         }
         let portico = launch.start().await;
         let admin = portico.admin();
-        created(&admin, "/api/v1/nodes", &node("n1", port, &json!([]))).await;
-        created(&admin, PODS, &pod("p", "n1")).await;
+        create(&admin, "/api/v1/nodes", &node("n1", port, &json!([]))).await;
+        create(&admin, PODS, &pod("p", "n1")).await;
         let running = json!({"status": {"phase": "Running"}});
         assert_eq!(admin.merge(&format!("{PODS}/p/status"), &running).await.status, 200);
         Self { kubelet, portico, _files: files }
@@ -81,8 +81,8 @@ impl<K> Cluster<K> {
         Ok((socket, protocol.map(|p| p.to_str().unwrap().to_owned()).unwrap_or_default()))
     }
 
-    /// A counter, once it has this value.
-    async fn counts(&self, sample: &str) {
+    /// Waits until a counter has this value.
+    async fn wait_for_count(&self, sample: &str) {
         let admin = self.portico.admin();
         eventually(sample, || async {
             let metrics = admin.get("/metrics").await.text();
@@ -113,9 +113,9 @@ fn pod(name: &str, node: &str) -> Value {
         "containers": [{"name": "c", "image": "x", "stdin": true}]}})
 }
 
-/// Creates it; the namespace's service account may be a moment late.
-async fn created(admin: &Http, path: &str, object: &Value) {
-    eventually(&format!("{path} takes an object"), || async {
+/// Creates an object; the namespace's service account may be created later.
+async fn create(admin: &Http, path: &str, object: &Value) {
+    eventually(&format!("{path} accepts an object"), || async {
         let answer = admin.post(path, object).await;
         if matches!(answer.status.as_u16(), 201 | 409) { Ok(()) } else { Err(answer.text()) }
     })
@@ -127,11 +127,11 @@ async fn send(socket: &mut Socket, message: &[u8]) {
 }
 
 async fn next(socket: &mut Socket) -> Message {
-    tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap()
+    tokio::time::timeout(WAIT_LIMIT, socket.next()).await.unwrap().unwrap().unwrap()
 }
 
-/// All that a client receives until the end, each channel for itself; the first message is empty, the end is a usual one.
-async fn received(socket: &mut Socket) -> [String; 4] {
+/// Returns all data that a client receives until the end, by channel; checks the empty first message and the normal closure.
+async fn receive_all(socket: &mut Socket) -> [String; 4] {
     let mut channels = [const { String::new() }; 4];
     loop {
         match next(socket).await {
@@ -148,7 +148,7 @@ async fn received(socket: &mut Socket) -> [String; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_gets_its_input_and_the_end_of_it_and_the_client_its_output_and_how_it_ended() {
+async fn a_command_gets_input_and_the_client_output_and_status() {
     let cluster = Cluster::start().await;
     let path = "p/exec?command=cat&stdin=true&stdout=true";
     let (mut socket, protocol) = cluster.open(path, &format!("{V5}, v4.channel.k8s.io")).await.unwrap();
@@ -159,9 +159,9 @@ async fn a_command_gets_its_input_and_the_end_of_it_and_the_client_its_output_an
         assert_eq!(next(&mut socket).await, Message::binary([b"\x01", words.as_bytes()].concat()));
     }
     send(&mut socket, b"\xff\0").await;
-    let [_, out, _, status] = received(&mut socket).await;
+    let [_, out, _, status] = receive_all(&mut socket).await;
     assert_eq!((out.as_str(), status.as_str()), ("", r#"{"metadata":{},"status":"Success"}"#));
-    let seen = cluster.kubelet.last();
+    let seen = cluster.kubelet.last_request();
     assert_eq!(
         (&seen.method, seen.target.as_str()),
         (&Method::POST, "/exec/default/p/c?command=cat&input=1&output=1")
@@ -171,13 +171,13 @@ async fn a_command_gets_its_input_and_the_end_of_it_and_the_client_its_output_an
     for absent in ["authorization", "sec-websocket-key", "sec-websocket-protocol", "x-remote-user"] {
         assert!(seen.all(absent).is_empty(), "{absent}");
     }
-    cluster.counts("apiserver_stream_translator_requests_total{code=\"200\"} 1").await;
-    let by = "apiserver_websocket_streaming_requests_total{proxy_type=\"translated_at_apiserver\",subresource=\"exec\"} 1";
-    cluster.counts(by).await;
+    cluster.wait_for_count("apiserver_stream_translator_requests_total{code=\"200\"} 1").await;
+    let metric = "apiserver_websocket_streaming_requests_total{proxy_type=\"translated_at_apiserver\",subresource=\"exec\"} 1";
+    cluster.wait_for_count(metric).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_command_is_reported_in_upstreams_words() {
+async fn the_end_of_a_command_has_upstreams_messages() {
     let cluster = Cluster::start().await;
     let exec = |command: &str| format!("p/exec?command={command}&stdout=true&stderr=true");
     let internal = |message: &str| {
@@ -198,23 +198,23 @@ async fn the_end_of_a_command_is_reported_in_upstreams_words() {
         ("refused", "", "", internal("unable to upgrade connection: no such container")),
     ] {
         let (mut socket, _) = cluster.open(&exec(command), V5).await.unwrap();
-        let [_, printed, wrong, status] = received(&mut socket).await;
+        let [_, printed, wrong, status] = receive_all(&mut socket).await;
         assert_eq!((printed.as_str(), wrong.as_str()), (out, err), "{command}");
         assert_eq!(serde_json::from_str::<Value>(&status).unwrap(), want, "{command}");
     }
-    cluster.counts("apiserver_stream_translator_requests_total{code=\"500\"} 2").await;
+    cluster.wait_for_count("apiserver_stream_translator_requests_total{code=\"500\"} 2").await;
     let admin = cluster.portico.admin();
-    created(&admin, "/api/v1/nodes", &node("dead", 1, &json!([]))).await;
-    created(&admin, PODS, &pod("lost", "dead")).await;
+    create(&admin, "/api/v1/nodes", &node("dead", 1, &json!([]))).await;
+    create(&admin, PODS, &pod("lost", "dead")).await;
     let (mut socket, _) = cluster.open("lost/exec?command=x&stderr=true", V5).await.unwrap();
     assert_eq!(next(&mut socket).await, Message::binary(vec![2]));
-    let [.., status] = received(&mut socket).await;
+    let [.., status] = receive_all(&mut socket).await;
     let message = "Internal error occurred: error sending request: Post \\\"https://127.0.0.1:1/exec/default/lost/c?command=x&error=1\\\": ";
     assert!(status.contains(message), "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_has_sizes_and_no_errors_of_its_own() {
+async fn a_terminal_has_sizes_and_no_stderr() {
     let cluster = Cluster::start().await;
     let path = "p/attach?stdin=true&stdout=true&stderr=true&tty=true";
     let (mut socket, _) = cluster.open(path, V5).await.unwrap();
@@ -224,11 +224,11 @@ async fn a_terminal_has_sizes_and_no_errors_of_its_own() {
     send(&mut socket, &[b"\x04", size.as_bytes()].concat()).await;
     assert_eq!(next(&mut socket).await, Message::binary([b"\x01", size.as_bytes()].concat()));
     send(&mut socket, b"\xff\0").await;
-    assert!(received(&mut socket).await[3].contains("Success"));
+    assert!(receive_all(&mut socket).await[3].contains("Success"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
+async fn a_disconnected_or_stalled_client_affects_only_its_command() {
     let cluster = Cluster::start().await;
     let flood = "p/exec?command=flood&stdout=true";
     let (slow, _) = cluster.open(flood, V5).await.unwrap();
@@ -236,25 +236,28 @@ async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
     send(&mut quick, b"\0x").await;
     assert_eq!(next(&mut quick).await, Message::binary(vec![1]));
     assert_eq!(next(&mut quick).await, Message::binary(b"\x01x".to_vec()));
-    cluster.counts("portico_proxy_upgraded_connections 2").await;
+    cluster.wait_for_count("portico_proxy_upgraded_connections 2").await;
     drop((slow, quick));
-    cluster.counts("portico_proxy_upgraded_connections 0").await;
+    cluster.wait_for_count("portico_proxy_upgraded_connections 0").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_while_its_kubelet_does_not_answer_leaves_nothing_behind() {
+async fn a_disconnect_while_the_kubelet_hangs_releases_everything() {
     let cluster = Cluster::start().await;
     for (at, command) in ["hangs", "unaccepted"].into_iter().enumerate() {
         let path = format!("p/exec?command={command}&stdout=true");
         let (mut client, _) = cluster.open(&path, V5).await.unwrap();
         client.send(Message::Ping(b"there?".as_slice().into())).await.unwrap();
-        until("the kubelet is asked", || std::future::ready(cluster.kubelet.seen().len() > at)).await;
-        cluster.counts("portico_proxy_upgraded_connections 1").await;
+        wait_until("the kubelet has received the request", || {
+            std::future::ready(cluster.kubelet.requests().len() > at)
+        })
+        .await;
+        cluster.wait_for_count("portico_proxy_upgraded_connections 1").await;
         drop(client);
-        cluster.counts("portico_proxy_upgraded_connections 0").await;
-        // 500 would be one that has waited for the kubelet.
+        cluster.wait_for_count("portico_proxy_upgraded_connections 0").await;
+        // 500 would mean that the request has waited for the kubelet.
         cluster
-            .counts(&format!("apiserver_stream_translator_requests_total{{code=\"200\"}} {}", at + 1))
+            .wait_for_count(&format!("apiserver_stream_translator_requests_total{{code=\"200\"}} {}", at + 1))
             .await;
     }
 }
@@ -271,7 +274,7 @@ async fn commands_and_ports_are_counted_and_incomplete_in_the_audit_log_until_th
         ("portforward", "ports=80", "SPDY/3.1+portforward.k8s.io"),
     ] {
         let (mut socket, _) = cluster.open(&format!("p/{subresource}?{query}"), protocol).await.unwrap();
-        cluster.counts("portico_proxy_upgraded_connections 1").await;
+        cluster.wait_for_count("portico_proxy_upgraded_connections 1").await;
         let ended = || {
             let complete = lines(&log).into_iter().filter(|event| event["stage"] == "ResponseComplete");
             complete.filter(|event| event["objectRef"]["subresource"] == subresource).count()
@@ -283,30 +286,34 @@ async fn commands_and_ports_are_counted_and_incomplete_in_the_audit_log_until_th
                  subresource=\"{subresource}\",scope=\"resource\",component=\"apiserver\"}} {count}"
             )
         };
-        cluster.counts(&under_way(1)).await;
+        cluster.wait_for_count(&under_way(1)).await;
         socket.close(None).await.unwrap();
         drop(socket);
-        cluster.counts(&under_way(0)).await;
-        until("the end is recorded", || std::future::ready(ended() == 1)).await;
+        cluster.wait_for_count(&under_way(0)).await;
+        wait_until("the end of the connection is recorded", || std::future::ready(ended() == 1)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_silent_or_a_message_that_is_too_long_ends() {
+async fn idle_commands_and_oversized_messages_end() {
     let flags = ["--streaming-connection-idle-timeout", "1s", "--streaming-max-message-bytes", "1000"];
     let cluster = Cluster::start_with(&flags).await;
     let cat = "p/exec?command=cat&stdin=true&stdout=true";
     let (mut silent, _) = cluster.open(cat, V5).await.unwrap();
-    let [.., status] = received(&mut silent).await;
+    let [.., status] = receive_all(&mut silent).await;
     assert!(status.contains("Internal error occurred: no data for 1s"), "{status}");
     let (mut long, _) = cluster.open(cat, V5).await.unwrap();
     assert_eq!(next(&mut long).await, Message::binary(vec![1]));
     send(&mut long, &[0; 1001]).await;
-    assert_eq!(received(&mut long).await, [const { String::new() }; 4], "nothing of it went on");
+    assert_eq!(
+        receive_all(&mut long).await,
+        [const { String::new() }; 4],
+        "no part of the long message was forwarded"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_carries_no_more_than_its_bytes_a_second() {
+async fn a_connection_is_limited_to_its_rate() {
     let cluster = Cluster::start_with(&["--max-connection-bytes-per-sec", "20000"]).await;
     let (mut socket, _) = cluster.open("p/exec?command=cat&stdin=true&stdout=true", V5).await.unwrap();
     let begin = Instant::now();
@@ -319,12 +326,12 @@ async fn a_connection_carries_no_more_than_its_bytes_a_second() {
             echoed += bytes.len() - 1;
         }
     }
-    // What a tenth of a second may carry at once is not waited for.
+    // The bytes of a tenth of a second may be sent at once.
     assert!(begin.elapsed() >= Duration::from_secs(1), "{:?}", begin.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubelet_that_is_declared_to_speak_websocket_gets_it() {
+async fn a_kubelet_with_declared_websocket_support_gets_websocket() {
     let cluster = Cluster::start().await;
     let declared = json!({"status": {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}});
     let admin = cluster.portico.admin();
@@ -334,46 +341,46 @@ async fn a_kubelet_that_is_declared_to_speak_websocket_gets_it() {
     {
         let refused = cluster.open(path, protocol).await.map(drop);
         let Err(Error::Http(response)) = refused else { panic!("{refused:?}") };
-        assert_eq!(response.status(), 400, "this one speaks none");
-        let seen = cluster.kubelet.last();
+        assert_eq!(response.status(), 400, "this request supports no subprotocol");
+        let seen = cluster.kubelet.last_request();
         assert_eq!(
             (seen.method.as_str(), seen.all("sec-websocket-protocol")),
             ("GET", vec![protocol.to_owned()])
         );
     }
-    let by = "apiserver_websocket_streaming_requests_total{proxy_type=\"proxied_to_kubelet\",subresource=\"exec\"} 1";
-    cluster.counts(by).await;
+    let metric = "apiserver_websocket_streaming_requests_total{proxy_type=\"proxied_to_kubelet\",subresource=\"exec\"} 1";
+    cluster.wait_for_count(metric).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn spdy_in_messages_reaches_the_kubelet_as_spdy() {
     use bytes::BytesMut;
-    use portico_spdy::{Decoder, Encoder, Frame, Limits};
+    use portico_spdy::{Decoder, DecoderLimits, Encoder, Frame};
 
     let cluster = Cluster::start().await;
     let offered = "SPDY/3.1+portforward.k8s.io";
     let (mut socket, protocol) = cluster.open("p/portforward?ports=80", offered).await.unwrap();
     assert_eq!(protocol, offered);
-    let seen = cluster.kubelet.last();
+    let seen = cluster.kubelet.last_request();
     assert_eq!((seen.method.as_str(), seen.target.as_str()), ("POST", "/portForward/default/p?port=80"));
     assert_eq!(seen.all("x-stream-protocol-version"), ["portforward.k8s.io"]);
     assert!(seen.all("sec-websocket-key").is_empty() && seen.all("authorization").is_empty());
     let mut ping = BytesMut::new();
     Encoder::new().unwrap().encode(&Frame::Ping(1), &mut ping).unwrap();
-    // Frames may be split over messages.
+    // Frames may span several messages.
     let (first, second) = ping.split_at(5);
     send(&mut socket, first).await;
     send(&mut socket, second).await;
     let Message::Binary(answer) = next(&mut socket).await else { panic!() };
     let mut answer = BytesMut::from(&answer[..]);
-    assert_eq!(Decoder::new(Limits::default()).decode(&mut answer), Ok(Some(Frame::Ping(1))));
+    assert_eq!(Decoder::new(DecoderLimits::default()).decode(&mut answer), Ok(Some(Frame::Ping(1))));
     socket.send(Message::Close(None)).await.unwrap();
     let ended = async { while let Some(Ok(_)) = socket.next().await {} };
-    tokio::time::timeout(PATIENCE, ended).await.expect("the tunnel ends");
-    cluster.counts("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
+    tokio::time::timeout(WAIT_LIMIT, ended).await.expect("the tunnel ends");
+    cluster.wait_for_count("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
 }
 
-/// kubectl runs commands over WebSocket and over SPDY.
+/// Runs commands with kubectl over WebSocket and over SPDY.
 async fn kubectl_runs_commands<K>(cluster: &Cluster<K>) {
     for web_sockets in ["true", "false"] {
         let exec = |args: &[&str]| {
@@ -385,7 +392,7 @@ async fn kubectl_runs_commands<K>(cluster: &Cluster<K>) {
         let err = String::from_utf8_lossy(&failed.stderr).into_owned();
         assert_eq!((failed.status.code(), &*failed.stdout), (Some(7), &b"out\n"[..]), "{err}");
         assert!(err.contains("err\n") && err.contains("exit code 7"), "{err}");
-        // Half a megabyte of input, its end, and all of it back.
+        // Half a megabyte of input, its end, and the complete echo.
         let input = cluster.portico.folder().join("input");
         let sent: Vec<u8> = (0..1 << 19).map(|n: u32| n.to_be_bytes()[2]).collect();
         std::fs::write(&input, &sent).unwrap();
@@ -400,19 +407,19 @@ async fn kubectl_runs_commands<K>(cluster: &Cluster<K>) {
         let attached = output(&mut exec(&["attach", "p"]));
         assert!(String::from_utf8_lossy(&attached.stdout).contains("attached"), "{attached:?}");
     }
-    cluster.counts("apiserver_stream_translator_requests_total{code=\"200\"} 3").await;
+    cluster.wait_for_count("apiserver_stream_translator_requests_total{code=\"200\"} 3").await;
 }
 
-/// kubectl forwards ports over WebSocket and over SPDY.
+/// Forwards ports with kubectl over WebSocket and over SPDY.
 async fn kubectl_forwards_ports<K>(cluster: &Cluster<K>) {
     for web_sockets in ["true", "false"] {
         let mut forward = cluster.kubectl(&["port-forward", "--address", "127.0.0.1", "p", ":80"]);
-        // To a file: it goes on writing.
+        // Output goes to a file, because kubectl continues to write.
         let lines = cluster.portico.folder().join(format!("forwarded-{web_sockets}"));
         let file = std::fs::File::create(&lines).unwrap();
         let mut forward =
             forward.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets).stdout(file).spawn().unwrap();
-        let port = eventually("kubectl says its port", || async {
+        let port = eventually("kubectl prints its port", || async {
             let printed = std::fs::read_to_string(&lines).unwrap();
             let words = printed.split([':', ' ']).find_map(|word| word.parse::<u16>().ok());
             words.ok_or(printed)
@@ -432,23 +439,23 @@ async fn kubectl_forwards_ports<K>(cluster: &Cluster<K>) {
                     async { read.read_to_end(&mut back).await.unwrap() }
                 )
             };
-            tokio::time::timeout(PATIENCE, both).await.unwrap();
+            tokio::time::timeout(WAIT_LIMIT, both).await.unwrap();
             assert!(back == sent, "{} bytes came back", back.len());
         }
         forward.kill().unwrap();
         forward.wait().unwrap();
     }
-    cluster.counts("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
+    cluster.wait_for_count("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_speaks_websocket_with_a_kubelet_that_speaks_spdy() {
-    if !there_is("kubectl") {
+async fn kubectl_uses_websocket_with_a_spdy_kubelet() {
+    if !is_installed("kubectl") {
         return;
     }
     let cluster = Cluster::start().await;
     kubectl_runs_commands(&cluster).await;
-    let methods: Vec<_> = cluster.kubelet.seen().iter().map(|seen| seen.method.clone()).collect();
+    let methods: Vec<_> = cluster.kubelet.requests().iter().map(|seen| seen.method.clone()).collect();
     assert_eq!(methods, vec![Method::POST; 6], "no client had to ask twice");
     kubectl_forwards_ports(&cluster).await;
 }
@@ -460,7 +467,7 @@ struct UpstreamsKubelet {
 }
 
 impl UpstreamsKubelet {
-    /// None, and a word about it, where it cannot be built.
+    /// Builds and starts it. `None`, and a report, if it cannot be built.
     fn start(authority: &Authority, folder: &Path) -> Option<Self> {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/go/kubelet");
         let program = folder.join("kubelet");
@@ -472,7 +479,10 @@ impl UpstreamsKubelet {
             .output()
             .unwrap();
         if !built.status.success() {
-            skipped(&format!("tests/go/kubelet is not built: {}", String::from_utf8_lossy(&built.stderr)));
+            report_skip(&format!(
+                "tests/go/kubelet is not built: {}",
+                String::from_utf8_lossy(&built.stderr)
+            ));
             return None;
         }
         let pair = authority.server(&["127.0.0.1"]);
@@ -502,28 +512,28 @@ impl Drop for UpstreamsKubelet {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn upstreams_own_streaming_server_understands_what_is_translated() {
-    if !there_is("kubectl") || !there_is("go") {
+async fn upstreams_streaming_server_accepts_the_translation() {
+    if !is_installed("kubectl") || !is_installed("go") {
         return;
     }
     let (authority, clients) = (Authority::new("kubelet-ca"), Authority::new("kubelet-clients"));
     let folder = tempfile::tempdir().unwrap();
     let Some(kubelet) = UpstreamsKubelet::start(&authority, folder.path()) else { return };
     let port = kubelet.port;
-    let cluster = Cluster::around(kubelet, port, &authority.pem, &clients, &[]).await;
+    let cluster = Cluster::with_kubelet(kubelet, port, &authority.pem, &clients, &[]).await;
     kubectl_runs_commands(&cluster).await;
     kubectl_forwards_ports(&cluster).await;
-    // What kube-apiserver 1.36.3 answers in front of the same server.
+    // The response of kube-apiserver 1.36.3 in front of the same server.
     let terminal = "p/exec?command=sizes&stdin=true&stdout=true&stderr=true&tty=true";
     let (mut socket, _) = cluster.open(terminal, V5).await.unwrap();
     send(&mut socket, b"\x04{\"Width\":80,\"Height\":24}").await;
-    let [_, out, _, status] = received(&mut socket).await;
+    let [_, out, _, status] = receive_all(&mut socket).await;
     assert_eq!(
         (&*out, &*status),
         ("{\"Width\":80,\"Height\":24}\n", r#"{"metadata":{},"status":"Success"}"#)
     );
     let (mut socket, _) = cluster.open("p/exec?command=cat", V5).await.unwrap();
-    let [.., status] = received(&mut socket).await;
+    let [.., status] = receive_all(&mut socket).await;
     let why = "unable to upgrade connection: you must specify at least 1 of stdin, stdout, stderr";
     assert!(status.contains(&format!("\"Internal error occurred: {why}\"")), "{status}");
 }

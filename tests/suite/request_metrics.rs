@@ -1,24 +1,24 @@
-//! What is counted of requests, under upstream's names and labels, and warnings and metrics of deprecated APIs.
+//! Request metrics with upstream's names and labels, and warnings and metrics of deprecated APIs.
 
 use std::time::Duration;
 
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Launch, Mood, Portico, until};
+use portico_tests::{Behavior, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
-use crate::audit::{METADATA, events, recording};
+use crate::audit::{METADATA, events, with_audit_log};
 use crate::webhooks::setup::{Setup, VALIDATING};
 
 async fn metrics(portico: &Portico) -> String {
     portico.admin().get("/metrics").await.text()
 }
 
-/// The value of a series of ConfigMaps; nothing while there is none.
+/// Returns the value of a series of ConfigMaps; `None` if there is none yet.
 fn value(metrics: &str, series: &str) -> Option<f64> {
     metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
-/// The series of this metric for a verb on ConfigMaps.
+/// Returns the series of this metric for a verb on ConfigMaps.
 fn series(name: &str, verb: &str, dry_run: Option<&str>) -> String {
     let dry_run = dry_run.map(|dry_run| format!("dry_run=\"{dry_run}\",")).unwrap_or_default();
     format!(
@@ -28,8 +28,8 @@ fn series(name: &str, verb: &str, dry_run: Option<&str>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_that_is_deprecated_warns_and_is_recorded_and_counted_with_its_end() {
-    let (launch, log) = recording(Launch::new(), METADATA);
+async fn a_deprecated_api_warns_and_is_counted_with_its_removal() {
+    let (launch, log) = with_audit_log(Launch::new(), METADATA);
     let beta = "networking.k8s.io/v1beta1=true,storage.k8s.io/v1beta1=true";
     let portico = launch.args(&["--runtime-config", beta]).start().await;
     let expected = [
@@ -55,19 +55,19 @@ async fn an_api_that_is_deprecated_warns_and_is_recorded_and_counted_with_its_en
     }
     assert_eq!(portico.admin().get("/apis/networking.k8s.io/v1/servicecidrs").await.header("warning"), "");
     let text = metrics(&portico).await;
-    let asked: Vec<&str> =
+    let series_lines: Vec<&str> =
         text.lines().filter(|line| line.starts_with("apiserver_requested_deprecated_apis{")).collect();
-    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert_eq!(series_lines.len(), 3, "{series_lines:?}");
     let name = "apiserver_requested_deprecated_apis";
     let series = format!(
         "{name}{{group=\"networking.k8s.io\",version=\"v1beta1\",resource=\"servicecidrs\",subresource=\"\",\
          removed_release=\"1.37\"}}"
     );
-    assert_eq!(value(&text, &series), Some(1.0), "{asked:?}");
+    assert_eq!(value(&text, &series), Some(1.0), "{series_lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn objectives_leave_out_webhooks_and_dry_runs_and_sizes_are_those_of_reads() {
+async fn slo_metrics_exclude_webhooks_and_dry_runs() {
     let slow = Duration::from_millis(600);
     let setup = Setup::start().await;
     setup
@@ -75,7 +75,7 @@ async fn objectives_leave_out_webhooks_and_dry_runs_and_sizes_are_those_of_reads
         .await;
     let portico = &setup.portico;
     let before = metrics(portico).await;
-    setup.hooks.behave(Mood::Slow(slow));
+    setup.hooks.set_behavior(Behavior::Slow(slow));
     assert_eq!(setup.create("slow").await.status, 201);
     let path = format!("{CONFIG_MAPS}?dryRun=All");
     assert_eq!(portico.admin().post(&path, &json!({"metadata": {"name": "dry"}})).await.status, 201);
@@ -102,7 +102,7 @@ async fn objectives_leave_out_webhooks_and_dry_runs_and_sizes_are_those_of_reads
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_of_watches_are_counted_as_they_are_sent() {
+async fn sent_watch_events_are_counted() {
     let portico = Portico::start().await;
     let watched = format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name=none");
     assert_eq!(portico.admin().get(&watched).await.status, 200);
@@ -112,7 +112,7 @@ async fn events_of_watches_are_counted_as_they_are_sent() {
     assert_eq!(portico.admin().post(CONFIG_MAPS, &json!({"metadata": {"name": "a"}})).await.status, 201);
     let watched = format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name=a");
     assert_eq!(portico.admin().get(&watched).await.status, 200);
-    until("the event is counted", || async {
+    wait_until("the event is counted", || async {
         let text = metrics(&portico).await;
         let sizes = format!("apiserver_watch_events_sizes_count{labels}");
         value(&text, &events) == Some(1.0) && value(&text, &sizes) == Some(1.0)

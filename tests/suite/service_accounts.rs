@@ -1,4 +1,4 @@
-//! Tokens of service accounts from the outside: asked for, used over HTTPS and gRPC, reviewed, bound, and lost.
+//! Tokens of service accounts: requested, used over HTTPS and gRPC, reviewed, bound, and revoked.
 
 use portico_proto::client::{Client, Credentials};
 use portico_tests::http::Http;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+const SELF_REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
-fn who() -> Value {
+fn self_review() -> Value {
     json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
 }
 
@@ -32,32 +32,35 @@ fn text(value: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_its_accounts_until_the_account_is_gone() {
+async fn a_token_is_valid_until_its_account_is_deleted() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     account(&admin, "robot").await;
-    let made = token(&admin, "robot", json!({})).await;
-    assert_eq!(made["spec"]["audiences"], json!(["https://kubernetes.default.svc.cluster.local"]));
-    let token = text(&made["status"]["token"]);
-    let robot = portico.anyone().with_token(token);
-    let review = robot.post(WHO, &who()).await.json();
+    let response = token(&admin, "robot", json!({})).await;
+    assert_eq!(response["spec"]["audiences"], json!(["https://kubernetes.default.svc.cluster.local"]));
+    let token = text(&response["status"]["token"]);
+    let robot = portico.anonymous().with_token(token);
+    let review = robot.post(SELF_REVIEWS, &self_review()).await.json();
     assert_eq!(review["status"]["userInfo"]["username"], "system:serviceaccount:default:robot", "{review}");
     let credentials = Credentials::Token(token.to_owned());
     let over_grpc = Client::connect(&portico.control_with(credentials)).unwrap();
     let request = portico_proto::apiregistration::GetRequest { name: "v1.".into(), ..Default::default() };
     let refused = over_grpc.api_services().get(request).await;
     let refused = refused.err().map(|status| status.message().to_owned()).unwrap_or_default();
-    assert!(refused.contains("system:serviceaccount:default:robot"), "known, and forbidden: {refused}");
+    assert!(
+        refused.contains("system:serviceaccount:default:robot"),
+        "authenticated, and forbidden: {refused}"
+    );
     admin.delete(&format!("{ACCOUNTS}/robot")).await;
     eventually("the token of a deleted account is refused", || async {
-        let answer = robot.post(WHO, &who()).await;
+        let answer = robot.post(SELF_REVIEWS, &self_review()).await;
         if answer.status == 401 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn relying_parties_find_the_keys_that_sign() {
+async fn relying_parties_can_fetch_the_signing_keys() {
     let portico =
         Launch::new().args(&["--service-account-issuer", "https://issuer.example.com"]).start().await;
     let admin = portico.admin();
@@ -66,21 +69,21 @@ async fn relying_parties_find_the_keys_that_sign() {
     assert_eq!(metadata["jwks_uri"], format!("https://{}/openid/v1/jwks", portico.https()));
     let keys = admin.get_as("/openid/v1/jwks", "application/jwk-set+json").await.json();
     account(&admin, "robot").await;
-    let made = token(&admin, "robot", json!({"audiences": ["vault"], "expirationSeconds": 600})).await;
-    let header = text(&made["status"]["token"]).split('.').next().unwrap().to_owned();
+    let response = token(&admin, "robot", json!({"audiences": ["vault"], "expirationSeconds": 600})).await;
+    let header = text(&response["status"]["token"]).split('.').next().unwrap().to_owned();
     let header = base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, header).unwrap();
     let header: Value = serde_json::from_slice(&header).unwrap();
     assert_eq!(header["kid"], keys["keys"][0]["kid"], "{keys}");
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-        "spec": {"token": made["status"]["token"], "audiences": ["bank", "vault"]}});
+        "spec": {"token": response["status"]["token"], "audiences": ["bank", "vault"]}});
     let reviewed = admin.post(REVIEWS, &review).await.json();
     assert_eq!(reviewed["status"]["audiences"], json!(["vault"]), "{reviewed}");
-    let other_client = portico.anyone().with_token(text(&made["status"]["token"]));
-    other_client.post(WHO, &who()).await.status_body(401, "Unauthorized");
+    let other_client = portico.anonymous().with_token(text(&response["status"]["token"]));
+    other_client.post(SELF_REVIEWS, &self_review()).await.status_body(401, "Unauthorized");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_of_its_own_checks_tokens_and_asks_what_lives() {
+async fn a_separate_facade_verifies_tokens_and_bound_objects() {
     let server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
     let admin = facade.admin();
@@ -93,19 +96,19 @@ async fn a_facade_of_its_own_checks_tokens_and_asks_what_lives() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bind"}});
     admin.post(SECRETS, &secret).await;
     let bound = json!({"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "bind"}});
-    let made = token(&admin, "robot", bound).await;
-    let robot = facade.anyone().with_token(text(&made["status"]["token"]));
-    assert_eq!(robot.post(WHO, &who()).await.status, 201);
+    let response = token(&admin, "robot", bound).await;
+    let robot = facade.anonymous().with_token(text(&response["status"]["token"]));
+    assert_eq!(robot.post(SELF_REVIEWS, &self_review()).await.status, 201);
     admin.delete(&format!("{SECRETS}/bind")).await;
-    eventually("the token goes with its secret", || async {
-        let answer = robot.post(WHO, &who()).await;
+    eventually("the token is revoked with its secret", || async {
+        let answer = robot.post(SELF_REVIEWS, &self_review()).await;
         if answer.status == 401 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bootstrap_tokens_count_where_they_are_enabled() {
+async fn bootstrap_tokens_authenticate_if_enabled() {
     let portico = Launch::new().args(&["--enable-bootstrap-token-auth"]).start().await;
     let data = json!({"token-id": "abcdef", "token-secret": "0123456789abcdef",
         "usage-bootstrap-authentication": "true", "auth-extra-groups": "system:bootstrappers:kin"});
@@ -113,10 +116,10 @@ async fn bootstrap_tokens_count_where_they_are_enabled() {
         "metadata": {"name": "bootstrap-token-abcdef"}, "stringData": data});
     let created = portico.admin().post("/api/v1/namespaces/kube-system/secrets", &secret).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    let node = portico.anyone().with_token("abcdef.0123456789abcdef");
-    let review = node.post(WHO, &who()).await.json();
+    let node = portico.anonymous().with_token("abcdef.0123456789abcdef");
+    let review = node.post(SELF_REVIEWS, &self_review()).await.json();
     let groups = json!(["system:bootstrappers", "system:bootstrappers:kin", "system:authenticated"]);
     assert_eq!(review["status"]["userInfo"]["groups"], groups, "{review}");
-    let wrong = portico.anyone().with_token("abcdef.0123456789abcdee");
-    wrong.post(WHO, &who()).await.status_body(401, "Unauthorized");
+    let wrong = portico.anonymous().with_token("abcdef.0123456789abcdee");
+    wrong.post(SELF_REVIEWS, &self_review()).await.status_body(401, "Unauthorized");
 }

@@ -1,8 +1,8 @@
 //! Services whose pods are found by selector, without kube-controller-manager.
 
 use portico_tests::http::Http;
-use portico_tests::objects::{API_SERVICES, PODS, available, remote};
-use portico_tests::{Backend, Launch, Portico, until};
+use portico_tests::objects::{API_SERVICES, PODS, available_condition, remote_api_service};
+use portico_tests::{Backend, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -14,7 +14,7 @@ async fn pod(admin: &Http, name: &str, ip: &str) {
         "metadata": {"name": name, "labels": {"app": "backend"}},
         "spec": {"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false},
     });
-    until("a pod is made", async || admin.post(PODS, &pod).await.status == 201).await;
+    wait_until("the pod is created", async || admin.post(PODS, &pod).await.status == 201).await;
     let status = json!({"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}});
     let written = admin.merge(&format!("{PODS}/{name}/status"), &status).await;
@@ -34,28 +34,28 @@ fn sizes(slices: &[Value]) -> Vec<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_service_is_reached_through_a_service_with_a_selector_and_a_pod_with_an_address() {
-    let Some(backend) = Backend::beyond_loopback("selected.example.com").await else { return };
+async fn an_api_service_uses_pods_of_its_service() {
+    let Some(backend) = Backend::on_own_address("selected.example.com").await else { return };
     let portico = Portico::start().await;
     let admin = portico.admin();
-    admin.post(API_SERVICES, &remote("selected.example.com", &backend.ca, 443)).await;
+    admin.post(API_SERVICES, &remote_api_service("selected.example.com", &backend.ca, 443)).await;
     let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
         "ports": [{"port": 443, "name": "https", "targetPort": backend.address.port()}]}});
     assert_eq!(admin.post(SERVICES, &service).await.status, 201);
     let is_available = async |want: &str| {
         let found = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
-        available(&found).0 == want
+        available_condition(&found).0 == want
     };
-    until("nothing is behind it", async || is_available("False").await).await;
+    wait_until("the APIService has no endpoints", async || is_available("False").await).await;
     pod(&admin, "p", &backend.address.ip().to_string()).await;
-    until("the backend is reached", async || is_available("True").await).await;
+    wait_until("the APIService is available", async || is_available("True").await).await;
     assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200);
     admin.delete(&format!("{PODS}/p?gracePeriodSeconds=0")).await;
-    until("nothing is behind it again", async || is_available("False").await).await;
+    wait_until("the APIService has no endpoints again", async || is_available("False").await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt() {
+async fn slices_have_a_limit_and_are_repaired() {
     let portico = Launch::new().arg("--max-endpoints-per-slice=3").start().await;
     let admin = portico.admin();
     let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
@@ -65,7 +65,7 @@ async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt
         pod(&admin, &format!("p{at}"), &format!("10.9.0.{at}")).await;
     }
     let all = async || sizes(&slices(&admin, "backend").await).iter().sum::<usize>();
-    until("all pods have a place", async || all().await == 7).await;
+    wait_until("every pod is in a slice", async || all().await == 7).await;
     let found = slices(&admin, "backend").await;
     assert!(sizes(&found).iter().all(|size| (1..=3).contains(size)), "{found:?}");
     let manager = &found[0]["metadata"]["managedFields"][0]["manager"];
@@ -77,15 +77,15 @@ async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt
     let name = found[0]["metadata"]["name"].as_str().unwrap();
     let spoilt = json!({"endpoints": [{"addresses": ["10.9.9.9"]}]});
     assert_eq!(admin.merge(&format!("{SLICES}/{name}"), &spoilt).await.status, 200);
-    until("the slice is right again", async || {
+    wait_until("the slice is repaired", async || {
         let listed = slices(&admin, "backend").await;
         sizes(&listed).iter().sum::<usize>() == 7 && !Value::from(listed).to_string().contains("10.9.9.9")
     })
     .await;
     assert_eq!(admin.delete(&format!("{SLICES}/{name}")).await.status, 200);
-    until("the slice is there again", async || all().await == 7).await;
+    wait_until("the slice is created again", async || all().await == 7).await;
     admin.delete(&format!("{SERVICES}/backend")).await;
-    until("nothing is left", async || {
+    wait_until("the slices and Endpoints are deleted", async || {
         slices(&admin, "backend").await.is_empty()
             && admin.get(&format!("{ENDPOINTS}/backend")).await.status == 404
     })
@@ -93,32 +93,34 @@ async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn endpoints_that_were_left_behind_go_at_the_next_start_and_services_are_looked_at_again() {
+async fn stale_endpoints_are_removed_at_the_next_start() {
     let mut portico = Launch::new().arg("--controllers=serviceaccount").start().await;
     let admin = portico.admin();
-    let left = json!({"metadata": {"name": "left"}, "subsets": [{"addresses": [{"ip": "10.9.0.1"}]}]});
-    assert_eq!(admin.post(ENDPOINTS, &left).await.status, 201);
+    let orphaned = json!({"metadata": {"name": "left"}, "subsets": [{"addresses": [{"ip": "10.9.0.1"}]}]});
+    assert_eq!(admin.post(ENDPOINTS, &orphaned).await.status, 201);
     let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
         "ports": [{"port": 80}]}});
     admin.post(SERVICES, &service).await;
     pod(&admin, "p", "10.9.0.2").await;
-    assert!(slices(&admin, "backend").await.is_empty(), "nobody keeps slices");
+    assert!(slices(&admin, "backend").await.is_empty(), "no controller maintains slices");
     portico.stop().await;
-    let portico = Launch::new().on_data_of(&portico).start().await;
+    let portico = Launch::new().with_data_of(&portico).start().await;
     let admin = portico.admin();
-    until("what was left is gone", async || admin.get(&format!("{ENDPOINTS}/left")).await.status == 404)
-        .await;
-    until("the pod has a place", async || sizes(&slices(&admin, "backend").await) == [1]).await;
+    wait_until("the orphaned Endpoints are deleted", async || {
+        admin.get(&format!("{ENDPOINTS}/left")).await.status == 404
+    })
+    .await;
+    wait_until("the pod is in a slice", async || sizes(&slices(&admin, "backend").await) == [1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_controllers_do_is_counted_under_upstreams_names() {
+async fn controller_metrics_have_upstreams_names() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
         "ports": [{"port": 80}]}});
     admin.post(SERVICES, &service).await;
-    until("a slice is counted", async || {
+    wait_until("a slice is counted", async || {
         let metrics = admin.get("/metrics").await.text();
         [
             "endpoint_slice_controller_changes{operation=\"create\"} ",
@@ -132,7 +134,7 @@ async fn what_controllers_do_is_counted_under_upstreams_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hints_by_zones_follow_the_nodes_whenever_these_change() {
+async fn zone_hints_follow_changes_of_nodes() {
     const NODES: &str = "/api/v1/nodes";
     let portico = Portico::start().await;
     let admin = portico.admin();
@@ -159,11 +161,11 @@ async fn hints_by_zones_follow_the_nodes_whenever_these_change() {
         let found = Value::from(slices(&admin, "backend").await).to_string();
         found.matches("forZones").count()
     };
-    until("both zones are hinted", async || hinted().await == 2).await;
+    wait_until("both endpoints have zone hints", async || hinted().await == 2).await;
     for (is, expected) in [("False", 0), ("True", 2)] {
         assert_eq!(admin.merge(&format!("{NODES}/n2/status"), &ready(is)).await.status, 200);
-        until("hints follow a node", async || hinted().await == expected).await;
+        wait_until("hints change with the readiness of a node", async || hinted().await == expected).await;
     }
     assert_eq!(admin.delete(&format!("{NODES}/n2")).await.status, 200);
-    until("hints go with a node", async || hinted().await == 0).await;
+    wait_until("hints are removed with a node", async || hinted().await == 0).await;
 }

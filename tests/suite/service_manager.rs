@@ -1,21 +1,22 @@
-//! Under a service manager: sockets that it made are served, and it is notified of each turn.
+//! Operation under a service manager: passed sockets are served, and the manager is notified of state changes.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use portico_tests::{Launch, PATIENCE};
+use portico_tests::{Launch, WAIT_LIMIT};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::UnixDatagram;
 
-/// What systemd does: sockets from 3 on, and their number for the process that they are for. They come as standard input and error.
+/// Script that acts as systemd: passes sockets from descriptor 3 on, with the variables for the process.
+/// Receives them as stdin and stderr.
 const PASSES_TWO: &str = "exec 3<&0 4<&2 </dev/null 2>log; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=\"$NAMES\"; exec \"$@\"";
 
-/// A process that was given two sockets, and the socket for its notifications.
+/// A process with two passed sockets, and the socket for its notifications.
 struct Served {
     child: Child,
-    /// Its folder stays for as long as this does.
+    /// Keeps the folder of the process.
     launch: Launch,
     manager: UnixDatagram,
 }
@@ -35,7 +36,7 @@ impl Served {
 
     async fn notification(&self) -> String {
         let mut bytes = [0; 1024];
-        let received = tokio::time::timeout(PATIENCE, self.manager.recv(&mut bytes)).await;
+        let received = tokio::time::timeout(WAIT_LIMIT, self.manager.recv(&mut bytes)).await;
         String::from_utf8_lossy(&bytes[..received.unwrap().unwrap()]).into_owned()
     }
 
@@ -50,7 +51,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It has ended where a test went well.
+        // The process has ended if the test succeeded.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -61,7 +62,7 @@ fn sockets() -> (TcpListener, TcpListener) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passed_sockets_are_served_and_the_manager_is_notified_of_each_turn() {
+async fn passed_sockets_are_served_and_the_manager_is_notified() {
     let (https, grpc) = sockets();
     let (https_at, grpc_at) = (https.local_addr().unwrap(), grpc.local_addr().unwrap());
     let mut served = Served::start(Launch::new(), "https:grpc", https, grpc);
@@ -73,7 +74,7 @@ async fn passed_sockets_are_served_and_the_manager_is_notified_of_each_turn() {
         addresses.contains(&https_at.to_string()) && addresses.contains(&grpc_at.to_string()),
         "{addresses}"
     );
-    // The kubeconfig leads there, and the certificate is good for it.
+    // The kubeconfig has this address, and the certificate is valid for it.
     let kubeconfig = folder.join("data/admin.kubeconfig");
     let answer = Command::new("kubectl")
         .args(["get", "--raw", "/readyz", "--request-timeout=30s", "--kubeconfig"])
@@ -91,8 +92,8 @@ async fn passed_sockets_are_served_and_the_manager_is_notified_of_each_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_manager_is_notified_of_manifests_that_are_waited_for() {
-    let (launch, folder) = Launch::new().prepared();
+async fn the_manager_is_notified_while_manifests_are_pending() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let manifests = folder.join("manifests");
     std::fs::create_dir(&manifests).unwrap();
     std::fs::write(manifests.join("a.yaml"), "kind: ConfigMap\n").unwrap();
@@ -112,7 +113,7 @@ async fn the_manager_is_notified_of_manifests_that_are_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_passed_socket_that_nobody_serves_is_an_error_and_not_a_silence() {
+async fn an_unused_passed_socket_is_an_error() {
     let (https, grpc) = sockets();
     let mut served = Served::start(Launch::new(), "https:https", https, grpc);
     assert_eq!(served.child.wait().unwrap().code(), Some(1));

@@ -1,5 +1,5 @@
-//! A facade that knows two control services of one database: it moves within a second when the one that it uses dies, hangs or
-//! stops, and nobody who reads notices.
+//! A facade with two control services of one database: it changes to the other one within a second if the one in use dies, hangs
+//! or stops, and reads do not fail.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::Full;
 use portico_kit::lifecycle::Signal;
-use portico_tests::http::{Lines, collect};
+use portico_tests::http::{JsonLines, collect};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{EtcdServer, Launch, Portico, eventually, measured, until};
+use portico_tests::{EtcdServer, Launch, Portico, eventually, report_measurement, wait_until};
 use serde_json::{Value, json};
 
-use crate::rolling_restarts::{knows_both, servers};
+use crate::rolling_restarts::{servers, wait_for_both};
 
-/// Half of the time that a request has: no read waited for its deadline.
-const BOUND: Duration = Duration::from_secs(30);
+/// Half of the deadline of a request: no read waited for its deadline.
+const MAX_READ_TIME: Duration = Duration::from_secs(30);
 
-/// What those who read while something happens have found.
+/// Results of concurrent reads.
 #[derive(Debug, Default)]
 struct Reads {
     count: usize,
@@ -27,7 +27,7 @@ struct Reads {
     slowest: Duration,
 }
 
-/// Reads through a facade, one after the other, until it is stopped.
+/// Reads through a facade repeatedly until it is stopped.
 async fn read(facade: &Portico, stop: &Signal) -> Reads {
     let (admin, mut reads) = (facade.admin(), Reads::default());
     while !stop.is_signaled() {
@@ -42,9 +42,9 @@ async fn read(facade: &Portico, stop: &Signal) -> Reads {
     reads
 }
 
-/// Which of the servers a facade uses.
-async fn used(facade: &Portico, servers: &[Portico; 2]) -> usize {
-    eventually("one of them is in use", async || {
+/// Returns the server that a facade uses.
+async fn used_server(facade: &Portico, servers: &[Portico; 2]) -> usize {
+    eventually("the facade uses one of the control services", async || {
         let ready = facade.admin().get("/readyz?verbose").await.text();
         let is_used = |server: &Portico| ready.contains(&format!("{} in use (serving)", server.grpc()));
         servers.iter().position(is_used).ok_or(ready)
@@ -57,42 +57,47 @@ async fn write(facade: &Portico, name: &str) -> u16 {
     facade.admin().post(CONFIG_MAPS, &object).await.status.as_u16()
 }
 
-/// Reads and watches while something happens to the first control service, which is in use, until the second one is; then what
-/// happens `afterwards`, while the watch goes on.
-async fn moves(
+/// Reads and watches while `happens` is applied to the first control service, which is in use, until the facade uses the second
+/// one; then applies `afterwards`, while the watch continues.
+async fn check_failover(
     what: &str,
     happens: impl AsyncFn(&mut Portico),
     afterwards: impl AsyncFn(&Portico, &[Portico; 2]),
 ) {
     let Some(mut servers) = servers(|launch| launch).await else { return };
-    let facade = Launch::facade_of(&[&servers[0], &servers[1]]).start().await;
-    knows_both(&facade).await;
-    // The other one may have seemed nearer at first.
-    until("the first one is preferred", async || used(&facade, &servers).await == 0).await;
+    let facade = Launch::facade_of_all(&[&servers[0], &servers[1]]).start().await;
+    wait_for_both(&facade).await;
+    // The other one may have had the lower latency at first.
+    wait_until("the facade uses the first control service", async || {
+        used_server(&facade, &servers).await == 0
+    })
+    .await;
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion=1");
     let watch = facade.admin().send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
-    let mut events = Lines::new(watch.into_body());
+    let mut events = JsonLines::new(watch.into_body());
     assert_eq!(write(&facade, "before").await, 201);
     let stop = Signal::new("stop");
     let move_and_stop = async {
         let begin = Instant::now();
         happens(&mut servers[0]).await;
-        until("it is written again", async || {
+        wait_until("writes are accepted again", async || {
             let code = write(&facade, &format!("during-{}", begin.elapsed().as_micros())).await;
             assert!(matches!(code, 201 | 503), "{code}");
             code == 201
         })
         .await;
         let took = begin.elapsed();
-        assert_eq!(used(&facade, &servers).await, 1);
+        assert_eq!(used_server(&facade, &servers).await, 1);
         stop.signal();
         took
     };
     let (reads, wrote) = tokio::join!(read(&facade, &stop), move_and_stop);
     let Reads { count, slowest, .. } = reads;
-    measured(&format!("{what}: {count} reads, the slowest {slowest:?}; written again after {wrote:?}"));
+    report_measurement(&format!(
+        "{what}: {count} reads, the slowest {slowest:?}; written again after {wrote:?}"
+    ));
     assert_eq!(reads.failures, Vec::<String>::new());
-    assert!(slowest < BOUND, "{what}: {slowest:?}");
+    assert!(slowest < MAX_READ_TIME, "{what}: {slowest:?}");
     afterwards(&facade, &servers).await;
     assert_eq!(write(&facade, "after").await, 201);
     let mut seen = Vec::new();
@@ -106,27 +111,30 @@ async fn moves(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_control_service_that_is_killed_is_replaced_within_a_second() {
-    moves("killed", async |server| server.kill(), async |_, _| {}).await;
+    check_failover("killed", async |server| server.kill(), async |_, _| {}).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_service_that_hangs_is_replaced_within_a_second_and_returned_to() {
+async fn a_hanging_control_service_is_replaced_and_used_again() {
     let goes_on = async |facade: &Portico, servers: &[Portico; 2]| {
         servers[0].signal(rustix::process::Signal::CONT);
-        until("the preferred one is returned to", async || used(facade, servers).await == 0).await;
+        wait_until("the facade returns to the preferred control service", async || {
+            used_server(facade, servers).await == 0
+        })
+        .await;
     };
-    moves("hangs", async |server| server.signal(rustix::process::Signal::STOP), goes_on).await;
+    check_failover("hangs", async |server| server.signal(rustix::process::Signal::STOP), goes_on).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_service_that_stops_moves_its_facades_first() {
-    moves("stops", async |server| assert!(server.stop().await.success()), async |_, _| {}).await;
+async fn a_stopping_control_service_drains_its_facades() {
+    check_failover("stops", async |server| assert!(server.stop().await.success()), async |_, _| {}).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_services_of_two_stores_are_refused_at_the_start() {
     let (one, other) = tokio::join!(Launch::server().start(), Launch::server().start());
-    let (code, _, error) = Launch::facade_of(&[&one, &other]).run().await;
+    let (code, _, error) = Launch::facade_of_all(&[&one, &other]).run().await;
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("all must serve one database"), "{error}");
 }
@@ -140,35 +148,38 @@ fn event(name: &str) -> Value {
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}})
 }
 
-/// The lease that holds most of etcd's keys, and the names of the events among these.
+/// Returns the lease that holds most of etcd's keys, and the names of the events among these.
 fn largest_lease(etcd: &EtcdServer) -> (String, Vec<String>) {
-    let ask = |path: &str, body: Value| {
+    let call_etcd = |path: &str, body: Value| {
         let answer = etcd.post(path, &body.to_string()).unwrap();
         serde_json::from_str::<Value>(&answer).unwrap()
     };
-    let leases = ask("lease/leases", json!({}))["leases"].take();
-    let held = leases.as_array().unwrap().iter().map(|lease| {
+    let leases = call_etcd("lease/leases", json!({}))["leases"].take();
+    let lease_holders = leases.as_array().unwrap().iter().map(|lease| {
         let id = lease["ID"].as_str().unwrap().to_owned();
-        let keys = ask("lease/timetolive", json!({"ID": id, "keys": true}))["keys"].take();
+        let keys = call_etcd("lease/timetolive", json!({"ID": id, "keys": true}))["keys"].take();
         let keys = keys.as_array().cloned().unwrap_or_default().into_iter();
         let keys =
             keys.map(|key| String::from_utf8(STANDARD.decode(key.as_str().unwrap()).unwrap()).unwrap());
         let name = |key: String| key.strip_prefix("/registry/events/default/").map(str::to_owned);
         (id, keys.filter_map(name).collect::<Vec<_>>())
     });
-    held.max_by_key(|(_, names)| names.len()).unwrap()
+    lease_holders.max_by_key(|(_, names)| names.len()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_of_a_lease_that_ends_while_a_facade_moves_are_deleted_once_for_a_watch() {
+async fn lease_expiry_during_a_failover_deletes_each_event_once() {
     let Some(etcd) = EtcdServer::start() else { return };
     let flags = ["--etcd-servers", &etcd.url(), "--lease-reuse-duration-seconds", "3600"];
     let start = || Launch::server().args(&flags).start();
     let (first, second) = tokio::join!(start(), start());
     let mut servers = [first, second];
-    let facade = Launch::facade_of(&[&servers[0], &servers[1]]).start().await;
-    knows_both(&facade).await;
-    until("the first one is preferred", async || used(&facade, &servers).await == 0).await;
+    let facade = Launch::facade_of_all(&[&servers[0], &servers[1]]).start().await;
+    wait_for_both(&facade).await;
+    wait_until("the facade uses the first control service", async || {
+        used_server(&facade, &servers).await == 0
+    })
+    .await;
     let admin = facade.admin();
     let mut connection = admin.connect().await.unwrap();
     for at in 0..OF_LEASE {
@@ -182,7 +193,7 @@ async fn events_of_a_lease_that_ends_while_a_facade_moves_are_deleted_once_for_a
     let from = list["metadata"]["resourceVersion"].as_str().unwrap();
     let path = format!("{EVENTS}?watch=1&resourceVersion={from}");
     let watch = admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
-    let mut events = Lines::new(watch.into_body());
+    let mut events = JsonLines::new(watch.into_body());
 
     let (lease, names) = largest_lease(&etcd);
     assert!(names.len() > OF_LEASE / 2, "{} events have the lease", names.len());
@@ -198,11 +209,11 @@ async fn events_of_a_lease_that_ends_while_a_facade_moves_are_deleted_once_for_a
     };
     note(&events.next().await.unwrap());
     servers[0].kill();
-    until("it is written again", async || {
+    wait_until("writes are accepted again", async || {
         matches!(admin.post(EVENTS, &event("after")).await.status.as_u16(), 201 | 409)
     })
     .await;
-    assert_eq!(used(&facade, &servers).await, 1);
+    assert_eq!(used_server(&facade, &servers).await, 1);
     while note(&events.next().await.unwrap()) != "after" {}
     let (mut deleted, mut names): (Vec<_>, _) = (deletions.keys().cloned().collect(), names);
     deleted.sort();
@@ -211,5 +222,5 @@ async fn events_of_a_lease_that_ends_while_a_facade_moves_are_deleted_once_for_a
     let mut revisions: Vec<_> = deletions.into_values().flatten().collect();
     assert_eq!(revisions.len(), names.len(), "each is deleted once");
     revisions.dedup();
-    assert_eq!(revisions.len(), 1, "one revision deletes all");
+    assert_eq!(revisions.len(), 1, "one revision deletes all of them");
 }

@@ -1,24 +1,25 @@
-//! Certificates that are asked for, approved and signed; a kubelet from its bootstrap token to its own node; and nothing more.
+//! CertificateSigningRequests: requested, approved and signed; a kubelet from its bootstrap token to
+//! its node; and refused requests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portico_tests::http::Http;
-use portico_tests::pki::Pair;
-use portico_tests::tools::{output, there_is};
+use portico_tests::pki::CertPair;
+use portico_tests::tools::{is_installed, output};
 use portico_tests::{Launch, Portico, eventually};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+const SELF_REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
 const CLIENT: [&str; 2] = ["digital signature", "client auth"];
 const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
 const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 
-/// A request as PEM, and the key of what it asks for.
-fn asked(name: &str, groups: &[&str], hosts: &[&str]) -> (String, String) {
+/// Returns a request as PEM, and its private key.
+fn certificate_request(name: &str, groups: &[&str], hosts: &[&str]) -> (String, String) {
     let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     let mut params = CertificateParams::new(hosts).unwrap();
     params.distinguished_name = DistinguishedName::new();
@@ -36,7 +37,7 @@ fn request(name: &str, pem: &str, signer: &str, usages: &[&str]) -> Value {
         "spec": {"request": STANDARD.encode(pem), "signerName": signer, "usages": usages}})
 }
 
-async fn ask(http: &Http, name: &str, pem: &str, signer: &str, usages: &[&str]) {
+async fn create_request(http: &Http, name: &str, pem: &str, signer: &str, usages: &[&str]) {
     let answer = http.post(REQUESTS, &request(name, pem, signer, usages)).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
@@ -48,7 +49,7 @@ async fn decide(admin: &Http, name: &str, verdict: &str) {
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
-/// The certificate of a request, once it is there.
+/// Waits for the certificate of a request.
 async fn certificate(admin: &Http, name: &str) -> String {
     let issued = eventually("the request is signed", || async {
         let request = admin.get(&format!("{REQUESTS}/{name}")).await.json();
@@ -57,7 +58,7 @@ async fn certificate(admin: &Http, name: &str) -> String {
     String::from_utf8(STANDARD.decode(issued.await).unwrap()).unwrap()
 }
 
-/// The condition of this type, once it is there.
+/// Waits for the condition of this type.
 async fn condition(admin: &Http, name: &str, kind: &str) -> Value {
     eventually("the request has its condition", || async {
         let request = admin.get(&format!("{REQUESTS}/{name}")).await.json();
@@ -69,7 +70,7 @@ async fn condition(admin: &Http, name: &str, kind: &str) -> Value {
 
 async fn name_of(http: &Http) -> Result<Value, String> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let answer = http.post(WHO, &review).await;
+    let answer = http.post(SELF_REVIEWS, &review).await;
     if answer.status == 201 { Ok(answer.json()["status"]["userInfo"].clone()) } else { Err(answer.text()) }
 }
 
@@ -89,7 +90,7 @@ async fn bootstrap_token(admin: &Http, id: &str, expiration: &str) {
     create(admin, SECRETS, &secret).await;
 }
 
-/// The bindings of kubeadm: who bootstraps may ask, and is approved; nodes renew their own certificates.
+/// Creates the bindings of kubeadm: bootstrappers may create requests, which are approved; nodes renew their own certificates.
 async fn kubeadm_bindings(admin: &Http) {
     let group = "system:bootstrappers:kubeadm:default-node-token";
     for (name, role, group) in [
@@ -126,12 +127,12 @@ async fn for_kubelets() -> Portico {
         .await
 }
 
-/// A kubelet whose client certificate came by way of a bootstrap token.
+/// Returns a client of a kubelet that obtained its certificate with a bootstrap token.
 async fn kubelet(portico: &Portico, name: &str) -> Http {
     let user = format!("system:node:{name}");
-    let bootstrapper = portico.anyone().with_token("abcdef.0123456789abcdef");
-    let (pem, key) = asked(&user, &["system:nodes"], &[]);
-    eventually("who bootstraps may ask", || async {
+    let bootstrapper = portico.anonymous().with_token("abcdef.0123456789abcdef");
+    let (pem, key) = certificate_request(&user, &["system:nodes"], &[]);
+    eventually("the bootstrap token may create a request", || async {
         let answer = bootstrapper.post(REQUESTS, &request(name, &pem, KUBELET_CLIENT, &CLIENT)).await;
         if answer.status == 201 || answer.status == 409 { Ok(()) } else { Err(answer.text()) }
     })
@@ -140,15 +141,15 @@ async fn kubelet(portico: &Portico, name: &str) -> Http {
     let approved = condition(&admin, name, "Approved").await;
     assert_eq!(approved["reason"], "AutoApproved", "{approved}");
     let cert = certificate(&admin, name).await;
-    let kubelet = portico.with_certificate(&Pair { cert, key });
-    let who = name_of(&kubelet).await.unwrap();
-    assert_eq!(who["username"], user);
-    assert_eq!(who["groups"], json!(["system:nodes", "system:authenticated"]));
+    let kubelet = portico.with_certificate(&CertPair { cert, key });
+    let user_info = name_of(&kubelet).await.unwrap();
+    assert_eq!(user_info["username"], user);
+    assert_eq!(user_info["groups"], json!(["system:nodes", "system:authenticated"]));
     kubelet
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubelet_comes_in_with_a_token_and_keeps_to_its_node() {
+async fn a_kubelet_bootstraps_and_is_limited_to_its_node() {
     let portico = for_kubelets().await;
     let admin = portico.admin();
     bootstrap_token(&admin, "abcdef", "").await;
@@ -173,11 +174,11 @@ async fn a_kubelet_comes_in_with_a_token_and_keeps_to_its_node() {
         "{refused}"
     );
 
-    // Its serving certificate is for an administrator to approve.
-    let (pem, _) = asked("system:node:n1", &["system:nodes"], &["n1.example", "10.0.0.1"]);
+    // Its serving certificate needs the approval of an administrator.
+    let (pem, _) = certificate_request("system:node:n1", &["system:nodes"], &["n1.example", "10.0.0.1"]);
     let usages = ["digital signature", "server auth"];
-    ask(&kubelet, "n1-serving", &pem, KUBELET_SERVING, &usages).await;
-    let (foreign, _) = asked("system:node:n2", &["system:nodes"], &["n2.example"]);
+    create_request(&kubelet, "n1-serving", &pem, KUBELET_SERVING, &usages).await;
+    let (foreign, _) = certificate_request("system:node:n2", &["system:nodes"], &["n2.example"]);
     let foreign = request("n2-serving", &foreign, KUBELET_SERVING, &usages);
     let refused = kubelet.post(REQUESTS, &foreign).await.status_body(403, "Forbidden");
     assert!(
@@ -185,13 +186,13 @@ async fn a_kubelet_comes_in_with_a_token_and_keeps_to_its_node() {
     );
     decide(&admin, "n1-serving", "Approved").await;
     let serving = certificate(&admin, "n1-serving").await;
-    let info = portico_kit::pki::CertInfo::of_pem("serving", &serving).unwrap();
+    let info = portico_kit::pki::CertInfo::from_pem("serving", &serving).unwrap();
     assert_eq!(info.dns_names, ["n1.example"]);
     assert!(info.server_auth && !info.client_auth);
 
-    // It renews its own client certificate.
-    let (pem, _) = asked("system:node:n1", &["system:nodes"], &[]);
-    ask(&kubelet, "n1-again", &pem, KUBELET_CLIENT, &CLIENT).await;
+    // The kubelet renews its client certificate.
+    let (pem, _) = certificate_request("system:node:n1", &["system:nodes"], &[]);
+    create_request(&kubelet, "n1-again", &pem, KUBELET_CLIENT, &CLIENT).await;
     let approved = condition(&admin, "n1-again", "Approved").await;
     assert_eq!(
         approved["message"],
@@ -201,13 +202,13 @@ async fn a_kubelet_comes_in_with_a_token_and_keeps_to_its_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cluster_info_is_signed_with_tokens_and_expired_ones_go() {
+async fn cluster_info_is_signed_and_expired_tokens_are_deleted() {
     let portico = for_kubelets().await;
     let admin = portico.admin();
     bootstrap_token(&admin, "abcdef", "2100-01-01T00:00:00Z").await;
     let info = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-info"},
         "data": {"kubeconfig": "x"}});
-    eventually("the namespace kube-public is there", || async {
+    eventually("the namespace kube-public exists", || async {
         let answer = admin.post("/api/v1/namespaces/kube-public/configmaps", &info).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     })
@@ -222,39 +223,39 @@ async fn cluster_info_is_signed_with_tokens_and_expired_ones_go() {
     };
     eventually("the ConfigMap is signed", || signed(true)).await;
     bootstrap_token(&admin, "fedcba", "2020-01-01T00:00:00Z").await;
-    let expired = portico.anyone().with_token("fedcba.0123456789abcdef");
+    let expired = portico.anonymous().with_token("fedcba.0123456789abcdef");
     assert!(name_of(&expired).await.is_err());
-    eventually("the expired token is gone", || async {
+    eventually("the expired token is deleted", || async {
         let answer = admin.get(&format!("{SECRETS}/bootstrap-token-fedcba")).await;
         if answer.status == 404 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
     assert_eq!(admin.delete(&format!("{SECRETS}/bootstrap-token-abcdef")).await.status, 200);
-    eventually("its signature goes with a token", || signed(false)).await;
+    eventually("the signature is removed with its token", || signed(false)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approved_request_is_a_user_over_https_and_a_wrong_one_fails() {
+async fn a_signed_certificate_authenticates_and_invalid_requests_fail() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    let (pem, key) = asked("jane", &["devs", "ops"], &[]);
-    ask(&admin, "jane", &pem, API_CLIENT, &CLIENT).await;
+    let (pem, key) = certificate_request("jane", &["devs", "ops"], &[]);
+    create_request(&admin, "jane", &pem, API_CLIENT, &CLIENT).await;
     decide(&admin, "jane", "Approved").await;
-    let pair = Pair { cert: certificate(&admin, "jane").await, key };
-    let who = name_of(&portico.with_certificate(&pair)).await.unwrap();
+    let pair = CertPair { cert: certificate(&admin, "jane").await, key };
+    let user_info = name_of(&portico.with_certificate(&pair)).await.unwrap();
     assert_eq!(
-        (who["username"].as_str(), &who["groups"]),
+        (user_info["username"].as_str(), &user_info["groups"]),
         (Some("jane"), &json!(["ops", "devs", "system:authenticated"]))
     );
 
-    // Approved again: the same; denied now: refused.
-    let mut again = admin.get(&format!("{REQUESTS}/jane")).await.json();
-    assert_eq!(admin.put(&format!("{REQUESTS}/jane/approval"), &again).await.status, 200);
-    let conditions = again["status"]["conditions"].as_array_mut().unwrap();
+    // A second approval changes nothing; a denial is refused.
+    let mut resubmitted = admin.get(&format!("{REQUESTS}/jane")).await.json();
+    assert_eq!(admin.put(&format!("{REQUESTS}/jane/approval"), &resubmitted).await.status, 200);
+    let conditions = resubmitted["status"]["conditions"].as_array_mut().unwrap();
     conditions.push(json!({"type": "Denied", "status": "True"}));
-    admin.put(&format!("{REQUESTS}/jane/approval"), &again).await.status_body(422, "Invalid");
+    admin.put(&format!("{REQUESTS}/jane/approval"), &resubmitted).await.status_body(422, "Invalid");
 
-    let (masters, _) = asked("root", &["system:masters"], &[]);
+    let (masters, _) = certificate_request("root", &["system:masters"], &[]);
     let refused = admin.post(REQUESTS, &request("masters", &masters, API_CLIENT, &CLIENT)).await;
     let refused = refused.status_body(403, "Forbidden");
     assert!(refused["message"].as_str().unwrap().contains("signer with system:masters group is not allowed"));
@@ -276,8 +277,8 @@ async fn an_approved_request_is_a_user_over_https_and_a_wrong_one_fails() {
         ),
         ("cn", KUBELET_CLIENT, "n1", &CLIENT, "subject common name does not begin with system:node:"),
     ] {
-        let (pem, _) = asked(user, &["system:nodes"], &[]);
-        ask(&admin, name, &pem, signer, usages).await;
+        let (pem, _) = certificate_request(user, &["system:nodes"], &[]);
+        create_request(&admin, name, &pem, signer, usages).await;
         decide(&admin, name, "Approved").await;
         let failed = condition(&admin, name, "Failed").await;
         assert_eq!(
@@ -286,14 +287,14 @@ async fn an_approved_request_is_a_user_over_https_and_a_wrong_one_fails() {
         );
     }
 
-    // What nobody signs, and what is denied, stays without a certificate after later ones are signed.
+    // Requests of unknown signers and denied ones stay without a certificate after later ones are signed.
     for (name, signer, verdict) in
         [("other", "example.com/mine", "Approved"), ("denied", API_CLIENT, "Denied")]
     {
-        ask(&admin, name, &pem, signer, &CLIENT).await;
+        create_request(&admin, name, &pem, signer, &CLIENT).await;
         decide(&admin, name, verdict).await;
     }
-    ask(&admin, "later", &pem, API_CLIENT, &CLIENT).await;
+    create_request(&admin, "later", &pem, API_CLIENT, &CLIENT).await;
     decide(&admin, "later", "Approved").await;
     certificate(&admin, "later").await;
     for name in ["other", "denied"] {
@@ -303,7 +304,7 @@ async fn an_approved_request_is_a_user_over_https_and_a_wrong_one_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_of_its_own_knows_who_was_signed_for_also_after_a_restart() {
+async fn a_separate_facade_trusts_signed_certificates_after_a_restart() {
     let mut server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
     let admin = facade.admin();
@@ -312,16 +313,16 @@ async fn a_facade_of_its_own_knows_who_was_signed_for_also_after_a_restart() {
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
-    let (pem, key) = asked("jane", &[], &[]);
-    ask(&admin, "jane", &pem, API_CLIENT, &CLIENT).await;
+    let (pem, key) = certificate_request("jane", &[], &[]);
+    create_request(&admin, "jane", &pem, API_CLIENT, &CLIENT).await;
     decide(&admin, "jane", "Approved").await;
-    let jane = facade.with_certificate(&Pair { cert: certificate(&admin, "jane").await, key });
+    let jane = facade.with_certificate(&CertPair { cert: certificate(&admin, "jane").await, key });
     assert_eq!(name_of(&jane).await.unwrap()["username"], "jane");
     assert!(server.stop().await.success());
     server.restart().await;
     eventually("the certificate is good after a restart", || async {
         match name_of(&jane).await {
-            Ok(who) if who["username"] == "jane" => Ok(()),
+            Ok(user_info) if user_info["username"] == "jane" => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })
@@ -330,7 +331,7 @@ async fn a_facade_of_its_own_knows_who_was_signed_for_also_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_given_ca_signs_and_is_trusted_only_as_a_client_ca() {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let own = portico_kit::pki::Authority::load_or_create(&folder, "given", "given-ca").unwrap();
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let flags = [
@@ -342,34 +343,34 @@ async fn a_given_ca_signs_and_is_trusted_only_as_a_client_ca() {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let portico = launch.args(&flags).args(&["--cluster-signing-duration", "1h"]).start().await;
     let admin = portico.admin();
-    let (pem, key) = asked("jane", &[], &[]);
-    ask(&admin, "jane", &pem, API_CLIENT, &CLIENT).await;
+    let (pem, key) = certificate_request("jane", &[], &[]);
+    create_request(&admin, "jane", &pem, API_CLIENT, &CLIENT).await;
     decide(&admin, "jane", "Approved").await;
     let cert = certificate(&admin, "jane").await;
-    let info = portico_kit::pki::CertInfo::of_pem("jane", &cert).unwrap();
+    let info = portico_kit::pki::CertInfo::from_pem("jane", &cert).unwrap();
     assert_eq!((info.issuer.as_str(), info.not_after - info.not_before), ("given-ca", 3900));
     assert!(own.cert_pem().starts_with("-----BEGIN CERTIFICATE-----"));
-    let refused = name_of(&portico.with_certificate(&Pair { cert, key })).await;
+    let refused = name_of(&portico.with_certificate(&CertPair { cert, key })).await;
     assert!(refused.is_err(), "{refused:?}");
     assert!(!portico.data().join("certs").join("signing-ca.crt").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ca_that_makes_facades_signs_no_requests() {
+async fn the_internal_ca_signs_no_requests() {
     let mut before = Portico::start().await;
     let certs = before.data().join("certs");
     assert!(before.stop().await.success());
     let path = |name: &str| certs.join(name).to_str().unwrap().to_owned();
     let files = ["--cluster-signing-cert-file", &path("internal-ca.crt"), "--cluster-signing-key-file"];
-    let launch = Launch::new().on_data_of(&before).args(&files).args(&[&path("internal-ca.key")]);
+    let launch = Launch::new().with_data_of(&before).args(&files).args(&[&path("internal-ca.key")]);
     let (code, out, err) = launch.run().await;
     assert!(code.is_some_and(|code| code != 0), "{out}{err}");
     assert!(err.contains("the internal CA cannot sign certificate requests"), "{out}{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn client_cas_reach_backends_as_one_text_whatever_their_file_ends_with() {
-    let (launch, folder) = Launch::new().prepared();
+async fn client_cas_are_published_as_valid_pem() {
+    let (launch, folder) = Launch::new().prepare_folder();
     let ca = portico_kit::pki::Authority::create("clients").unwrap();
     let file = folder.join("clients.crt");
     std::fs::write(&file, ca.cert_pem().trim_end()).unwrap();
@@ -381,13 +382,13 @@ async fn client_cas_reach_backends_as_one_text_whatever_their_file_ends_with() {
     })
     .await;
     assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 2, "{text}");
-    assert!(text.lines().all(|line| line.len() <= 64), "each marker has a line of its own: {text}");
+    assert!(text.lines().all(|line| line.len() <= 64), "each PEM marker has its own line: {text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_approves_and_denies_and_uses_what_it_got() {
-    if !there_is("kubectl") {
-        return portico_tests::skipped("kubectl is not installed");
+async fn kubectl_approves_denies_and_uses_a_certificate() {
+    if !is_installed("kubectl") {
+        return portico_tests::report_skip("kubectl is not installed");
     }
     let portico = Portico::start().await;
     let admin = portico.admin();
@@ -401,9 +402,9 @@ async fn kubectl_approves_and_denies_and_uses_what_it_got() {
             String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr),
         )
     };
-    let (pem, key) = asked("jane", &[], &[]);
+    let (pem, key) = certificate_request("jane", &[], &[]);
     for name in ["jane", "denied"] {
-        ask(&admin, name, &pem, API_CLIENT, &CLIENT).await;
+        create_request(&admin, name, &pem, API_CLIENT, &CLIENT).await;
     }
     let (done, text) = kubectl(&["certificate", "approve", "jane"]);
     assert!(done && text.contains("certificatesigningrequest.certificates.k8s.io/jane approved"), "{text}");
@@ -424,14 +425,19 @@ async fn kubectl_approves_and_denies_and_uses_what_it_got() {
     {
         command.arg(flag).arg(file);
     }
-    let who = output(&mut command);
-    assert_eq!(String::from_utf8_lossy(&who.stdout), "jane", "{}", String::from_utf8_lossy(&who.stderr));
+    let user_info = output(&mut command);
+    assert_eq!(
+        String::from_utf8_lossy(&user_info.stdout),
+        "jane",
+        "{}",
+        String::from_utf8_lossy(&user_info.stderr)
+    );
     let (_, table) = kubectl(&["get", "csr"]);
     assert!(table.contains("Approved,Issued") && table.contains("Denied"), "{table}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_publishes_what_its_certificate_is_checked_with() {
+async fn the_ca_of_the_serving_certificate_is_published() {
     let portico = Launch::new()
         .args(&["--feature-gates", "ClusterTrustBundle=true"])
         .args(&["--runtime-config", "certificates.k8s.io/v1beta1/clustertrustbundles=true"])
@@ -439,7 +445,7 @@ async fn the_api_publishes_what_its_certificate_is_checked_with() {
         .await;
     let admin = portico.admin();
     let bundles = "/apis/certificates.k8s.io/v1beta1/clustertrustbundles";
-    eventually("the bundle is there", || async {
+    eventually("the trust bundle is published", || async {
         let all = admin.get(bundles).await.json();
         let name = all["items"][0]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let right = name.starts_with("kubernetes.io:kube-apiserver-serving:")

@@ -1,4 +1,4 @@
-//! The control service and facades as processes of their own: what goes on while the control service is away.
+//! Control service and facades as separate processes: operation during an outage of the control service.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use portico_kit::tasks::TaskSet;
 use portico_tests::http::Http;
-use portico_tests::objects::{API_SERVICES, local};
-use portico_tests::{Backend, Launch, Portico, eventually, until};
+use portico_tests::objects::{API_SERVICES, local_api_service};
+use portico_tests::{Backend, Launch, Portico, eventually, wait_until};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Registers over one facade and waits until every facade serves it.
+/// Registers a backend through one facade and waits until every facade serves it.
 async fn served_by_all(facades: &[&Portico], backend: &Backend) {
     let created = facades[0].admin().post(API_SERVICES, &backend.api_service()).await;
     assert_eq!(created.status, 201, "{}", created.text());
@@ -31,7 +31,7 @@ async fn has_group(http: &Http, group: &str) -> Result<(), String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facades_outlive_the_control_service_and_get_changes_when_it_is_back() {
+async fn facades_survive_an_outage_and_get_later_changes() {
     let backend = Backend::start("split.example.com").await;
     let mut server = Launch::server().start().await;
     assert_eq!(server.halves(), (false, true), "a server has no HTTPS");
@@ -51,51 +51,58 @@ async fn facades_outlive_the_control_service_and_get_changes_when_it_is_back() {
         assert_eq!(admin.get("/openapi/v3").await.status, 200);
         let refused = admin.get(API_SERVICES).await.status_body(503, "ServiceUnavailable");
         assert!(refused.to_string().contains("ControlServiceUnavailable"), "{refused}");
-        let write = admin.post(API_SERVICES, &local("away.example.com")).await;
+        let write = admin.post(API_SERVICES, &local_api_service("away.example.com")).await;
         write.status_body(503, "ServiceUnavailable");
         assert_eq!(admin.get("/readyz").await.status, 200, "a facade with a valid state is ready");
     }
 
     server.restart().await;
     let created = eventually("the facade reaches the control service again", || async {
-        let answer = first.admin().post(API_SERVICES, &local("back.example.com")).await;
+        let answer = first.admin().post(API_SERVICES, &local_api_service("back.example.com")).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     });
     created.await;
     for facade in [&first, &second] {
         let admin = facade.admin();
-        eventually("the change arrives", || has_group(&admin, "back.example.com")).await;
+        eventually("the facade serves the new group", || has_group(&admin, "back.example.com")).await;
     }
 }
 
-/// Whether a facade's state on disk knows these words.
+/// Returns an error unless a facade's saved state contains this text.
 fn mentions(facade: &Portico, words: &str) -> Result<(), String> {
     let state = std::fs::read(facade.data().join("facade-state/state")).map_err(|error| error.to_string())?;
-    let known = state.windows(words.len()).any(|part| part == words.as_bytes());
-    known.then_some(()).ok_or_else(|| format!("{words} is not in it"))
+    let is_contained = state.windows(words.len()).any(|part| part == words.as_bytes());
+    is_contained.then_some(()).ok_or_else(|| format!("the state does not contain {words}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_starts_from_its_state_while_the_control_service_is_away() {
+async fn a_facade_starts_from_its_state_without_a_control_service() {
     let backend = Backend::start("static.example.com").await;
     let mut server = Launch::server().start().await;
     let mut facade = Launch::facade(&server).start().await;
     served_by_all(&[&facade], &backend).await;
-    // The state is written behind the answers, whole: once a later change is in it, so is what came before.
-    let later = facade.admin().post(API_SERVICES, &local("later.example.com")).await;
+    // The state is saved after the response, completely: once it contains a later change, it contains all earlier ones.
+    let later = facade.admin().post(API_SERVICES, &local_api_service("later.example.com")).await;
     assert_eq!(later.status, 201, "{}", later.text());
     eventually("the state is on disk", || std::future::ready(mentions(&facade, "later.example.com"))).await;
     server.kill();
     facade.kill();
     facade.restart().await;
     let admin = facade.admin();
-    assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200, "it routes from its state");
+    assert_eq!(
+        admin.get(&backend.path("/flunders")).await.status,
+        200,
+        "the facade routes from its saved state"
+    );
     has_group(&admin, "static.example.com").await.unwrap();
     assert_eq!(admin.get("/readyz").await.status, 200);
     let verbose = admin.get("/readyz?verbose").await.text();
-    assert!(verbose.contains("stale") || verbose.contains("control service"), "it says so: {verbose}");
+    assert!(
+        verbose.contains("stale") || verbose.contains("control service"),
+        "the readiness check reports the lost control service: {verbose}"
+    );
     server.restart().await;
-    eventually("it follows again", || async {
+    eventually("the facade serves again", || async {
         let answer = admin.get(API_SERVICES).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -103,47 +110,48 @@ async fn a_facade_starts_from_its_state_while_the_control_service_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_facade_without_state_is_not_ready_and_asks_for_patience() {
+async fn a_facade_without_state_is_not_ready_and_returns_503() {
     let mut server = Launch::server().start().await;
     let facade = Launch::facade(&server);
     server.kill();
-    let (facade, folder) = facade.args(&["--secure-port", "0"]).prepared();
+    let (facade, folder) = facade.args(&["--secure-port", "0"]).prepare_folder();
     let mut facade = facade.spawn();
-    portico_tests::process::a_while(Duration::from_secs(1)).await;
-    assert!(facade.runs(), "it waits: {}", facade.log());
-    assert!(!folder.join("addresses.json").exists(), "it is not ready");
+    portico_tests::process::pause(Duration::from_secs(1)).await;
+    assert!(facade.is_running(), "the facade waits: {}", facade.log());
+    assert!(!folder.join("addresses.json").exists(), "the facade is not ready");
     server.restart().await;
-    facade.ready().await;
+    facade.wait_ready().await;
     let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
-    eventually("it serves with a certificate of the internal CA", || async {
+    eventually("the facade serves with a certificate of the internal CA", || async {
         let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
 }
 
-/// A way to a server on which nothing becomes of the first connections: they stand, and are never answered.
-struct SilentAtFirst {
+/// A wire to a server whose first connections are accepted and never answered.
+struct InitiallySilent {
     address: SocketAddr,
-    /// How many connections are not answered.
-    answered_from: Arc<AtomicUsize>,
-    /// How many were made.
-    made: Arc<AtomicUsize>,
+    /// Number of the first connection that is forwarded.
+    forwarded_from: Arc<AtomicUsize>,
+    /// Number of accepted connections.
+    accepted: Arc<AtomicUsize>,
     _tasks: TaskSet,
 }
 
-impl SilentAtFirst {
+impl InitiallySilent {
     async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (answered_from, made) = (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicUsize::new(0)));
-        let (tasks, from, count) = (TaskSet::new(), answered_from.clone(), made.clone());
+        let (forwarded_from, accepted) =
+            (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicUsize::new(0)));
+        let (tasks, from, count) = (TaskSet::new(), forwarded_from.clone(), accepted.clone());
         let passing = tasks.clone();
         tasks.spawn_until_cancelled("silent-at-first", async move {
-            let mut held = Vec::new();
+            let mut silent_connections = Vec::new();
             while let Ok((mut near, _)) = listener.accept().await {
                 if count.fetch_add(1, Ordering::SeqCst) < from.load(Ordering::SeqCst) {
-                    held.push(near);
+                    silent_connections.push(near);
                     continue;
                 }
                 passing.spawn_until_cancelled("passed-on", async move {
@@ -153,25 +161,28 @@ impl SilentAtFirst {
                 });
             }
         });
-        Self { address, answered_from, made, _tasks: tasks }
+        Self { address, forwarded_from, accepted, _tasks: tasks }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_is_never_answered_is_given_up_for_another_one() {
+async fn an_unanswered_connection_is_replaced() {
     let server = Launch::server().start().await;
-    let way = SilentAtFirst::to(server.grpc()).await;
+    let relay = InitiallySilent::to(server.grpc()).await;
     let text = std::fs::read_to_string(server.data().join("facade.kubeconfig")).unwrap();
     let kubeconfig = server.folder().join("through.kubeconfig");
-    let through = text.replace(&server.grpc().to_string(), &way.address.to_string());
+    let through = text.replace(&server.grpc().to_string(), &relay.address.to_string());
     assert_ne!(through, text);
     std::fs::write(&kubeconfig, through).unwrap();
-    let mut facade = Launch::facade_by(&kubeconfig).spawn();
-    until("it has dialed", async || way.made.load(Ordering::SeqCst) > 0).await;
-    way.answered_from.store(way.made.load(Ordering::SeqCst), Ordering::SeqCst);
-    facade.ready().await;
+    let mut facade = Launch::facade_with_kubeconfig(&kubeconfig).spawn();
+    wait_until("the facade has dialed the control service", async || {
+        relay.accepted.load(Ordering::SeqCst) > 0
+    })
+    .await;
+    relay.forwarded_from.store(relay.accepted.load(Ordering::SeqCst), Ordering::SeqCst);
+    facade.wait_ready().await;
     let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
-    eventually("it serves with a certificate that was signed for it", || async {
+    eventually("the facade serves with a certificate that was signed for it", || async {
         let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -179,7 +190,7 @@ async fn a_connection_that_is_never_answered_is_given_up_for_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_control_service_knows_its_facades() {
+async fn the_control_service_lists_its_facades() {
     let server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
     let control = server.control();
@@ -191,7 +202,7 @@ async fn the_control_service_knows_its_facades() {
     .await;
     assert!(!listed.facades[0].name.is_empty());
     drop(facade);
-    eventually("a facade that is gone is listed no longer", || async {
+    eventually("the stopped facade is no longer listed", || async {
         let request = portico_proto::config::FacadesRequest::default();
         let answer = control.config().facades(request).await.map_err(|e| e.to_string())?.into_inner();
         if answer.facades.is_empty() { Ok(()) } else { Err(format!("{answer:?}")) }
@@ -200,10 +211,10 @@ async fn the_control_service_knows_its_facades() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_of_a_facade_are_themselves_at_the_control_service() {
+async fn users_of_a_facade_keep_their_identity_at_the_control_service() {
     let server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
-    let alice = facade.anyone().as_user("alice");
+    let alice = facade.anonymous().as_user("alice");
     let refused = alice.get(API_SERVICES).await.status_body(403, "Forbidden");
     assert!(refused["message"].as_str().unwrap().contains("\"alice\""), "{refused}");
     let path = "/api/v1/namespaces/default/configmaps";
@@ -218,7 +229,7 @@ async fn users_of_a_facade_are_themselves_at_the_control_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_do_not_read_their_lists_leave_the_connection_to_the_control_service_to_others() {
+async fn stalled_clients_do_not_block_the_control_connection() {
     let server = Launch::server().start().await;
     let facade = Launch::facade(&server).arg("--stalled-write-timeout=1h").start().await;
     let admin = facade.admin();

@@ -1,4 +1,4 @@
-//! Each server publishes how it stores each resource, behind gates, and holds writes until it has.
+//! StorageVersions: each server publishes how it stores each resource, behind gates, and delays writes until it has done so.
 
 use portico_tests::{Launch, Portico};
 use serde_json::json;
@@ -24,12 +24,12 @@ async fn every_resource_is_published_before_the_server_is_ready() {
     let odd = json!({"metadata": {"name": "nothing"}, "spec": {}});
     let refused = admin.post(VERSIONS, &odd).await.status_body(422, "Invalid");
     assert!(refused["message"].as_str().unwrap().contains("in the form of <group>.<resource>"));
-    let made = admin.post("/api/v1/namespaces", &json!({"metadata": {"name": "made"}})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = admin.post("/api/v1/namespaces", &json!({"metadata": {"name": "made"}})).await;
+    assert_eq!(created.status, 201, "{}", created.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_gates_nothing_is_published_and_nothing_waits() {
+async fn storage_versions_need_the_feature_gates() {
     let portico = Portico::start().await;
     assert_eq!(portico.admin().get(HOOK).await.status, 404);
 }

@@ -1,13 +1,13 @@
-//! A store that is damaged, backed up and restored, as users and operators meet it.
+//! Damaged stores, and their backup and restoration, for users and operators.
 
 use std::path::Path;
 use std::process::Command;
 
 use http::{Method, Request};
 use portico_tests::binary::binary;
-use portico_tests::http::{Http, Lines};
+use portico_tests::http::{Http, JsonLines};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Launch, Portico, until};
+use portico_tests::{Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
 const ALL: &str = "/api/v1/configmaps";
@@ -26,7 +26,7 @@ fn version(object: &Value) -> i64 {
     object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
 }
 
-/// Runs a verb of the binary to its end: exit code and everything that it says.
+/// Runs a verb of the binary; returns exit code and output.
 fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(binary())
         .current_dir(portico.folder())
@@ -38,8 +38,8 @@ fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(printed).unwrap())
 }
 
-/// Spoils the stored bytes of an object: their format byte, wherever the file of the database holds them.
-fn spoil(database: &Path, kind: &str, name: &str) {
+/// Damages the stored bytes of an object: their format byte, at every position in the database file.
+fn damage_value(database: &Path, kind: &str, name: &str) {
     let mut bytes = std::fs::read(database).unwrap();
     let (name, head) = (format!(r#""name":"{name}""#), format!(r#"{{"kind":"{kind}""#));
     let mut spoilt = 0;
@@ -58,8 +58,8 @@ fn spoil(database: &Path, kind: &str, name: &str) {
     std::fs::write(database, bytes).unwrap();
 }
 
-/// Spoils the key of a ConfigMap, in the table and in its index: the last byte of its name.
-fn spoil_key(database: &Path, name: &str) {
+/// Damages the key of a ConfigMap in the table and in its index: the last byte of its name.
+fn damage_key(database: &Path, name: &str) {
     let mut bytes = std::fs::read(database).unwrap();
     let key = format!("default/{name}");
     let found: Vec<usize> =
@@ -74,29 +74,29 @@ fn names(list: &Value) -> Vec<&str> {
     names.filter(|name| name.starts_with("cm-")).collect()
 }
 
-/// A server that holds the ConfigMaps cm-a, cm-b and cm-c, of which cm-b cannot be read.
-async fn with_a_bad_one(launch: Launch) -> Portico {
+/// Starts a server with the ConfigMaps cm-a, cm-b and cm-c, of which cm-b is unreadable.
+async fn with_unreadable_object(launch: Launch) -> Portico {
     let mut portico = launch.start().await;
     for name in ["cm-a", "cm-b", "cm-c"] {
         create(&portico.admin(), name).await;
     }
     assert!(portico.stop().await.success());
-    spoil(&portico.data().join("portico.db"), "ConfigMap", "cm-b");
+    damage_value(&portico.data().join("portico.db"), "ConfigMap", "cm-b");
     portico.restart().await;
     portico
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_starts_although_objects_of_its_own_cannot_be_read() {
+async fn a_server_starts_with_unreadable_objects_of_its_own() {
     let mut portico = Launch::new().start().await;
     assert!(portico.stop().await.success());
     let file = portico.data().join("portico.db");
-    spoil(&file, "ClusterRole", "view");
-    spoil(&file, "PriorityClass", "system-node-critical");
+    damage_value(&file, "ClusterRole", "view");
+    damage_value(&file, "PriorityClass", "system-node-critical");
     portico.restart().await;
     let role = portico.admin().get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view").await;
     role.status_body(500, "StorageReadError");
-    until("the log names both", || async {
+    wait_until("the log names both unreadable objects", || async {
         let log = portico.log();
         ["\"view\"", "\"system-node-critical\""]
             .iter()
@@ -106,14 +106,14 @@ async fn a_server_starts_although_objects_of_its_own_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_has_the_name_that_was_asked_for_and_is_private() {
+async fn a_backup_has_the_requested_name_and_is_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let portico = Launch::new().start().await;
     create(&portico.admin(), "cm-a").await;
     for name in ["plain", "file:copy", "file:///copy?mode=ro", "a copy#1"] {
         let (code, printed) = run(&portico, &["backup", name]);
         if name.contains('/') {
-            assert_eq!(code, Some(1), "there is no such folder: {printed}");
+            assert_eq!(code, Some(1), "the folder does not exist: {printed}");
             continue;
         }
         assert_eq!(code, Some(0), "{printed}");
@@ -126,8 +126,8 @@ async fn a_backup_has_the_name_that_was_asked_for_and_is_private() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_object_costs_others_nothing_where_a_quota_counts() {
-    let portico = with_a_bad_one(Launch::new()).await;
+async fn an_unreadable_object_does_not_break_quotas() {
+    let portico = with_unreadable_object(Launch::new()).await;
     let http = portico.admin();
     let quotas = "/api/v1/namespaces/default/resourcequotas";
     let hard = json!({"configmaps": "1000"});
@@ -149,8 +149,8 @@ async fn an_unreadable_object_costs_others_nothing_where_a_quota_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_unreadable_object_keeps_nobody_from_the_others() {
-    let portico = with_a_bad_one(Launch::new()).await;
+async fn an_unreadable_object_does_not_hide_others() {
+    let portico = with_unreadable_object(Launch::new()).await;
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await;
     assert_eq!(names(&list.json()), ["cm-a", "cm-c"]);
@@ -161,7 +161,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
 
     let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&list.json()));
     let watch = Request::get(&watch).body(Default::default()).unwrap();
-    let mut events = Lines::new(http.send(watch).await.unwrap().into_body());
+    let mut events = JsonLines::new(http.send(watch).await.unwrap().into_body());
     create(&http, "cm-d").await;
     let patched = http.merge(&format!("{CONFIG_MAPS}/cm-a"), &json!({"data": {"a": "c"}})).await;
     assert_eq!(patched.status.as_u16(), 200, "{}", patched.text());
@@ -171,7 +171,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
         assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!(kind), &json!(name)));
     }
 
-    // Everything about it alone is refused, and says why.
+    // Requests for only this object are refused with the reason.
     let bad = format!("{CONFIG_MAPS}/cm-b");
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "cm-b"}});
     for answer in [
@@ -180,7 +180,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
         http.merge(&bad, &json!({"data": {"a": "c"}})).await,
         http.post(CONFIG_MAPS, &object).await,
         http.delete(&bad).await,
-        // Without the gate the wish is dropped.
+        // Without the gate, the option is ignored.
         http.request(Method::DELETE, &bad, "application/json", UNSAFE).await,
     ] {
         let status = answer.status_body(500, "StorageReadError");
@@ -194,12 +194,14 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
     assert!(http.get("/metrics").await.text().contains(metric));
     assert_eq!(http.get("/readyz").await.status.as_u16(), 200);
     let failed = "[-]storage-readable failed";
-    until("a health check says so", || async { http.get("/healthz?verbose").await.text().contains(failed) })
-        .await;
+    wait_until("the health check reports unreadable objects", || async {
+        http.get("/healthz?verbose").await.text().contains(failed)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_no_dependents() {
+async fn a_damaged_key_hides_no_other_object_and_deletes_no_dependents() {
     let mut portico = Portico::start().await;
     let http = portico.admin();
     create(&http, "cm-a").await;
@@ -212,7 +214,7 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
     };
     assert_eq!(http.post(CONFIG_MAPS, &dependent("cm-b", &uid)).await.status.as_u16(), 201);
     assert!(portico.stop().await.success());
-    spoil_key(&portico.data().join("portico.db"), "cm-c");
+    damage_key(&portico.data().join("portico.db"), "cm-c");
     portico.restart().await;
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await;
@@ -222,13 +224,15 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
     let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
     assert!(http.get("/metrics").await.text().contains(metric));
     let failed = "[-]storage-readable failed";
-    until("a health check says so", || async { http.get("/healthz?verbose").await.text().contains(failed) })
-        .await;
+    wait_until("the health check reports unreadable objects", || async {
+        http.get("/healthz?verbose").await.text().contains(failed)
+    })
+    .await;
     http.get(&format!("{CONFIG_MAPS}/cm-c")).await.status_body(404, "NotFound");
-    // The dependents of an owner that never was are collected, those of the one that cannot be found are not.
+    // Dependents of an owner that never existed are collected, those of the unreadable owner are not.
     let posted = http.post(CONFIG_MAPS, &dependent("cm-orphan", &json!("nobody"))).await;
     assert_eq!(posted.status.as_u16(), 201);
-    until("an orphan is collected", || async {
+    wait_until("an orphan is collected", || async {
         http.get(&format!("{CONFIG_MAPS}/cm-orphan")).await.status.as_u16() == 404
     })
     .await;
@@ -245,8 +249,8 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_object_is_deleted_where_the_gate_allows_it() {
-    let portico = with_a_bad_one(Launch::new().args(&["--feature-gates", GATE])).await;
+async fn an_unreadable_object_can_be_deleted_with_the_gate() {
+    let portico = with_unreadable_object(Launch::new().args(&["--feature-gates", GATE])).await;
     let http = portico.admin();
     let bad = format!("{CONFIG_MAPS}/cm-b");
     let delete = async |path: &str, body: &str| {
@@ -262,7 +266,7 @@ async fn an_unreadable_object_is_deleted_where_the_gate_allows_it() {
     let watch =
         format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&http.get(CONFIG_MAPS).await.json()));
     let watch = Request::get(&watch).body(Default::default()).unwrap();
-    let mut events = Lines::new(http.send(watch).await.unwrap().into_body());
+    let mut events = JsonLines::new(http.send(watch).await.unwrap().into_body());
     let deleted = delete(&bad, UNSAFE).await;
     assert_eq!(
         (deleted.status.as_u16(), &deleted.json()["status"]),
@@ -278,12 +282,12 @@ async fn an_unreadable_object_is_deleted_where_the_gate_allows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_doctor_names_exports_and_removes() {
-    let mut portico = with_a_bad_one(Launch::new()).await;
+async fn the_doctor_reports_exports_and_removes() {
+    let mut portico = with_unreadable_object(Launch::new()).await;
     let data = portico.data();
     let data = data.to_str().unwrap();
     let finding = "unreadable: configmaps/default/cm-b at revision ";
-    // Beside the server, too; but not to remove anything.
+    // The doctor can run while the server does, but then cannot remove objects.
     let (code, printed) = run(&portico, &["doctor", data, "--export", "saved"]);
     assert!(code == Some(1) && printed.contains(finding), "{printed}");
     let saved = std::fs::read_to_string(portico.folder().join("saved")).unwrap();
@@ -310,12 +314,12 @@ async fn the_doctor_names_exports_and_removes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
+async fn a_restored_backup_starts_a_new_epoch() {
     let mut portico = Portico::start().await;
     let http = portico.admin();
     create(&http, "cm-a").await;
     create(&http, "cm-b").await;
-    // While it serves.
+    // A backup while the server runs.
     let (code, printed) = run(&portico, &["backup", "copy"]);
     assert!(code == Some(0) && printed.contains("copy: store "), "{printed}");
     let (code, printed) = run(&portico, &["backup", "copy"]);
@@ -338,7 +342,7 @@ async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
     assert!(version(&list) > lost + 1_000_000);
     let watch =
         Request::get(format!("{CONFIG_MAPS}?watch=1&resourceVersion={lost}")).body(Default::default());
-    let mut events = Lines::new(http.send(watch.unwrap()).await.unwrap().into_body());
+    let mut events = JsonLines::new(http.send(watch.unwrap()).await.unwrap().into_body());
     let event = events.next().await.unwrap();
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
     http.get(&format!("{ALL}?limit=1&continue={token}")).await.status_body(410, "Expired");
@@ -346,7 +350,7 @@ async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_copy_of_the_database_is_refused_with_the_way_out() {
+async fn an_older_copy_of_the_database_is_refused_with_a_hint() {
     let mut portico = Portico::start().await;
     assert!(portico.stop().await.success());
     let (database, copy) = (portico.data().join("portico.db"), portico.folder().join("older"));
@@ -355,7 +359,7 @@ async fn an_older_copy_of_the_database_is_refused_with_the_way_out() {
     create(&portico.admin(), "cm-a").await;
     assert!(portico.stop().await.success());
     std::fs::copy(&copy, &database).unwrap();
-    let (code, _, printed) = Launch::new().on_data_of(&portico).run().await;
+    let (code, _, printed) = Launch::new().with_data_of(&portico).run().await;
     assert_eq!(code, Some(3), "{printed}");
     assert!(printed.contains("older copy: ") && printed.contains("`portico restore "), "{printed}");
     let (code, printed) = run(&portico, &["restore", database.to_str().unwrap()]);
@@ -365,7 +369,7 @@ async fn an_older_copy_of_the_database_is_refused_with_the_way_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_stays_while_something_in_it_cannot_be_read() {
+async fn a_namespace_with_an_unreadable_object_is_not_deleted() {
     let mut portico = Portico::start().await;
     let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}});
     assert_eq!(portico.admin().post("/api/v1/namespaces", &namespace).await.status.as_u16(), 201);
@@ -373,11 +377,11 @@ async fn a_namespace_stays_while_something_in_it_cannot_be_read() {
     let created = portico.admin().post("/api/v1/namespaces/team/configmaps", &object).await;
     assert_eq!(created.status.as_u16(), 201);
     assert!(portico.stop().await.success());
-    spoil(&portico.data().join("portico.db"), "ConfigMap", "cm-b");
+    damage_value(&portico.data().join("portico.db"), "ConfigMap", "cm-b");
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(http.delete("/api/v1/namespaces/team").await.status.as_u16(), 200);
-    until("the namespace says what is left in it", || async {
+    wait_until("the namespace reports its remaining content", || async {
         let namespace = http.get("/api/v1/namespaces/team").await.text();
         namespace.contains("configmaps. has 1 resource instances")
     })

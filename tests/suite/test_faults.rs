@@ -1,4 +1,4 @@
-//! Faults that tests ask for (`--test-faults`), set by `portico-testing` and met by kube-rs, and a server that ends with its starter.
+//! Test faults (`--test-faults`), set with `portico-testing` and observed by kube-rs, and a server that ends with its parent.
 
 use std::pin::pin;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use kube::runtime::reflector::Store;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use portico_testing::{Error, Fault, TestServer};
-use portico_tests::{PATIENCE, binary, until};
+use portico_tests::{WAIT_LIMIT, binary, wait_until};
 use serde_json::{Value, json};
 
 async fn server() -> TestServer {
@@ -33,7 +33,7 @@ fn labelled(value: &str) -> Patch<Value> {
     Patch::Merge(json!({"metadata": {"labels": {"a": value}}}))
 }
 
-/// What the server answers, as a Status.
+/// Returns code and reason of a refused request.
 fn refused<T>(answer: Result<T, kube::Error>) -> (u16, String) {
     match answer {
         Err(kube::Error::Api(status)) => (status.code, status.reason.clone()),
@@ -42,8 +42,14 @@ fn refused<T>(answer: Result<T, kube::Error>) -> (u16, String) {
     }
 }
 
-/// A request for faults as it stands; the code and the answer.
-async fn raw(client: &Client, method: &str, path: &str, body: &str, user: Option<&str>) -> (u16, String) {
+/// Sends a request for faults unchanged; returns the code and the body.
+async fn send_raw(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: &str,
+    user: Option<&str>,
+) -> (u16, String) {
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = user.into_iter().fold(request, |request, user| request.header("impersonate-user", user));
     let response = client.send(request.body(body.as_bytes().to_vec().into()).unwrap()).await.unwrap();
@@ -53,18 +59,18 @@ async fn raw(client: &Client, method: &str, path: &str, body: &str, user: Option
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_late_refused_or_lost_and_those_of_other_resources_are_not() {
+async fn faults_affect_only_their_resources() {
     let server = server().await;
     let (api, secrets) = (config_maps(&server), Api::<Secret>::default_namespaced(server.client()));
     let maps = |fault: Fault| fault.resource("", "configmaps");
 
-    let late = server.fault(maps(Fault::latency(Duration::from_millis(300)).times(1))).await.unwrap();
+    let latency = server.fault(maps(Fault::latency(Duration::from_millis(300)).times(1))).await.unwrap();
     secrets.list(&ListParams::default()).await.unwrap();
-    assert_eq!(late.hits().await.unwrap(), 0);
+    assert_eq!(latency.hits().await.unwrap(), 0);
     let begin = Instant::now();
     api.create(&PostParams::default(), &named("a")).await.unwrap();
     assert!(begin.elapsed() >= Duration::from_millis(300));
-    assert_eq!(late.remove().await.unwrap(), 1);
+    assert_eq!(latency.remove().await.unwrap(), 1);
 
     for (fault, expected) in [
         (Fault::conflict(), (409, "Conflict")),
@@ -79,14 +85,14 @@ async fn requests_are_late_refused_or_lost_and_those_of_other_resources_are_not(
         api.patch("a", &PatchParams::default(), &labelled("1")).await.unwrap();
         assert_eq!(set.remove().await.unwrap(), 1);
     }
-    let taken = maps(Fault::status(409).reason("AlreadyExists")).verbs(["create"]).times(1);
-    let set = server.fault(taken).await.unwrap();
+    let already_exists = maps(Fault::status(409).reason("AlreadyExists")).verbs(["create"]).times(1);
+    let set = server.fault(already_exists).await.unwrap();
     let Err(kube::Error::Api(status)) = api.create(&PostParams::default(), &named("taken")).await else {
         panic!("no refusal");
     };
     assert_eq!(status.message, "configmaps \"taken\" already exists");
     assert_eq!(set.remove().await.unwrap(), 1);
-    // After these kube-rs tries again by itself.
+    // kube-rs retries these automatically.
     for fault in [Fault::too_many_requests(1), Fault::unavailable()] {
         let set = server.fault(maps(fault).verbs(["get"]).times(1)).await.unwrap();
         api.get("a").await.unwrap();
@@ -105,7 +111,7 @@ async fn requests_are_late_refused_or_lost_and_those_of_other_resources_are_not(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reads_are_stale_until_the_fault_is_removed_and_never_stale_for_whom_they_must_not_be() {
+async fn stale_reads_respect_resource_versions() {
     let server = server().await;
     let api = config_maps(&server);
     api.create(&PostParams::default(), &named("a")).await.unwrap();
@@ -124,8 +130,11 @@ async fn reads_are_stale_until_the_fault_is_removed_and_never_stale_for_whom_the
     assert_eq!(names(api.list(&ListParams::default()).await.unwrap()), ["a"]);
     let newer = ListParams::default().at(changed.metadata.resource_version.as_deref().unwrap());
     let newer = newer.matching(kube::api::VersionMatch::NotOlderThan);
-    assert!(names(api.list(&newer).await.unwrap()).contains(&"b".to_owned()), "a newer state was asked for");
-    // Who writes by what was read loses.
+    assert!(
+        names(api.list(&newer).await.unwrap()).contains(&"b".to_owned()),
+        "the list is as new as requested"
+    );
+    // A write based on a stale read conflicts.
     let mut written = old.clone();
     written.data = Some([("k".to_owned(), "v".to_owned())].into());
     assert_eq!(refused(api.replace("a", &PostParams::default(), &written).await).0, 409);
@@ -135,7 +144,7 @@ async fn reads_are_stale_until_the_fault_is_removed_and_never_stale_for_whom_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_watch_stands_still_and_misses_nothing_and_is_cut_after_so_many_events() {
+async fn an_open_watch_can_be_paused_and_cut() {
     let server = server().await;
     let api = config_maps(&server);
     let listed = api.list(&ListParams::default()).await.unwrap();
@@ -157,13 +166,13 @@ async fn an_open_watch_stands_still_and_misses_nothing_and_is_cut_after_so_many_
     }
     match events.next().await {
         Some(Err(_)) | None => {}
-        other => panic!("the watch goes on: {other:?}"),
+        other => panic!("the watch continues: {other:?}"),
     }
     assert_eq!(cut.hits().await.unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reflector_goes_on_after_its_watches_were_cut_and_lists_again_after_one_has_expired() {
+async fn a_reflector_recovers_from_cut_and_expired_watches() {
     let server = server().await;
     let api = config_maps(&server);
     let (reader, writer) = kube::runtime::reflector::store();
@@ -176,62 +185,62 @@ async fn a_reflector_goes_on_after_its_watches_were_cut_and_lists_again_after_on
         ("d", Fault::expire_watch().after(Duration::from_millis(20))),
     ] {
         api.create(&PostParams::default(), &named(name)).await.unwrap();
-        known(&reader, &mut stream, name).await;
+        wait_for_object(&reader, &mut stream, name).await;
         let set = server.fault(fault.resource("", "configmaps").times(1)).await.unwrap();
-        let happened = until("the watch has ended", async || set.hits().await.unwrap() == 1);
+        let happened = wait_until("the watch has ended", async || set.hits().await.unwrap() == 1);
         tokio::select! {
             () = happened => {}
             () = async { while stream.next().await.is_some() {} } => panic!("the stream has ended"),
         }
         let next = format!("after-{name}");
         api.create(&PostParams::default(), &named(&next)).await.unwrap();
-        known(&reader, &mut stream, &next).await;
+        wait_for_object(&reader, &mut stream, &next).await;
     }
 }
 
-/// Reads on until the reflector knows an object.
-async fn known<S: futures::Stream + Unpin>(reader: &Store<ConfigMap>, stream: &mut S, name: &str) {
+/// Reads until the reflector's store contains an object.
+async fn wait_for_object<S: futures::Stream + Unpin>(reader: &Store<ConfigMap>, stream: &mut S, name: &str) {
     let is_known = || reader.state().iter().any(|map| map.metadata.name.as_deref() == Some(name));
     let read = async {
         while !is_known() {
             stream.next().await;
         }
     };
-    tokio::time::timeout(PATIENCE, read).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, read).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_are_an_administrators_and_what_makes_no_sense_is_refused_in_words() {
+async fn faults_need_an_administrator_and_invalid_ones_are_refused() {
     let server = server().await;
     let client = server.client();
     let path = "/portico/test-faults";
     for (method, path) in
         [("GET", path), ("POST", path), ("DELETE", path), ("DELETE", "/portico/test-faults/1")]
     {
-        let (code, text) = raw(&client, method, path, "{}", Some("alice")).await;
+        let (code, text) = send_raw(&client, method, path, "{}", Some("alice")).await;
         assert_eq!(code, 403, "{method} {path}: {text}");
     }
     for (body, expected) in [
         ("no json", "the body is no fault: expected"),
         (r#"{"fault": {"slow": {}}}"#, "unknown variant `slow`"),
-        (r#"{"fault": {"cutWatch": {}}, "match": {"verbs": ["get"]}}"#, "this fault happens to watch alone"),
+        (r#"{"fault": {"cutWatch": {}}, "match": {"verbs": ["get"]}}"#, "this fault applies only to watch"),
         (r#"{"fault": {"status": {"code": 200}}}"#, "must be one of 400 BadRequest"),
     ] {
-        let (code, text) = raw(&client, "POST", path, body, None).await;
+        let (code, text) = send_raw(&client, "POST", path, body, None).await;
         let status: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")));
         assert!(status["message"].as_str().unwrap().contains(expected), "{text}");
     }
-    assert_eq!(raw(&client, "PUT", path, "{}", None).await.0, 405);
-    assert_eq!(raw(&client, "GET", "/portico/test-faults/7", "", None).await.0, 404);
+    assert_eq!(send_raw(&client, "PUT", path, "{}", None).await.0, 405);
+    assert_eq!(send_raw(&client, "GET", "/portico/test-faults/7", "", None).await.0, 404);
     for _ in 0..100 {
         server.fault(Fault::conflict().user("nobody")).await.unwrap();
     }
     let error = server.fault(Fault::conflict()).await.err().unwrap();
     assert!(matches!(&error, Error::Client(kube::Error::Api(status)) if status.code == 422), "{error}");
     server.clear_faults().await.unwrap();
-    assert_eq!(raw(&client, "GET", path, "", None).await.1, r#"{"faults":[]}"#);
-    // By who asks.
+    assert_eq!(send_raw(&client, "GET", path, "", None).await.1, r#"{"faults":[]}"#);
+    // Selection by user agent and user.
     let agents = server.fault(Fault::unavailable().user_agent("other/")).await.unwrap();
     let alice = server.fault(Fault::unavailable().user("alice")).await.unwrap();
     config_maps(&server).delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
@@ -239,7 +248,7 @@ async fn faults_are_an_administrators_and_what_makes_no_sense_is_refused_in_word
 }
 
 #[test]
-fn a_server_that_keeps_something_is_never_faulty() {
+fn test_faults_need_an_ephemeral_server() {
     let refused = |arguments: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let output = Command::new(binary()).args(arguments).current_dir(folder.path()).output().unwrap();
@@ -253,15 +262,15 @@ fn a_server_that_keeps_something_is_never_faulty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_the_flag_knows_no_faults() {
+async fn a_server_without_the_flag_has_no_faults() {
     let portico = portico_tests::Portico::start().await;
     assert_eq!(portico.admin().get("/portico/test-faults").await.status.as_u16(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_ends_with_whoever_has_started_it_and_leaves_nothing() {
+async fn a_server_ends_with_its_parent_and_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
-    // The shell holds the other end of the server's standard input, and is killed as a test runner is.
+    // The shell holds the other end of the server's standard input, and is killed like a test runner.
     let script = "mkfifo input; exec 9<>input; \"$1\" run --ephemeral --exit-with-stdin --ready-format json <input >ready 9<&- & \
         exec 8>input 9<&-; wait";
     let mut starter = Command::new("sh")
@@ -272,12 +281,13 @@ async fn a_server_ends_with_whoever_has_started_it_and_leaves_nothing() {
         .spawn()
         .unwrap();
     let ready = || std::fs::read_to_string(folder.path().join("ready")).unwrap_or_default();
-    until("the server is ready", async || ready().ends_with('\n')).await;
+    wait_until("the server is ready", async || ready().ends_with('\n')).await;
     let ready_line: Value = serde_json::from_str(&ready()).unwrap();
     assert!(ready_line["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{ready_line}");
     let kubeconfig = std::path::PathBuf::from(ready_line["kubeconfig"].as_str().unwrap());
     assert!(kubeconfig.exists());
     starter.kill().unwrap();
     starter.wait().unwrap();
-    until("the server has removed its data", async || !kubeconfig.parent().unwrap().exists()).await;
+    wait_until("the server has deleted its data folder", async || !kubeconfig.parent().unwrap().exists())
+        .await;
 }

@@ -1,4 +1,4 @@
-//! `portico testenv`: in the place of the programs that controller-runtime's envtest starts, with the arguments that it passes.
+//! `portico testenv`: replaces the programs that controller-runtime's envtest starts, with the arguments that it passes.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use http::Request;
 use http_body_util::Full;
-use portico_tests::http::{Http, Lines};
+use portico_tests::http::{Http, JsonLines};
 use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::{Authority, self_signed};
-use portico_tests::{binary, until};
+use portico_tests::{binary, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// A port that nobody has, chosen as envtest does.
-fn free() -> SocketAddr {
+/// Returns a free address, selected as envtest does.
+fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
@@ -36,7 +36,7 @@ fn run(command: &mut Command) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Programs as `portico testenv install` makes them.
+/// Programs that `portico testenv install` creates.
 struct Assets(TempDir);
 
 impl Assets {
@@ -53,25 +53,25 @@ impl Assets {
     }
 }
 
-/// What envtest's ControlPlane starts.
-struct Plane<'a> {
+/// Processes that envtest's ControlPlane starts.
+struct ControlPlane<'a> {
     assets: &'a Assets,
     folder: TempDir,
     authority: Authority,
     etcd: Child,
     etcd_at: SocketAddr,
     server: Option<Child>,
-    /// A second server of the same etcd.
+    /// Second server of the same etcd.
     second: Option<Child>,
     at: SocketAddr,
     flags: Vec<String>,
     env: Vec<(String, String)>,
 }
 
-impl<'a> Plane<'a> {
-    /// Starts etcd, and nothing else yet.
+impl<'a> ControlPlane<'a> {
+    /// Starts only etcd.
     async fn with_etcd(assets: &'a Assets, etcd_flags: &[&str]) -> Self {
-        let (folder, etcd_at) = (temporary(), free());
+        let (folder, etcd_at) = (temporary(), free_address());
         let authority = Authority::new("envtest-environment");
         let (serving, signer) = (authority.server(&["localhost", "127.0.0.1"]), self_signed(&["envtest"]));
         let certs = folder.path().join("certs");
@@ -89,7 +89,7 @@ impl<'a> Plane<'a> {
             .arg(format!("--advertise-client-urls=http://{etcd_at}"))
             .arg(format!("--data-dir={}", folder.path().join("etcd").display()))
             .arg(format!("--listen-client-urls=http://{etcd_at}"))
-            .arg(format!("--listen-peer-urls=http://{}", free()))
+            .arg(format!("--listen-peer-urls=http://{}", free_address()))
             .args(etcd_flags)
             .spawn()
             .unwrap();
@@ -101,15 +101,15 @@ impl<'a> Plane<'a> {
             etcd_at,
             server: None,
             second: None,
-            at: free(),
+            at: free_address(),
             flags: Vec::new(),
             env: Vec::new(),
         };
-        until("etcd is healthy", async || plane.ask_etcd("/health").await.is_some()).await;
+        wait_until("etcd is healthy", async || plane.ask_etcd("/health").await.is_some()).await;
         plane
     }
 
-    /// Starts both.
+    /// Starts etcd and the server.
     async fn start(assets: &'a Assets) -> Self {
         let mut plane = Self::with_etcd(assets, &["--unsafe-no-fsync=true"]).await;
         plane.start_server().await;
@@ -126,7 +126,7 @@ impl<'a> Plane<'a> {
         head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
     }
 
-    /// With envtest's own flags, and those of `flags`.
+    /// Returns the server command with envtest's flags, and those of `flags`.
     fn server_command(&self) -> Command {
         self.server_command_at(self.at)
     }
@@ -159,9 +159,9 @@ impl<'a> Plane<'a> {
         self.healthy(self.at).await;
     }
 
-    /// Starts another one.
+    /// Starts a second server.
     async fn start_second(&mut self) -> SocketAddr {
-        let at = free();
+        let at = free_address();
         self.second = Some(self.spawn("second.log", at));
         self.healthy(at).await;
         at
@@ -175,14 +175,14 @@ impl<'a> Plane<'a> {
 
     async fn healthy(&self, at: SocketAddr) {
         let anyone = Http::new(at, self.authority.pem.as_bytes());
-        until("kube-apiserver is healthy", async || {
+        wait_until("kube-apiserver is healthy", async || {
             let healthz = Request::get("/healthz").body(Full::default()).unwrap();
             anyone.fetch(healthz).await.is_ok_and(|answer| answer.status == 200)
         })
         .await;
     }
 
-    /// The user whom envtest makes.
+    /// Returns a client of the user that envtest creates.
     fn admin(&self) -> Http {
         self.admin_at(self.at)
     }
@@ -192,7 +192,7 @@ impl<'a> Plane<'a> {
         Http::with_certificate(at, self.authority.pem.as_bytes(), Some(&pair))
     }
 
-    /// As envtest stops it.
+    /// Stops the server as envtest does.
     fn stop_server(&mut self) -> ExitStatus {
         stop(self.server.take().unwrap())
     }
@@ -203,7 +203,7 @@ fn stop(mut server: Child) -> ExitStatus {
     server.wait().unwrap()
 }
 
-impl Drop for Plane<'_> {
+impl Drop for ControlPlane<'_> {
     fn drop(&mut self) {
         for child in self.server.iter_mut().chain(&mut self.second).chain([&mut self.etcd]) {
             let _ = child.kill();
@@ -217,38 +217,42 @@ fn config_map(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_envtest_starts_serves_and_stops_at_once() {
+async fn the_control_plane_serves_and_stops_at_once() {
     let assets = Assets::install();
-    let mut plane = Plane::start(&assets).await;
+    let mut plane = ControlPlane::start(&assets).await;
     let admin = plane.admin();
     assert_eq!(admin.post(CONFIG_MAPS, &config_map("one")).await.status, 201);
     let watch =
         Request::get("/api/v1/configmaps?watch=true&resourceVersion=0").body(Full::default()).unwrap();
-    let mut events = Lines::new(admin.send(watch).await.unwrap().into_body());
+    let mut events = JsonLines::new(admin.send(watch).await.unwrap().into_body());
     assert_eq!(events.next().await.unwrap()["object"]["metadata"]["name"], "one");
-    let begun = Instant::now();
+    let start = Instant::now();
     assert_eq!(plane.stop_server().code(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(5), "an open watch keeps nobody: {:?}", begun.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "an open watch does not delay the shutdown: {:?}",
+        start.elapsed()
+    );
     kill_process(Pid::from_child(&plane.etcd), Signal::TERM).unwrap();
     plane.etcd.wait().unwrap();
-    let left = std::fs::read_dir(plane.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut left: Vec<_> = left.collect();
-    left.sort();
-    assert_eq!(left, ["certs", "etcd", "log"], "all else lies where etcd's data do");
+    let files = std::fs::read_dir(plane.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    assert_eq!(files, ["certs", "etcd", "log"], "all else lies where etcd's data do");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_starts_again_beside_the_same_etcd_has_its_objects() {
+async fn a_restarted_server_with_the_same_etcd_has_its_objects() {
     let assets = Assets::install();
-    let mut plane = Plane::start(&assets).await;
-    let made = plane.admin().post(CONFIG_MAPS, &config_map("stays")).await.json();
+    let mut plane = ControlPlane::start(&assets).await;
+    let created = plane.admin().post(CONFIG_MAPS, &config_map("stays")).await.json();
     plane.stop_server();
-    // envtest gives a new port and a new folder of certificates.
-    plane.at = free();
+    // envtest sets a new port and a new folder of certificates.
+    plane.at = free_address();
     plane.start_server().await;
     let read = plane.admin().get(&format!("{CONFIG_MAPS}/stays")).await.json();
-    assert_eq!(read["metadata"]["uid"], made["metadata"]["uid"]);
-    assert_eq!(read["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    assert_eq!(read["metadata"]["uid"], created["metadata"]["uid"]);
+    assert_eq!(read["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
     // Another prefix is another store, as in etcd.
     plane.stop_server();
     plane.flags.push("--etcd-prefix=/other/place".to_owned());
@@ -257,12 +261,12 @@ async fn a_server_that_starts_again_beside_the_same_etcd_has_its_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_front_proxy_is_published_to_backends_where_no_flag_names_one() {
+async fn no_front_proxy_is_published_without_its_flag() {
     let assets = Assets::install();
-    let plane = Plane::start(&assets).await;
+    let plane = ControlPlane::start(&assets).await;
     let admin = plane.admin();
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    until("the settings for backends are published", async || admin.get(path).await.status == 200).await;
+    wait_until("the settings for backends are published", async || admin.get(path).await.status == 200).await;
     let settings = admin.get(path).await.json()["data"].clone();
     assert_eq!(
         settings.as_object().unwrap().keys().collect::<Vec<_>>(),
@@ -272,9 +276,9 @@ async fn no_front_proxy_is_published_to_backends_where_no_flag_names_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_outlives_a_server_that_is_killed() {
+async fn writes_survive_a_kill_of_the_server() {
     let assets = Assets::install();
-    let mut plane = Plane::start(&assets).await;
+    let mut plane = ControlPlane::start(&assets).await;
     assert_eq!(plane.admin().post(CONFIG_MAPS, &config_map("stays")).await.status, 201);
     let mut server = plane.server.take().unwrap();
     server.kill().unwrap();
@@ -284,9 +288,9 @@ async fn what_was_written_outlives_a_server_that_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_run_at_a_time_and_know_nothing_of_each_other() {
+async fn concurrent_control_planes_are_independent() {
     let assets = Assets::install();
-    let (one, two) = tokio::join!(Plane::start(&assets), Plane::start(&assets));
+    let (one, two) = tokio::join!(ControlPlane::start(&assets), ControlPlane::start(&assets));
     assert_eq!(one.admin().post(CONFIG_MAPS, &config_map("one")).await.status, 201);
     assert_eq!(two.admin().get(&format!("{CONFIG_MAPS}/one")).await.status, 404);
 }
@@ -294,19 +298,19 @@ async fn several_run_at_a_time_and_know_nothing_of_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn several_servers_of_one_etcd_serve_the_same_objects() {
     let assets = Assets::install();
-    let mut first = Plane::start(&assets).await;
+    let mut first = ControlPlane::start(&assets).await;
     let at = first.start_second().await;
     let (one, two) = (first.admin(), first.admin_at(at));
     let watch = Request::get(format!("{CONFIG_MAPS}?watch=true")).body(Full::default()).unwrap();
-    let mut events = Lines::new(one.send(watch).await.unwrap().into_body());
-    let made = two.post(CONFIG_MAPS, &config_map("of-two")).await;
-    assert_eq!(made.status, 201);
-    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["uid"], made.json()["metadata"]["uid"]);
+    let mut events = JsonLines::new(one.send(watch).await.unwrap().into_body());
+    let created = two.post(CONFIG_MAPS, &config_map("of-two")).await;
+    assert_eq!(created.status, 201);
+    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["uid"], created.json()["metadata"]["uid"]);
     assert_eq!(one.post(CONFIG_MAPS, &config_map("of-one")).await.status, 201);
     assert_eq!(
         two.get(&format!("{CONFIG_MAPS}/of-one")).await.status,
         200,
-        "what was answered is there for all"
+        "an acknowledged write is visible on the other server"
     );
     assert_eq!(stop(first.second.take().unwrap()).code(), Some(0));
     assert_eq!(one.get(&format!("{CONFIG_MAPS}/of-two")).await.status, 200);
@@ -316,18 +320,18 @@ async fn several_servers_of_one_etcd_serve_the_same_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn controllers_run_when_they_are_asked_for() {
+async fn controllers_run_only_if_enabled() {
     let assets = Assets::install();
     let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    let gone = format!("{NAMESPACES}/gone");
-    let mut plane = Plane::start(&assets).await;
+    let namespace_path = format!("{NAMESPACES}/gone");
+    let mut plane = ControlPlane::start(&assets).await;
     assert_eq!(plane.admin().post(NAMESPACES, &namespace("gone")).await.status, 201);
-    let deleted = plane.admin().delete(&gone).await.json();
+    let deleted = plane.admin().delete(&namespace_path).await.json();
     assert_eq!(deleted["status"]["phase"], "Terminating");
     plane.stop_server();
     plane.start_server().await;
-    // What starts does all that it has to do before it is ready: a namespace that nobody empties is still there.
-    assert_eq!(plane.admin().get(&gone).await.json()["status"]["phase"], "Terminating");
+    // A start completes all of its work before the server is ready: a namespace without controllers still exists.
+    assert_eq!(plane.admin().get(&namespace_path).await.json()["status"]["phase"], "Terminating");
     let roots = plane.admin().get("/api/v1/configmaps").await.json();
     assert_eq!(
         roots["items"]
@@ -341,14 +345,17 @@ async fn controllers_run_when_they_are_asked_for() {
     plane.stop_server();
     plane.env.push(("PORTICO_TESTENV_CONTROLLERS".to_owned(), "garbage-collector,namespace".to_owned()));
     plane.start_server().await;
-    until("the namespace is emptied, and goes", async || plane.admin().get(&gone).await.status == 404).await;
+    wait_until("the namespace is emptied and deleted", async || {
+        plane.admin().get(&namespace_path).await.status == 404
+    })
+    .await;
     let owner = plane.admin().post(CONFIG_MAPS, &config_map("owner")).await.json();
     let mut dependent = config_map("dependent");
     dependent["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
     assert_eq!(plane.admin().post(CONFIG_MAPS, &dependent).await.status, 201);
     plane.admin().delete(&format!("{CONFIG_MAPS}/owner")).await;
-    until("the dependent goes", async || {
+    wait_until("the dependent is deleted", async || {
         plane.admin().get(&format!("{CONFIG_MAPS}/dependent")).await.status == 404
     })
     .await;
@@ -357,7 +364,7 @@ async fn controllers_run_when_they_are_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn flags_are_read_as_kube_apiserver_reads_them() {
     let assets = Assets::install();
-    let mut plane = Plane::with_etcd(&assets, &[]).await;
+    let mut plane = ControlPlane::with_etcd(&assets, &[]).await;
     plane.flags = [
         "--feature-gates=MutatingAdmissionPolicy=true",
         "--feature_gates=APIServerIdentity=true",
@@ -375,7 +382,7 @@ async fn flags_are_read_as_kube_apiserver_reads_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_reported_in_one_line() {
     let assets = Assets::install();
-    let mut plane = Plane::with_etcd(&assets, &[]).await;
+    let mut plane = ControlPlane::with_etcd(&assets, &[]).await;
     for (flag, words) in [
         ("--no-such-flag", "--no-such-flag"),
         ("--insecure-port=0", "--insecure-port"),
@@ -405,28 +412,27 @@ async fn errors_are_reported_in_one_line() {
     let member = plane.folder.path().join("real/member");
     std::fs::create_dir_all(&member).unwrap();
     let data = format!("--data-dir={}", member.parent().unwrap().display());
-    let (code, _, err) =
-        run(Command::new(assets.program("etcd"))
-            .args([format!("--listen-client-urls=http://{}", free()), data]));
+    let (code, _, err) = run(Command::new(assets.program("etcd"))
+        .args([format!("--listen-client-urls=http://{}", free_address()), data]));
     assert!(code == Some(1) && err.contains("TEST_ASSET_ETCD"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_etcd_is_used_as_one() {
+async fn a_real_etcd_can_be_used() {
     let Some(etcd) = portico_tests::EtcdServer::start() else { return };
     let assets = Assets::install();
-    let mut plane = Plane::with_etcd(&assets, &[]).await;
+    let mut plane = ControlPlane::with_etcd(&assets, &[]).await;
     plane.flags = vec![format!("--etcd-servers={}", etcd.url())];
-    // A list is added to, so the first is what counts: start it as if envtest had named the real one alone.
+    // A list of servers is appended to, and its first entry is used: start it as if envtest had named only the real one.
     plane.etcd_at = etcd.url().trim_start_matches("http://").parse().unwrap();
     plane.flags.clear();
     plane.start_server().await;
     assert_eq!(plane.admin().post(CONFIG_MAPS, &config_map("in-etcd")).await.status, 201);
-    assert!(etcd.holds("in-etcd"));
+    assert!(etcd.contains("in-etcd"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_answer_what_envtest_asks_before_it_starts_them() {
+async fn programs_support_the_checks_of_envtest() {
     let assets = Assets::install();
     let help = |name: &str| {
         let (code, out, err) = run(Command::new(assets.program(name)).arg("--help"));
@@ -442,7 +448,7 @@ async fn programs_answer_what_envtest_asks_before_it_starts_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_is_made_once_and_printed_for_whoever_asks() {
+async fn a_folder_is_created_once_and_printed() {
     let folder = temporary();
     let bin = folder.path().join("it's here");
     let path = bin.to_str().unwrap();
@@ -458,16 +464,19 @@ async fn a_folder_is_made_once_and_printed_for_whoever_asks() {
         assert_eq!((code, out), (Some(0), text), "{err}");
     }
     assert!(portico(&["testenv", "use", path, "-p", "overview"]).1.contains(&format!("Path: {path}")));
-    // What is of another program is replaced.
+    // Files of another program are replaced.
     let etcd = bin.join("etcd");
     std::fs::remove_file(&etcd).unwrap();
     std::fs::write(&etcd, "another").unwrap();
     assert_eq!(portico(&["testenv", "use", path]).0, Some(0));
     assert_eq!(std::fs::metadata(&etcd).unwrap().len(), std::fs::metadata(binary()).unwrap().len());
-    // As a Makefile of kubebuilder asks setup-envtest.
+    // The command of a kubebuilder Makefile for setup-envtest.
     let (_, out, _) = portico(&["testenv", "use", "1.36", "--bin-dir", path, "-p", "path"]);
-    let made = Path::new(out.trim_end());
-    assert!(made.starts_with(bin.join("k8s")) && made.join("kube-apiserver").exists(), "{out}");
+    let printed_path = Path::new(out.trim_end());
+    assert!(
+        printed_path.starts_with(bin.join("k8s")) && printed_path.join("kube-apiserver").exists(),
+        "{out}"
+    );
     let (code, _, err) = portico(&["testenv", "use", "1.3x", "--bin-dir", path]);
     assert!(code == Some(1) && err.contains("1.3x is not a version"), "{code:?} {err}");
     let (code, _, err) = portico(&["testenv", "use", "1.20.x", "--bin-dir", path, "-p", "path"]);
@@ -480,7 +489,7 @@ async fn a_makefile_of_kubebuilder_finds_setup_envtest() {
     let bin = folder.path().join("project's bin");
     let (code, out, err) = portico(&["testenv", "setup-envtest", bin.to_str().unwrap()]);
     assert!(code == Some(0) && out.contains("make test ENVTEST_VERSION=portico"), "{out} {err}");
-    // What the Makefile looks at before it installs setup-envtest with go.
+    // The file that the Makefile checks before it installs setup-envtest with go.
     let file = bin.join("setup-envtest-portico");
     assert!(std::fs::symlink_metadata(&file).unwrap().is_file());
     assert_eq!(std::fs::read_link(bin.join("setup-envtest")).unwrap(), file);
@@ -495,7 +504,7 @@ async fn a_makefile_of_kubebuilder_finds_setup_envtest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_files_are_of_the_program_and_kubectl_is_the_users() {
+async fn the_files_are_links_to_the_program_and_kubectl_of_the_user() {
     let (folder, path) = (temporary(), temporary());
     let dir = folder.path().to_str().unwrap();
     let install = |search: &Path, flags: &[&str]| {
@@ -514,5 +523,5 @@ async fn the_files_are_of_the_program_and_kubectl_is_the_users() {
     let link = |name: &str| std::fs::read_link(folder.path().join(name)).unwrap();
     assert_eq!(link("kubectl"), std::fs::canonicalize(path.path()).unwrap().join("kubectl"));
     assert_eq!(link("etcd"), std::fs::canonicalize(binary()).unwrap());
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left there");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "the folder contains nothing else");
 }

@@ -1,4 +1,4 @@
-//! What may be chosen of HTTPS's TLS, as a client meets it.
+//! TLS settings of HTTPS, as seen by a client.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A handshake with these versions, offering both HTTP versions.
+/// Makes a handshake with these versions, offering both HTTP versions.
 async fn handshake(
     portico: &Portico,
     versions: &[&'static SupportedProtocolVersion],
@@ -28,7 +28,7 @@ async fn handshake(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn versions_suites_key_exchanges_and_http_2_are_what_flags_choose() {
+async fn flags_select_versions_suites_key_exchanges_and_http2() {
     let chosen = [
         "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
         "--tls-curve-preferences=24",
@@ -47,7 +47,7 @@ async fn versions_suites_key_exchanges_and_http_2_are_what_flags_choose() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_below_the_lowest_is_refused() {
+async fn a_version_below_the_minimum_is_refused() {
     let portico = Launch::new().arg("--tls-min-version=VersionTLS13").start().await;
     let error = handshake(&portico, &[&rustls::version::TLS12]).await.unwrap_err().to_string();
     assert!(error.contains("ProtocolVersion"), "{error}");
@@ -56,12 +56,12 @@ async fn a_version_below_the_lowest_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_is_shared_by_those_who_both_permit_it() {
+async fn a_port_can_be_shared_if_both_permit_it() {
     let first = Launch::new().arg("--permit-port-sharing").start().await;
     let port = format!("--secure-port={}", first.https().port());
     let second = Launch::new().args(&["--permit-port-sharing", &port]).start().await;
     assert_eq!(first.https(), second.https());
-    let (launch, _folder) = Launch::new().arg(&port).prepared();
+    let (launch, _folder) = Launch::new().arg(&port).prepare_folder();
     let (code, _, error) = launch.run().await;
     assert_eq!(code, Some(1), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Traces of requests, as a real OTLP collector gets them.
+//! Traces of requests, as an OTLP collector receives them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::trace::v1::Span;
 use portico_kit::tasks::TaskSet;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, eventually};
 use serde_json::json;
@@ -27,7 +27,7 @@ use crate::webhooks::setup::{Setup, VALIDATING};
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// All spans that have come.
+/// All received spans.
 #[derive(Clone, Default)]
 struct Collector {
     tasks: TaskSet,
@@ -63,7 +63,7 @@ impl Collector {
         (collector, address)
     }
 
-    /// The spans of a trace.
+    /// Returns the spans of a trace.
     fn of(&self, trace: &str) -> Vec<Span> {
         let spans = self.spans.lock().unwrap();
         spans.iter().filter(|span| hex(&span.trace_id) == trace).cloned().collect()
@@ -81,9 +81,9 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
     found[0]
 }
 
-/// A launch that sends a part of its traces to a collector.
+/// Returns a launch that sends a share of its traces to a collector.
 fn tracing(launch: Launch, collector: SocketAddr, per_million: u32) -> Launch {
-    let (launch, folder) = launch.prepared();
+    let (launch, folder) = launch.prepare_folder();
     let file = folder.join("tracing.yaml");
     let text = format!(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: {collector}\n\
@@ -93,7 +93,7 @@ fn tracing(launch: Launch, collector: SocketAddr, per_million: u32) -> Launch {
     launch.args(&["--tracing-config-file", file.to_str().unwrap()])
 }
 
-async fn send(client: &Http, method: Method, path: &str, body: &str) -> Answer {
+async fn send(client: &Http, method: Method, path: &str, body: &str) -> FullResponse {
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.header("traceparent", format!("00-{TRACE}-{PARENT}-01"));
     client.fetch(request.body(Full::from(body.to_owned())).unwrap()).await.unwrap()
@@ -107,7 +107,7 @@ async fn one_write_is_one_trace_from_the_caller_through_the_facade_to_the_transa
     let map = json!({"metadata": {"name": "m"}}).to_string();
     let created = send(&facade.admin(), Method::POST, CONFIG_MAPS, &map).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    // What is queued is sent before the processes end.
+    // Queued spans are sent before the processes end.
     assert!(facade.stop().await.success());
     assert!(server.stop().await.success());
     let spans = collector.of(TRACE);
@@ -125,15 +125,15 @@ async fn one_write_is_one_trace_from_the_caller_through_the_facade_to_the_transa
     let create = named(&spans, "Create");
     assert!(create.attributes.iter().any(|attribute| attribute.key == "resource"), "{create:?}");
     assert!(collector.services.load(Ordering::Relaxed) >= 2);
-    // Nobody else's requests are sampled.
+    // Requests without a sampled trace are not recorded.
     assert_eq!(collector.spans.lock().unwrap().len(), spans.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_callers_trace_is_linked_to_and_not_gone_on_with_unless_they_are_privileged() {
+async fn only_privileged_callers_continue_their_trace() {
     let (collector, address) = Collector::start().await;
     let mut portico = tracing(Launch::new(), address, 1_000_000).start().await;
-    let refused = send(&portico.anyone().as_user("alice"), Method::GET, CONFIG_MAPS, "").await;
+    let refused = send(&portico.anonymous().as_user("alice"), Method::GET, CONFIG_MAPS, "").await;
     assert_eq!(refused.status, 403, "{}", refused.text());
     assert!(portico.stop().await.success());
     assert!(collector.of(TRACE).is_empty());
@@ -148,21 +148,21 @@ async fn a_callers_trace_is_linked_to_and_not_gone_on_with_unless_they_are_privi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn backends_receive_the_span_that_calls_them() {
+async fn backends_receive_the_parent_span() {
     let (collector, address) = Collector::start().await;
     let backend = Backend::start("traced.example.com").await;
     let mut portico = tracing(Launch::new(), address, 0).start().await;
     register(&portico, &backend).await;
     let answer = send(&portico.admin(), Method::GET, &backend.path("/namespaces/x/flunders"), "").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let parents = backend.last().all("traceparent");
+    let parents = backend.last_request().all("traceparent");
     assert!(portico.stop().await.success());
     let span = hex(&named(&collector.of(TRACE), "HTTP request to a backend").span_id);
     assert_eq!(parents, [format!("00-{TRACE}-{span}-01")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
+async fn an_unavailable_collector_loses_only_spans() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = nobody.local_addr().unwrap();
     drop(nobody);
@@ -180,13 +180,13 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_receive_the_span_that_calls_them() {
+async fn webhooks_receive_the_parent_span() {
     let (collector, address) = Collector::start().await;
     let mut setup = Setup::launch(tracing(Launch::new(), address, 0)).await;
-    setup.one(VALIDATING, "allow", json!({})).await;
+    setup.configure_one(VALIDATING, "allow", json!({})).await;
     let map = json!({"metadata": {"name": "m"}}).to_string();
     assert_eq!(send(&setup.admin, Method::POST, CONFIG_MAPS, &map).await.status, 201);
-    let parents: Vec<_> = setup.hooks.seen().iter().flat_map(|seen| seen.all("traceparent")).collect();
+    let parents: Vec<_> = setup.hooks.requests().iter().flat_map(|seen| seen.all("traceparent")).collect();
     assert!(setup.portico.stop().await.success());
     let spans = collector.of(TRACE);
     let call = named(&spans, "Call validating webhook");

@@ -1,15 +1,15 @@
-//! What is wrong with the expressions of ValidatingAdmissionPolicies, in their status: the warnings that
-//! kube-controller-manager 1.36.3 wrote about the same policies (`type_checking.json`).
+//! Type checking of ValidatingAdmissionPolicies, reported in their status: the warnings that
+//! kube-controller-manager 1.36.3 wrote for the same policies (`type_checking.json`).
 
 use portico_tests::http::Http;
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const MANAGER: &str = "validatingadmissionpolicy-status";
 
-/// A policy, and the warnings that were recorded: places and texts.
+/// A policy, and the recorded warnings: positions and texts.
 #[derive(Deserialize)]
 struct Recorded {
     name: String,
@@ -17,7 +17,7 @@ struct Recorded {
     warnings: Vec<(String, String)>,
 }
 
-/// Resources that some of the policies are about.
+/// Defines a resource that some of the policies match.
 async fn define(admin: &Http, plural: &str, kind: &str, scope: &str) {
     let text = json!({"type": "string"});
     let spec = json!({"type": "object", "properties": {
@@ -33,7 +33,7 @@ async fn define(admin: &Http, plural: &str, kind: &str, scope: &str) {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(admin.post(path, &definition).await.status, 201);
     let served = format!("/apis/eval.example.com/v1/{plural}");
-    until("the resource is served", || async { admin.get(&served).await.status == 200 }).await;
+    wait_until("the resource is served", || async { admin.get(&served).await.status == 200 }).await;
 }
 
 fn policy(name: &str, spec: &Value) -> Value {
@@ -41,11 +41,11 @@ fn policy(name: &str, spec: &Value) -> Value {
         "metadata": {"name": name}, "spec": spec})
 }
 
-/// The policy once this generation of it was checked.
-async fn checked(admin: &Http, name: &str, generation: i64) -> Value {
+/// Waits until this generation of the policy was checked; returns the policy.
+async fn wait_checked(admin: &Http, name: &str, generation: i64) -> Value {
     let path = format!("{POLICIES}/{name}");
     let is_checked = || async { admin.get(&path).await.json()["status"]["observedGeneration"] == generation };
-    until("the policy is checked", is_checked).await;
+    wait_until("the policy is checked", is_checked).await;
     admin.get(&path).await.json()
 }
 
@@ -57,7 +57,7 @@ fn warnings(policy: &Value) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expressions_that_do_not_fit_their_kinds_are_warned_of_in_the_words_of_upstream() {
+async fn type_errors_have_upstreams_warnings() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     define(&admin, "limits", "Limit", "Namespaced").await;
@@ -68,7 +68,7 @@ async fn expressions_that_do_not_fit_their_kinds_are_warned_of_in_the_words_of_u
         assert_eq!(created.status, 201, "{name}: {}", created.text());
     }
     for Recorded { name, warnings: expected, .. } in &recorded {
-        let policy = checked(&admin, name, 1).await;
+        let policy = wait_checked(&admin, name, 1).await;
         assert_eq!(warnings(&policy), *expected, "{name}");
     }
 }
@@ -82,13 +82,13 @@ async fn a_policy_is_checked_again_when_its_spec_changes() {
     let spec = |expression: &str| json!({"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": expression}]});
     let wrong = policy("p", &spec("object.spec.nobody == 1"));
     assert_eq!(admin.post(POLICIES, &wrong).await.status, 201);
-    let first = checked(&admin, "p", 1).await;
+    let first = wait_checked(&admin, "p", 1).await;
     assert_eq!(warnings(&first).len(), 1, "{first}");
     let managers = first["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let own = managers.iter().find(|entry| entry["manager"] == MANAGER).cloned().unwrap_or_default();
     assert_eq!((&own["operation"], &own["subresource"]), (&json!("Apply"), &json!("status")), "{first}");
     let patch = json!({"spec": {"validations": [{"expression": "object.spec.nodeName == 'n'"}]}});
     assert_eq!(admin.merge(&format!("{POLICIES}/p"), &patch).await.status, 200);
-    let second = checked(&admin, "p", 2).await;
+    let second = wait_checked(&admin, "p", 2).await;
     assert_eq!(second["status"], json!({"observedGeneration": 2}), "{second}");
 }

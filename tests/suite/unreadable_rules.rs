@@ -1,13 +1,13 @@
-//! Rules of admission that cannot be read from the store: what they might refuse is refused, and they can be repaired.
+//! Unreadable admission rules in the store: requests that they might refuse are refused, and the rules can be repaired.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use http::Method;
 use portico_tests::binary::binary;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::PODS;
-use portico_tests::{Launch, Portico, PostgresServer, skipped, until};
+use portico_tests::{Launch, Portico, PostgresServer, report_skip, wait_until};
 use serde_json::{Value, json};
 
 const NOT_READY: &str = "not yet ready to handle request: ";
@@ -15,15 +15,15 @@ const GATE: &str = "AllowUnsafeMalformedObjectDeletion=true";
 const UNSAFE: &str = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// A kind of rules: its resource, the folder of its path, an object of it, and a write that it might concern.
+/// A kind of rules: its resource, the folder of its path, an object of it, and a write that it might affect.
 struct Rules {
     resource: &'static str,
     folder: &'static str,
     kind: &'static str,
     rest: Value,
     probe: fn() -> (&'static str, Value),
-    /// True if no write is admitted without them.
-    concerns_everything: bool,
+    /// True if no write is admitted without these rules.
+    affects_all_writes: bool,
 }
 
 fn rules() -> Vec<Rules> {
@@ -33,7 +33,7 @@ fn rules() -> Vec<Rules> {
         kind,
         rest,
         probe: config_map,
-        concerns_everything: true,
+        affects_all_writes: true,
     };
     let of_secrets = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"], "operations": ["CREATE"]}]);
     let constraints = json!({"resourceRules": of_secrets});
@@ -51,7 +51,7 @@ fn rules() -> Vec<Rules> {
         kind,
         rest,
         probe,
-        concerns_everything: false,
+        affects_all_writes: false,
     };
     vec![
         configuration("validatingadmissionpolicies", "ValidatingAdmissionPolicy", validating),
@@ -123,7 +123,7 @@ impl Rules {
         format!("{}/{}", self.folder, self.resource)
     }
 
-    /// Group and resource, as encryption configurations name them.
+    /// Returns group and resource, as in encryption configurations.
     fn full_name(&self) -> String {
         match self.folder.strip_prefix("/apis/").and_then(|folder| folder.split('/').next()) {
             Some(group) => format!("{}.{group}", self.resource),
@@ -131,7 +131,7 @@ impl Rules {
         }
     }
 
-    /// Text that the stored object holds, and no other.
+    /// Text that only the stored object contains.
     fn mark(&self) -> String {
         format!("the-mark-of-{}-objects", self.resource)
     }
@@ -145,14 +145,14 @@ impl Rules {
         created(&http.post(&self.path(), &object).await);
     }
 
-    /// Makes the write that the rules might concern.
-    async fn write(&self, http: &Http) -> Answer {
+    /// Makes the write that the rules might affect.
+    async fn write(&self, http: &Http) -> FullResponse {
         let (path, mut object) = (self.probe)();
         object["metadata"] = json!({"generateName": "probe-"});
         http.post(path, &object).await
     }
 
-    /// Requires that what the rules might concern is refused, that all else goes on, and that `/readyz` says so.
+    /// Asserts that writes which the rules might affect are refused, that others succeed, and that `/readyz` reports it.
     async fn assert_refused(&self, http: &Http) {
         let refusal = self.write(http).await.status_body(403, "Forbidden");
         let message = refusal["message"].as_str().unwrap();
@@ -161,12 +161,12 @@ impl Rules {
         assert_eq!(http.get("/api/v1/configmaps").await.status, 200);
         let ready = http.get("/readyz?verbose").await;
         let is_named = ready.text().contains("[-]admission-rules failed");
-        assert_eq!((ready.status == 500, is_named), (self.concerns_everything, self.concerns_everything));
+        assert_eq!((ready.status == 500, is_named), (self.affects_all_writes, self.affects_all_writes));
         let elsewhere =
             json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "probe-"}});
         let answer = http.post("/api/v1/namespaces/default/configmaps", &elsewhere).await;
-        assert_eq!(answer.status == 201, !self.concerns_everything, "{}: {}", self.resource, answer.text());
-        // Rules themselves are written.
+        assert_eq!(answer.status == 201, !self.affects_all_writes, "{}: {}", self.resource, answer.text());
+        // Writes of rules are permitted.
         let other = json!({"kind": "ValidatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1",
             "metadata": {"generateName": "other-"}});
         created(&http.post(&format!("{GROUP}/validatingwebhookconfigurations?dryRun=All"), &other).await);
@@ -177,11 +177,11 @@ impl Rules {
     }
 }
 
-fn created(answer: &Answer) {
+fn created(answer: &FullResponse) {
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
 
-/// Seals each kind of rules with the first key, but this one with the second.
+/// Configures encryption of each kind of rules with the first key, but of this one with the second.
 fn write_keys(file: &Path, other: Option<&str>) {
     let rule = |rules: &Rules| {
         let key = if other == Some(rules.resource) { 2 } else { 1 };
@@ -205,12 +205,12 @@ fn write_config(file: &Path, rules: &str) {
 }
 
 fn encrypted(launch: Launch) -> (Launch, PathBuf) {
-    let (launch, folder) = launch.prepared();
+    let (launch, folder) = launch.prepare_folder();
     let file = folder.join("encryption.yaml");
     (launch.args(&["--encryption-provider-config", &file.to_string_lossy()]), file)
 }
 
-/// One object of each kind of rules, and what writes of tests need.
+/// Creates one object of each kind of rules, and the objects that writes of tests need.
 async fn create_all(http: &Http) {
     let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "ruled"}});
     created(&http.post("/api/v1/namespaces", &namespace).await);
@@ -223,12 +223,12 @@ async fn create_all(http: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rules_that_no_key_opens_refuse_what_they_might_concern_until_their_key_is_back() {
+async fn rules_without_a_key_refuse_writes_until_the_key_is_configured() {
     let (launch, file) = encrypted(Launch::new());
     write_keys(&file, None);
     let mut portico = launch.start().await;
     create_all(&portico.admin()).await;
-    // The server's own priority classes would be sealed, too.
+    // The server's own priority classes would be encrypted as well.
     for rules in rules().into_iter().filter(|rules| rules.resource != "priorityclasses") {
         portico.stop().await;
         write_keys(&file, Some(rules.resource));
@@ -244,23 +244,23 @@ async fn rules_that_no_key_opens_refuse_what_they_might_concern_until_their_key_
     assert_eq!(portico.admin().get("/readyz").await.status, 200);
 }
 
-/// Changes a byte of each stored state of an object that holds a text.
+/// Changes a byte of each stored state of an object that contains a text.
 fn damage(portico: &Portico, text: &str) {
     damage_byte(portico, text, 0, |byte| byte ^ 1);
 }
 
-/// Changes a byte of a text wherever the database has it.
-fn damage_byte(portico: &Portico, text: &str, of: usize, change: impl Fn(u8) -> u8) {
+/// Changes a byte of a text at every position in the database.
+fn damage_byte(portico: &Portico, text: &str, offset: usize, change: impl Fn(u8) -> u8) {
     let file = portico.data().join("portico.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let found: Vec<_> =
         (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text.as_bytes())).collect();
     assert!(!found.is_empty(), "{text} is not in the file");
-    found.into_iter().for_each(|at| bytes[at + of] = change(bytes[at + of]));
+    found.into_iter().for_each(|at| bytes[at + offset] = change(bytes[at + offset]));
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Damage of a byte of a key: it is no UTF-8 then, or another letter.
+/// Changes of a byte of a key: to invalid UTF-8, and to another letter.
 const DAMAGED_BYTES: [fn(u8) -> u8; 2] = [|_| 0xff, |byte| byte ^ 1];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -285,7 +285,7 @@ async fn a_limit_range_whose_namespace_is_damaged_may_limit_any() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_admitted_while_the_name_of_a_resource_is_damaged_until_the_doctor_has_removed_it() {
+async fn a_damaged_resource_name_blocks_writes_until_removed() {
     let mut portico = Portico::start().await;
     create_all(&portico.admin()).await;
     portico.stop().await;
@@ -314,7 +314,7 @@ async fn nothing_is_admitted_while_the_name_of_a_resource_is_damaged_until_the_d
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damaged_rules_refuse_what_they_might_concern_until_they_are_deleted() {
+async fn damaged_rules_refuse_writes_until_deleted() {
     let mut portico = Launch::new().args(&["--feature-gates", GATE]).start().await;
     create_all(&portico.admin()).await;
     for rules in rules() {
@@ -327,24 +327,24 @@ async fn damaged_rules_refuse_what_they_might_concern_until_they_are_deleted() {
         let deleted = http.request(Method::DELETE, &path, "application/json", UNSAFE).await;
         assert_eq!(deleted.status, 200, "{}", deleted.text());
         created(&rules.write(&http).await);
-        until("the check passes", || async { http.get("/readyz").await.status == 200 }).await;
+        wait_until("the check passes", || async { http.get("/readyz").await.status == 200 }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_budget_evicts_nothing() {
-    evicts_nothing_after(|portico| damage(portico, "the-mark-of-a-budget")).await;
+async fn a_damaged_budget_refuses_evictions() {
+    check_eviction_refused(|portico| damage(portico, "the-mark-of-a-budget")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_whose_namespace_is_damaged_may_protect_any_pod() {
     for change in DAMAGED_BYTES {
-        evicts_nothing_after(|portico| damage_byte(portico, "default/the-budget", 0, change)).await;
+        check_eviction_refused(|portico| damage_byte(portico, "default/the-budget", 0, change)).await;
     }
 }
 
-/// A pod that a budget protects, and how the budget is damaged.
-async fn evicts_nothing_after(damage: impl Fn(&Portico)) {
+/// Checks evictions of a pod with a budget, which `damage` damages.
+async fn check_eviction_refused(damage: impl Fn(&Portico)) {
     let mut portico = Portico::start().await;
     let http = portico.admin();
     let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "own"}});
@@ -369,7 +369,7 @@ async fn evicts_nothing_after(damage: impl Fn(&Portico)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_parameter_is_not_one_that_is_missing() {
+async fn a_damaged_parameter_is_not_treated_as_missing() {
     let mut portico = Portico::start().await;
     let http = portico.admin();
     let parameter = json!({"kind": "ConfigMap", "apiVersion": "v1",
@@ -387,12 +387,12 @@ async fn a_damaged_parameter_is_not_one_that_is_missing() {
     assert!(found.contains("cannot be read from the storage"), "{found}");
 }
 
-/// A policy that refuses new objects of a resource, and its binding.
+/// Writes a policy that refuses new objects of a resource, and its binding.
 async fn refuse_all(http: &Http, resource: &str) {
     refuse_all_by(http, resource, json!({}), json!({})).await;
 }
 
-/// Writes the policy and the binding with more fields.
+/// Writes the policy and the binding with further fields.
 async fn refuse_all_by(http: &Http, resource: &str, policy: Value, more: Value) {
     let rule = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}]);
     let message = format!("no {resource} here");
@@ -410,7 +410,7 @@ async fn refuse_all_by(http: &Http, resource: &str, policy: Value, more: Value) 
     }
 }
 
-/// The message of a POST of an object of this kind, or an empty one if it was created.
+/// Returns the message of a refused POST of an object of this kind, or an empty one if the object was created.
 async fn refusal(http: &Http, resource: &str, kind: &str) -> String {
     let object = json!({"kind": kind, "apiVersion": "v1", "metadata": {"generateName": "probe-"}});
     let answer = http.post(&format!("/api/v1/namespaces/default/{resource}"), &object).await;
@@ -418,9 +418,9 @@ async fn refusal(http: &Http, resource: &str, kind: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rule_that_another_process_seals_stays_in_force_as_it_was_and_a_new_one_refuses_writes() {
-    let Some(postgres) = PostgresServer::shared() else { return skipped("no PostgreSQL") };
-    let url = postgres.url(&postgres.database());
+async fn rules_encrypted_by_another_process_keep_their_last_state() {
+    let Some(postgres) = PostgresServer::shared() else { return report_skip("no PostgreSQL") };
+    let url = postgres.url(&postgres.create_database());
     let launch = |keys: &[u8]| {
         let (launch, file) = encrypted(Launch::new());
         let sealed = "{resources: ['*.admissionregistration.k8s.io'], providers: [";
@@ -437,18 +437,18 @@ async fn a_rule_that_another_process_seals_stays_in_force_as_it_was_and_a_new_on
     assert!(found.contains(of_config_maps), "{found}");
     let ahead = launch(&[2, 1]).0.start().await;
 
-    // It was read before it was sealed with another key.
+    // The rule was read before it was encrypted with another key.
     let policies = format!("{GROUP}/validatingadmissionpolicies");
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     assert_eq!(ahead.admin().merge(&format!("{policies}/configmaps"), &labels).await.status, 200);
     let unreadable = async || http.get(&format!("{policies}/configmaps")).await.status == 500;
-    until("the policy cannot be read any more", unreadable).await;
+    wait_until("the policy is no longer readable", unreadable).await;
     let found = refusal(&http, "configmaps", "ConfigMap").await;
     assert!(found.contains(of_config_maps), "{found}");
     assert_eq!(refusal(&http, "secrets", "Secret").await, "");
     assert_eq!(http.get("/readyz").await.status, 200);
 
-    // Another one was never read.
+    // Another rule was never read.
     refuse_all(&ahead.admin(), "secrets").await;
     for (resource, kind) in [("secrets", "Secret"), ("configmaps", "ConfigMap"), ("endpoints", "Endpoints")] {
         let names = "validatingadmissionpolicies.admissionregistration.k8s.io secrets cannot be read";
@@ -456,12 +456,12 @@ async fn a_rule_that_another_process_seals_stays_in_force_as_it_was_and_a_new_on
         assert!(found.contains(NOT_READY) && found.contains(names), "{resource}: {found}");
     }
     let is_ready = async |expected: u16| http.get("/readyz").await.status == expected;
-    until("the check fails", || is_ready(500)).await;
+    wait_until("the check fails", || is_ready(500)).await;
 
-    // With the key everything is in force.
+    // With the key, all rules apply.
     let sealed = "{resources: ['*.admissionregistration.k8s.io'], providers: [";
     write_config(&file, &format!("{sealed}{}]}}", provider(&[2, 1])));
-    until("the check passes", || is_ready(200)).await;
+    wait_until("the check passes", || is_ready(200)).await;
     let found = refusal(&http, "secrets", "Secret").await;
     assert!(found.contains("no secrets here"), "{found}");
     assert_eq!(refusal(&http, "endpoints", "Endpoints").await, "");

@@ -1,7 +1,7 @@
-//! Claims and volumes that are deleted go once nothing uses them.
+//! Deleted claims and volumes are removed once they are unused.
 
 use portico_tests::http::Http;
-use portico_tests::{Portico, until};
+use portico_tests::{Portico, wait_until};
 use serde_json::{Value, json};
 
 const CORE: &str = "/api/v1/namespaces";
@@ -27,14 +27,14 @@ async fn volume(admin: &Http, name: &str) {
     create(admin, VOLUMES, &json!({"metadata": {"name": name}, "spec": spec})).await;
 }
 
-/// Deletes objects one after the other; the last one goes.
+/// Deletes objects one after the other; the last one must be removed.
 async fn delete(admin: &Http, paths: &[String]) {
     for path in paths {
         let deleted = admin.delete(path).await;
         assert_eq!(deleted.status, 200, "{}", deleted.text());
     }
     let last = paths.last().unwrap();
-    until("the last one is gone", async || admin.get(last).await.status == 404).await;
+    wait_until("the last object is deleted", async || admin.get(last).await.status == 404).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,12 +59,12 @@ async fn a_claim_stays_as_long_as_a_pod_uses_it() {
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "automountServiceAccountToken": false,
         "containers": [{"name": "c", "image": "i"}],
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "used"}}]}});
-    until("a pod is made", async || admin.post(&pods, &pod).await.status == 201).await;
-    // Claims are looked at in the order of their deletion.
+    wait_until("the pod is created", async || admin.post(&pods, &pod).await.status == 201).await;
+    // Claims are checked in the order of their deletion.
     delete(&admin, &["used", "unused"].map(path)).await;
-    assert_eq!(admin.get(&path("used")).await.status, 200, "the pod uses it");
+    assert_eq!(admin.get(&path("used")).await.status, 200, "the pod uses the claim");
     delete(&admin, &[format!("{pods}/p?gracePeriodSeconds=0")]).await;
-    until("the claim is gone, too", async || admin.get(&path("used")).await.status == 404).await;
+    wait_until("the claim in use is deleted", async || admin.get(&path("used")).await.status == 404).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,5 +84,6 @@ async fn a_volume_stays_as_long_as_it_is_bound() {
     delete(&admin, &["bound", "free"].map(path)).await;
     assert_eq!(admin.get(&path("bound")).await.status, 200);
     phase("Released").await;
-    until("the volume is gone, too", async || admin.get(&path("bound")).await.status == 404).await;
+    wait_until("the released volume is deleted", async || admin.get(&path("bound")).await.status == 404)
+        .await;
 }

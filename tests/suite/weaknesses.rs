@@ -1,5 +1,5 @@
-//! What has hurt Kubernetes API servers before, by the numbers under which it is known: docs/internals/security.md lists all of them, and
-//! the gate finds each one's test.
+//! Known vulnerabilities of Kubernetes API servers, by number: docs/internals/security.md lists all of them, and
+//! the gate checks that each has a test.
 
 mod logs;
 mod objects;

@@ -1,18 +1,18 @@
-//! Admission webhooks: who is asked about what, what becomes of their answers, and what a broken one costs.
+//! Admission webhooks: the requests they receive, the effects of their responses, and of broken ones.
 
-mod explained;
+mod addresses;
+mod explain;
 mod faults;
 mod latencies;
 mod load;
 mod order;
-mod places;
 mod reviews;
 pub mod setup;
 
 use http::Request;
 use http_body_util::Full;
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Mood, until};
+use portico_tests::{Behavior, wait_until};
 use serde_json::{Value, json};
 
 use setup::{CONFIGURATIONS, MUTATING, Setup, VALIDATING, map};
@@ -35,14 +35,14 @@ async fn objects_are_changed_by_one_webhook_after_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_a_webhook_sets_is_not_stored() {
     let setup = Setup::start().await;
-    setup.one(MUTATING, "link", json!({})).await;
+    setup.configure_one(MUTATING, "link", json!({})).await;
     let created = setup.create("m").await;
     assert_eq!(created.status, 201, "{}", created.text());
     assert_eq!(created.json()["metadata"].get("selfLink"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_wants_it_is_asked_again_when_something_changes_behind_it() {
+async fn a_webhook_is_reinvoked_after_later_changes() {
     let setup = Setup::start().await;
     let again = json!({"reinvocationPolicy": "IfNeeded"});
     let hooks =
@@ -50,14 +50,13 @@ async fn a_webhook_that_wants_it_is_asked_again_when_something_changes_behind_it
     setup.configure(MUTATING, "a", hooks).await;
     let created = setup.create("m").await.json();
     assert_eq!(created["metadata"]["labels"]["count"], "2", "{created}");
-    // Controllers write ConfigMaps, too.
+    // Controllers write ConfigMaps as well.
     let of_map = setup.reviews().into_iter().filter(|request| request["name"] == "m").count();
-    assert_eq!(of_map, 3, "the second one never wants to be asked again");
+    assert_eq!(of_map, 3, "the second webhook is never reinvoked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_webhooks_that_want_it_are_asked_again_when_the_last_of_another_configuration_changes_something()
-{
+async fn a_change_reinvokes_webhooks_of_other_configurations() {
     let setup = Setup::start().await;
     let again = json!({"reinvocationPolicy": "IfNeeded"});
     let hooks = |first: &str, last: &str, path: &str| {
@@ -66,20 +65,20 @@ async fn all_webhooks_that_want_it_are_asked_again_when_the_last_of_another_conf
     setup.configure(MUTATING, "a", hooks("a1", "a2", "allow")).await;
     setup.configure(MUTATING, "b", hooks("b1", "b0", "label/b0")).await;
     setup.create("m").await;
-    let asked = setup.hooks.seen().into_iter().filter(|seen| {
+    let called = setup.hooks.requests().into_iter().filter(|seen| {
         let review: Value = serde_json::from_slice(&seen.body).unwrap();
         review["request"]["name"] == "m"
     });
-    let asked: Vec<String> =
-        asked.map(|seen| seen.target.split('?').next().unwrap_or_default().to_owned()).collect();
+    let called: Vec<String> =
+        called.map(|seen| seen.target.split('?').next().unwrap_or_default().to_owned()).collect();
     let expected = ["label/a1", "allow", "label/b1", "label/b0", "label/a1", "label/b1"];
-    assert_eq!(asked, expected.map(|path| format!("/admission/{path}")));
+    assert_eq!(called, expected.map(|path| format!("/admission/{path}")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denial_is_the_webhooks_own_status() {
+async fn a_denial_has_the_webhooks_status() {
     let setup = Setup::start().await;
-    setup.one(VALIDATING, "deny", json!({})).await;
+    setup.configure_one(VALIDATING, "deny", json!({})).await;
     let denied = setup.create("m").await;
     let status = denied.status_body(418, "Teapot");
     assert_eq!(status["message"], r#"admission webhook "hook.example.com" denied the request: not today"#);
@@ -87,22 +86,22 @@ async fn a_denial_is_the_webhooks_own_status() {
     let metadata = json!({"selfLink": "/pot", "resourceVersion": "7", "continue": "on", "remainingItemCount": 3,
         "shardInfo": {"selector": "s"}});
     assert_eq!(status["metadata"], metadata);
-    assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/m")).await.status, 404, "nothing is stored");
+    assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/m")).await.status, 404, "the object is not stored");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_and_metrics_report_a_webhook() {
     let setup = Setup::start().await;
-    // Controllers write ConfigMaps, too, and would be counted.
+    // Controllers write ConfigMaps as well, which would be counted.
     let labelled = json!({"objectSelector": {"matchLabels": {"of": "test"}}});
-    setup.one(VALIDATING, "warn", labelled.clone()).await;
+    setup.configure_one(VALIDATING, "warn", labelled.clone()).await;
     setup.configure(MUTATING, "m", vec![setup.webhook("mutates", "warn", &labelled)]).await;
     let mut own = map("m");
     own["metadata"]["labels"] = json!({"of": "test"});
     let created = setup.admin.post(CONFIG_MAPS, &own).await;
     assert_eq!(created.status, 201);
     let warnings: Vec<_> = created.headers.get_all("warning").iter().collect();
-    assert_eq!(warnings.len(), 1, "the same text comes once: {warnings:?}");
+    assert_eq!(warnings.len(), 1, "equal warnings are sent once: {warnings:?}");
     let metrics = setup.admin.get("/metrics").await.text();
     for counted in [
         r#"apiserver_admission_webhook_request_total{name="hook.example.com",type="validating",operation="CREATE",code="200",rejected="false"} 1"#,
@@ -125,7 +124,7 @@ async fn a_patch_that_breaks_the_object_is_refused() {
         ("rename", 400, ""),
     ];
     for (path, code, words) in table {
-        setup.one(MUTATING, path, json!({})).await;
+        setup.configure_one(MUTATING, path, json!({})).await;
         let refused = setup.create("m").await;
         assert_eq!(refused.status, code, "{path}: {}", refused.text());
         assert!(refused.json()["message"].as_str().unwrap().starts_with(words), "{}", refused.text());
@@ -135,58 +134,58 @@ async fn a_patch_that_breaks_the_object_is_refused() {
         let path = format!("/api/v1/namespaces/{namespace}/configmaps/m");
         assert_eq!(setup.admin.get(&path).await.status, 404);
     }
-    setup.one(VALIDATING, "patch", json!({})).await;
+    setup.configure_one(VALIDATING, "patch", json!({})).await;
     let refused = setup.create("m").await.json();
     let words = "validating webhook may not return response.patch";
     assert!(refused["message"].as_str().unwrap().ends_with(words), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_a_webhook_is_asked_it_and_others_may_use_the_api() {
+async fn the_api_is_usable_while_a_webhook_is_called() {
     let setup = Setup::start().await;
     let selected = json!({"objectSelector": {"matchLabels": {"ask": "yes"}}, "timeoutSeconds": 30});
-    setup.one(VALIDATING, "allow", selected).await;
-    setup.hooks.behave(Mood::Held);
-    let mut asked = map("asked");
-    asked["metadata"]["labels"] = json!({"ask": "yes"});
+    setup.configure_one(VALIDATING, "allow", selected).await;
+    setup.hooks.set_behavior(Behavior::Paused);
+    let mut matched = map("asked");
+    matched["metadata"]["labels"] = json!({"ask": "yes"});
     let admin = setup.portico.admin();
     let meanwhile = async {
-        until("the webhook is asked", || async { setup.reviews().len() == 1 }).await;
+        wait_until("the webhook has received the review", || async { setup.reviews().len() == 1 }).await;
         assert_eq!(setup.create("other").await.status, 201);
         assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/other")).await.status, 200);
         assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/asked")).await.status, 404);
-        setup.hooks.behave(Mood::Well);
+        setup.hooks.set_behavior(Behavior::Normal);
     };
-    let (held, ()) = tokio::join!(admin.post(CONFIG_MAPS, &asked), meanwhile);
-    assert_eq!(held.status, 201, "{}", held.text());
+    let (created, ()) = tokio::join!(admin.post(CONFIG_MAPS, &matched), meanwhile);
+    assert_eq!(created.status, 201, "{}", created.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_killed_while_a_webhook_is_asked_is_not_there() {
+async fn a_write_killed_during_a_webhook_call_is_not_stored() {
     let mut setup = Setup::start().await;
-    setup.one(MUTATING, "label/x", json!({"timeoutSeconds": 30})).await;
-    setup.hooks.behave(Mood::Held);
+    setup.configure_one(MUTATING, "label/x", json!({"timeoutSeconds": 30})).await;
+    setup.hooks.set_behavior(Behavior::Paused);
     let admin = setup.portico.admin();
     let request = Request::post(CONFIG_MAPS).header("content-type", "application/json");
     let request = request.body(Full::from(map("m").to_string())).unwrap();
     let hooks = &setup.hooks;
-    let asked = || async { !hooks.seen().is_empty() };
+    let is_called = || async { !hooks.requests().is_empty() };
     let killed = async {
-        until("the webhook is asked", asked).await;
+        wait_until("the webhook has received the review", is_called).await;
         setup.portico.kill();
     };
-    let (held, ()) = tokio::join!(admin.fetch(request), killed);
-    assert!(held.is_err(), "nobody got an answer that it is stored");
-    setup.hooks.behave(Mood::Well);
+    let (response, ()) = tokio::join!(admin.fetch(request), killed);
+    assert!(response.is_err(), "no client got a response that the object is stored");
+    setup.hooks.set_behavior(Behavior::Normal);
     setup.portico.restart().await;
     let admin = setup.portico.admin();
     assert_eq!(admin.get(&format!("{CONFIG_MAPS}/m")).await.status, 404);
     let created = admin.post(CONFIG_MAPS, &map("m")).await;
-    assert_eq!(created.json()["metadata"]["labels"]["x"], "after", "the configuration is as it was");
+    assert_eq!(created.json()["metadata"]["labels"]["x"], "after", "the configuration is unchanged");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn match_conditions_choose_what_a_webhook_is_asked_about() {
+async fn match_conditions_select_requests() {
     let setup = Setup::start().await;
     let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
     let conditions = [
@@ -222,13 +221,13 @@ async fn match_conditions_choose_what_a_webhook_is_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deletes_connections_scales_and_other_versions_are_asked_about() {
+async fn deletes_connections_scales_and_other_versions_are_reviewed() {
     let setup = Setup::start().await;
     let everything =
         json!([{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}]);
     setup.create("m").await;
     let more = json!({"rules": everything, "failurePolicy": "Ignore"});
-    setup.one(VALIDATING, "allow", more).await;
+    setup.configure_one(VALIDATING, "allow", more).await;
     assert_eq!(setup.admin.delete(&format!("{CONFIG_MAPS}/m")).await.status, 200);
     let of_map = |request: &Value| request["name"] == "m" && request["resource"]["resource"] == "configmaps";
     let deleted = setup.reviews().into_iter().find(of_map).unwrap();
@@ -245,7 +244,7 @@ async fn deletes_connections_scales_and_other_versions_are_asked_about() {
 
     let of_v2 = json!({"rules": [{"apiGroups": ["autoscaling"], "apiVersions": ["v2"],
         "resources": ["horizontalpodautoscalers"], "operations": ["CREATE"]}]});
-    setup.one(VALIDATING, "deny", of_v2).await;
+    setup.configure_one(VALIDATING, "deny", of_v2).await;
     let scaler = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
         "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
     let denied =
@@ -253,5 +252,5 @@ async fn deletes_connections_scales_and_other_versions_are_asked_about() {
     assert_eq!(denied.status, 418, "{}", denied.text());
     let review = setup.reviews().pop().unwrap();
     assert_eq!((&review["kind"]["version"], &review["requestKind"]["version"]), (&json!("v2"), &json!("v1")));
-    assert_eq!(review["object"]["spec"]["metrics"][0]["type"], "Resource", "it is shown as v2");
+    assert_eq!(review["object"]["spec"]["metrics"][0]["type"], "Resource", "the object is sent as v2");
 }

@@ -1,9 +1,9 @@
-//! Watches over WebSocket, by a WebSocket client that is not ours.
+//! Watches over WebSocket, with an independent WebSocket client.
 
 use futures::{SinkExt, StreamExt};
 use http::Request;
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Launch, PATIENCE, Portico, until};
+use portico_tests::{Launch, Portico, WAIT_LIMIT, wait_until};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -12,12 +12,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::audit::{METADATA, events, lines, recording};
+use crate::audit::{METADATA, events, lines, with_audit_log};
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
 type Headers = &'static [(&'static str, &'static str)];
 
-/// The handshake for this path and query, with these headers beside the usual ones.
+/// Makes the handshake for this path and query, with these headers in addition to the usual ones.
 async fn open(portico: &Portico, query: &str, headers: Headers) -> Result<(Socket, Option<String>), Error> {
     let url = format!("wss://{}{CONFIG_MAPS}?watch=true&{query}", portico.https());
     let mut request: Request<()> = url.into_client_request().unwrap();
@@ -34,17 +34,17 @@ async fn open(portico: &Portico, query: &str, headers: Headers) -> Result<(Socke
 }
 
 async fn config_map(portico: &Portico, name: &str) {
-    let made = portico.admin().post(CONFIG_MAPS, &json!({"metadata": {"name": name}})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = portico.admin().post(CONFIG_MAPS, &json!({"metadata": {"name": name}})).await;
+    assert_eq!(created.status, 201, "{}", created.text());
 }
 
 async fn next(socket: &mut Socket) -> Message {
-    let message = tokio::time::timeout(PATIENCE, socket.next()).await;
+    let message = tokio::time::timeout(WAIT_LIMIT, socket.next()).await;
     message.unwrap().unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_event_is_one_message_and_the_end_is_a_close() {
+async fn each_event_is_one_message_and_the_end_is_a_close_frame() {
     let portico = Portico::start().await;
     config_map(&portico, "before").await;
     let (mut socket, protocol) = open(&portico, "timeoutSeconds=2", &[]).await.unwrap();
@@ -70,7 +70,7 @@ async fn each_event_is_one_message_and_the_end_is_a_close() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subprotocol_is_agreed_on_and_protobuf_is_binary() {
+async fn a_subprotocol_is_negotiated_and_protobuf_is_binary() {
     let portico = Portico::start().await;
     config_map(&portico, "one").await;
     let query = "fieldSelector=metadata.name=one";
@@ -83,13 +83,13 @@ async fn a_subprotocol_is_agreed_on_and_protobuf_is_binary() {
     let headers: Headers = &[("accept", "application/vnd.kubernetes.protobuf;stream=watch")];
     let (mut socket, _) = open(&portico, query, headers).await.unwrap();
     let Message::Binary(event) = next(&mut socket).await else { panic!("protobuf is binary") };
-    // Field 1 of WatchEvent is its type; the envelope begins inside.
+    // Field 1 of WatchEvent is its type; the envelope is inside.
     assert_eq!(&event[..7], b"\x0a\x05ADDED");
     assert!(event.windows(4).any(|w| w == b"k8s\0"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_watched_so_is_refused_over_http() {
+async fn invalid_websocket_watches_are_refused_over_http() {
     let portico = Portico::start().await;
     let refusals: [(Headers, &str, u16); 4] = [
         (&[("origin", "nonsense")], "", 403),
@@ -111,17 +111,17 @@ async fn a_client_that_closes_ends_its_watch() {
     let (mut socket, _) = open(&portico, "", &[]).await.unwrap();
     socket.close(None).await.unwrap();
     let ended = async { while let Some(Ok(_)) = socket.next().await {} };
-    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    tokio::time::timeout(WAIT_LIMIT, ended).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_is_counted_and_incomplete_in_the_audit_log_until_it_ends() {
-    let (launch, log) = recording(Launch::new(), METADATA);
+    let (launch, log) = with_audit_log(Launch::new(), METADATA);
     let portico = launch.start().await;
     let (mut socket, _) =
         open(&portico, "fieldSelector=metadata.name=a", &[("audit-id", "watch")]).await.unwrap();
     config_map(&portico, "a").await;
-    assert!(matches!(next(&mut socket).await, Message::Text(_)), "the handshake is long over");
+    assert!(matches!(next(&mut socket).await, Message::Text(_)), "the handshake has completed");
     let stages = || {
         let of_watch = lines(&log).into_iter().filter(|event| event["auditID"] == "watch");
         of_watch.map(|mut event| event["stage"].take()).collect::<Vec<Value>>()
@@ -136,5 +136,5 @@ async fn a_watch_is_counted_and_incomplete_in_the_audit_log_until_it_ends() {
     assert!(under_way(1).await);
     socket.close(None).await.unwrap();
     assert_eq!(events(&log, "watch", 3).await[2]["stage"], "ResponseComplete");
-    until("the watch is over", async || under_way(0).await).await;
+    wait_until("the watch has ended", async || under_way(0).await).await;
 }

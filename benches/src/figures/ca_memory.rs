@@ -6,18 +6,18 @@ use http::StatusCode;
 use portico_kit::pki::PemPair;
 
 use crate::backend::Backend;
-use crate::certificates::stranger;
+use crate::certificates::issue_from_new_ca;
 use crate::portico::Portico;
 use crate::registrations::{Registration, create, wait_available};
 use crate::report::{Goal, Report};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "ca-memory";
 const API_SERVICES: usize = 5000;
 const AUTHORITIES: usize = 50;
 const MAX_MIB: f64 = 100.0;
 /// Time for the release of memory of the requests.
-const SETTLE: Duration = Duration::from_secs(3);
+const RELEASE_TIME: Duration = Duration::from_secs(3);
 
 /// Server name of a backend, its CA and its certificate.
 struct Issuer {
@@ -26,7 +26,7 @@ struct Issuer {
     pair: PemPair,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let issuers = (0..AUTHORITIES).map(issuer).collect::<Result<Vec<_>, Failure>>()?;
     let pairs: Vec<_> = issuers.iter().map(|issuer| (issuer.name.clone(), issuer.pair.clone())).collect();
     let backend = Backend::start(setting.certificates.backend_tls(&pairs)?).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let control = portico.control()?;
     create(std::slice::from_ref(&control), 16, all.clone()).await?;
     wait_available(&control, all.len()).await?;
-    report.add(NAME, "5,000 available, resident", portico.process.resident()?, "MiB", Goal::None);
+    report.add(NAME, "5,000 APIServices available, resident", portico.process.resident()?, "MiB", Goal::None);
 
     let mut client = portico.endpoint(setting)?.client().await?;
     for registration in &all {
@@ -44,25 +44,31 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             return Err(format!("{}: {status}", registration.path()).into());
         }
     }
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(RELEASE_TIME).await;
     let resident = portico.process.resident()?;
-    report.add(NAME, "5,000, 50 CAs, each asked once, resident", resident, "MiB", Goal::AtMost(MAX_MIB));
-    report.add(NAME, "of it, not backed by a file", portico.process.anonymous()?, "MiB", Goal::None);
+    report.add(
+        NAME,
+        "5,000 APIServices, 50 CAs, after one request to each, resident",
+        resident,
+        "MiB",
+        Goal::AtMost(MAX_MIB),
+    );
+    report.add(NAME, "of that memory, not backed by a file", portico.process.anonymous()?, "MiB", Goal::None);
     Ok(())
 }
 
 fn issuer(at: usize) -> Result<Issuer, Failure> {
     let name = format!("backend{at}.default.svc");
-    let (ca_pem, pair) = stranger(&name)?;
+    let (ca_pem, pair) = issue_from_new_ca(&name)?;
     Ok(Issuer { name, ca_pem, pair })
 }
 
 fn registrations(issuers: &[Issuer], backend: &Backend) -> Vec<Registration> {
-    let of = |(at, issuer): (usize, &Issuer)| Registration {
+    let to_registration = |(at, issuer): (usize, &Issuer)| Registration {
         group: format!("ca{at}.example.com"),
         url: Some(backend.url()),
         server_name: issuer.name.clone(),
         ca_pem: issuer.ca_pem.clone(),
     };
-    issuers.iter().cycle().take(API_SERVICES).enumerate().map(of).collect()
+    issuers.iter().cycle().take(API_SERVICES).enumerate().map(to_registration).collect()
 }

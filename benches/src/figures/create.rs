@@ -7,10 +7,10 @@ use std::time::Instant;
 use portico_proto::client::Client;
 
 use crate::portico::Portico;
-use crate::registrations::{Created, Registration, create, wait_checked};
+use crate::registrations::{CreationTimes, Registration, create, wait_checked};
 use crate::report::{Goal, Report, note};
 use crate::statistics::{Latencies, median_of};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "create";
 const CLIENTS: usize = 64;
@@ -30,7 +30,7 @@ struct Round {
     resident: f64,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let mut rounds = Vec::new();
     for at in 1..=setting.options.rounds.min(MAX_ROUNDS) {
         let round = round(setting).await?;
@@ -68,11 +68,11 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-async fn round(setting: &Setting) -> Result<Round, Failure> {
+async fn round(setting: &BenchContext) -> Result<Round, Failure> {
     let portico = Portico::start(setting).await?;
     let ca = setting.certificates.ca_pem();
     let register = |prefix: &'static str| {
-        move |at: usize| Registration::nowhere(format!("{prefix}{at}.example.com"), ca)
+        move |at: usize| Registration::without_backend(format!("{prefix}{at}.example.com"), ca)
     };
     let (single, objects) = (portico.control()?, setting.options.objects);
     let one = std::slice::from_ref(&single);
@@ -89,25 +89,25 @@ async fn round(setting: &Setting) -> Result<Round, Failure> {
     Ok(Round { many: rate(&many), p99_ms, one: rate(&one), conditions, resident })
 }
 
-fn connections(setting: &Setting, portico: &Portico) -> Result<Vec<Client>, Failure> {
+fn connections(setting: &BenchContext, portico: &Portico) -> Result<Vec<Client>, Failure> {
     (0..setting.options.connections.clamp(1, CLIENTS)).map(|_| portico.control()).collect()
 }
 
-fn rate(created: &Created) -> f64 {
+fn rate(created: &CreationTimes) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 objects")]
     let count = created.latencies.count() as f64;
     count / created.time.as_secs_f64()
 }
 
 /// Measures the minimum latency of a durable write on this machine.
-fn sync_latency(setting: &Setting) -> Result<Latencies, Failure> {
-    let mut file = File::create(setting.fresh("sync-")?.join("file"))?;
+fn sync_latency(setting: &BenchContext) -> Result<Latencies, Failure> {
+    let mut file = File::create(setting.new_folder("sync-")?.join("file"))?;
     let mut nanos = Vec::new();
     for _ in 0..200 {
-        let begun = Instant::now();
+        let start = Instant::now();
         file.write_all(&[7; 4096])?;
         file.sync_data()?;
-        nanos.push(u64::try_from(begun.elapsed().as_nanos())?);
+        nanos.push(u64::try_from(start.elapsed().as_nanos())?);
     }
     Ok(Latencies::new(nanos))
 }

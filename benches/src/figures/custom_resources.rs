@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use http::Method;
 
 use crate::https::Endpoint;
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
 use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::median_of;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 use things::{COLLECTION, define, thing};
 
 const NAME: &str = "custom-resources";
@@ -28,7 +28,7 @@ const LISTED: usize = 10_000;
 const LIST_MS: f64 = 100.0;
 const LIST_BYTES: f64 = 2.0;
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     validation::measure(report)?;
     creations(setting, report).await?;
     lists(setting, report).await?;
@@ -36,18 +36,18 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 /// A measured server.
-struct Measured<'a> {
+struct Contender<'a> {
     name: &'static str,
     process: &'a Process,
     endpoint: Endpoint,
 }
 
-impl<'a> Measured<'a> {
-    fn portico(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
+impl<'a> Contender<'a> {
+    fn portico(setting: &BenchContext, portico: &'a Portico) -> Result<Self, Failure> {
         Ok(Self { name: PORTICO, process: &portico.process, endpoint: portico.endpoint(setting)? })
     }
 
-    fn kube(setting: &Setting, kube: &'a Kube) -> Result<Self, Failure> {
+    fn kube(setting: &BenchContext, kube: &'a Kube) -> Result<Self, Failure> {
         Ok(Self { name: "kube-apiserver", process: &kube.server, endpoint: kube.endpoint(setting)? })
     }
 
@@ -57,12 +57,12 @@ impl<'a> Measured<'a> {
     }
 }
 
-async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn creations(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let (portico, kube) = (Portico::start(setting).await?, Kube::start(setting).await?);
-    let mut all = vec![(Measured::portico(setting, &portico)?, Vec::new())];
+    let mut all = vec![(Contender::portico(setting, &portico)?, Vec::new())];
     match &kube {
-        Some(kube) => all.push((Measured::kube(setting, kube)?, Vec::new())),
-        None => report.skip("custom resources of kube-apiserver", WHY_NOT),
+        Some(kube) => all.push((Contender::kube(setting, kube)?, Vec::new())),
+        None => report.skip("custom resources of kube-apiserver", SKIP_REASON),
     }
     for (one, _) in &all {
         define(&one.endpoint).await?;
@@ -89,57 +89,57 @@ async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure
 }
 
 /// Runs a round of creations; also returns the server's processor time per creation in microseconds.
-async fn create(setting: &Setting, one: &Measured<'_>, round: usize) -> Result<(Load, f64), Failure> {
+async fn create(setting: &BenchContext, one: &Contender<'_>, round: usize) -> Result<(Load, f64), Failure> {
     let time = Duration::from_secs(setting.options.seconds);
     let before = one.process.processor_time()?;
     let maker = one.endpoint.clone();
     let posts = drive(&one.endpoint, CLIENTS, time, move |client, sent| {
         maker.json(Method::POST, COLLECTION, thing(&format!("r{round}-{client}-{sent}")))
     });
-    let load = posts.await?.clean("POST")?;
-    let took = (one.process.processor_time()? - before).as_secs_f64() * 1e6 / load.sent();
+    let load = posts.await?.require_success("POST")?;
+    let took = (one.process.processor_time()? - before).as_secs_f64() * 1e6 / load.response_count();
     Ok((load, took))
 }
 
 /// Measures one server after the other, so that each can use the whole machine.
-async fn lists(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn lists(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    list(setting, &Measured::portico(setting, &portico)?, report).await?;
+    list(setting, &Contender::portico(setting, &portico)?, report).await?;
     drop(portico);
     match Kube::start(setting).await? {
-        Some(kube) => list(setting, &Measured::kube(setting, &kube)?, report).await,
+        Some(kube) => list(setting, &Contender::kube(setting, &kube)?, report).await,
         None => Ok(()),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "megabytes")]
-async fn list(setting: &Setting, one: &Measured<'_>, report: &mut Report) -> Result<(), Failure> {
+async fn list(setting: &BenchContext, one: &Contender<'_>, report: &mut Report) -> Result<(), Failure> {
     let (name, endpoint) = (one.name, &one.endpoint);
     define(endpoint).await?;
     let writers = (0..WRITERS).map(|writer| async move {
         let mut client = endpoint.client().await?;
         for at in (writer + 1..LISTED).step_by(WRITERS) {
-            client.must(Method::POST, COLLECTION, thing(&format!("t{at:05}"))).await?;
+            client.send_ok(Method::POST, COLLECTION, thing(&format!("t{at:05}"))).await?;
         }
         Ok::<_, Failure>(())
     });
     futures::future::try_join_all(writers).await?;
     let before = one.process.resident()?;
-    let begun = Instant::now();
+    let start = Instant::now();
     endpoint.client().await?.get(COLLECTION).await?;
     // Long enough for several responses of a slow server.
-    let time = Duration::from_secs(setting.options.seconds).max(begun.elapsed() * 5);
+    let time = Duration::from_secs(setting.options.seconds).max(start.elapsed() * 5);
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds {
-        rounds.push(get(endpoint, COLLECTION, 1, time).await?.clean("LIST")?);
+        rounds.push(get(endpoint, COLLECTION, 1, time).await?.require_success("LIST")?);
     }
     let p50 = median_of(&rounds, Load::p50) / 1e3;
     let goal = one.goal(Goal::AtMost(LIST_MS));
     report.add(NAME, format!("{name}: LIST of {LISTED}, median"), p50, "ms", goal);
     let bytes =
         endpoint.client().await?.send(Method::GET, COLLECTION, "").await?.1.len() as f64 / (1024.0 * 1024.0);
-    let taken = (one.process.resident()? - before).max(0.0) / bytes;
+    let memory = (one.process.resident()? - before).max(0.0) / bytes;
     let figure = format!("{name}: LIST of {LISTED}: memory, of its bytes");
-    report.add(NAME, figure, taken, "x", one.goal(Goal::AtMost(LIST_BYTES)));
+    report.add(NAME, figure, memory, "x", one.goal(Goal::AtMost(LIST_BYTES)));
     Ok(())
 }

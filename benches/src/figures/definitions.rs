@@ -9,12 +9,12 @@ use http::{HeaderValue, Method, StatusCode};
 
 use super::startup;
 use crate::https::{Client, Endpoint};
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::portico::Portico;
-use crate::process::{Process, until};
+use crate::process::{Process, wait_until};
 use crate::report::{Goal, Report};
 use crate::statistics::median;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "definitions";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -66,75 +66,75 @@ pub(super) fn definition(at: usize) -> String {
     )
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
-    some(setting, report).await?;
-    many(setting, report).await
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
+    measure_hundreds(setting, report).await?;
+    measure_thousands(setting, report).await
 }
 
 /// Creates these definitions and waits until all of them are served; returns the milliseconds.
-pub(super) async fn serve(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<f64, Failure> {
-    let begun = Instant::now();
+pub(super) async fn serve(endpoint: &Endpoint, range: std::ops::Range<usize>) -> Result<f64, Failure> {
+    let start = Instant::now();
     let writers = (0..WRITERS).map(|writer| {
-        let which = which.clone();
+        let range = range.clone();
         async move {
             let mut client = endpoint.client().await?;
-            for at in which.clone().skip(writer).step_by(WRITERS) {
-                client.must(Method::POST, DEFINITIONS, definition(at)).await?;
+            for at in range.clone().skip(writer).step_by(WRITERS) {
+                client.send_ok(Method::POST, DEFINITIONS, definition(at)).await?;
             }
-            for at in which.skip(writer).step_by(WRITERS) {
-                served(&mut client, &collection(at)).await?;
+            for at in range.skip(writer).step_by(WRITERS) {
+                wait_served(&mut client, &collection(at)).await?;
             }
             Ok::<_, Failure>(())
         }
     });
     futures::future::try_join_all(writers).await?;
-    Ok(begun.elapsed().as_secs_f64() * 1e3)
+    Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-async fn served(client: &mut Client, path: &str) -> Result<(), Failure> {
-    until(path, async || Ok((client.get(path).await? == StatusCode::OK).then_some(()))).await
+async fn wait_served(client: &mut Client, path: &str) -> Result<(), Failure> {
+    wait_until(path, async || Ok((client.get(path).await? == StatusCode::OK).then_some(()))).await
 }
 
 /// Returns the growth of a process's memory from `before` (in MiB), in KiB per definition.
 #[expect(clippy::cast_precision_loss, reason = "hundreds")]
-fn each(process: &Process, before: f64, count: usize) -> Result<f64, Failure> {
+fn kib_per_definition(process: &Process, before: f64, count: usize) -> Result<f64, Failure> {
     Ok((process.resident()? - before) * 1024.0 / count as f64)
 }
 
-async fn some(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_hundreds(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let (mut times, mut sizes) = (Vec::new(), Vec::new());
     for _ in 0..setting.options.rounds {
         let portico = Portico::start(setting).await?;
         let before = portico.process.resident()?;
         times.push(serve(&portico.endpoint(setting)?, 0..SOME).await?);
-        sizes.push(each(&portico.process, before, SOME)?);
+        sizes.push(kib_per_definition(&portico.process, before, SOME)?);
     }
     let figure = format!("{SOME} definitions created and served, median");
     report.add(NAME, figure, median(&times), "ms", Goal::AtMost(SOME_MS));
     report.add(NAME, "memory of each, median", median(&sizes), "KiB", Goal::AtMost(EACH_KIB));
     let Some(kube) = Kube::start(setting).await? else {
-        report.skip("the same on kube-apiserver", WHY_NOT);
+        report.skip("the same on kube-apiserver", SKIP_REASON);
         return Ok(());
     };
     let before = kube.server.resident()?;
     let took = serve(&kube.endpoint(setting)?, 0..SOME).await?;
     report.add(NAME, format!("kube-apiserver: {SOME} definitions"), took, "ms", Goal::None);
-    let size = each(&kube.server, before, SOME)?;
+    let size = kib_per_definition(&kube.server, before, SOME)?;
     report.add(NAME, "kube-apiserver: memory of each", size, "KiB", Goal::None);
     Ok(())
 }
 
-async fn many(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_thousands(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
     serve(&endpoint, 0..MANY).await?;
     let mut client = endpoint.client().await?;
-    next(&mut client, setting, report).await?;
+    measure_next(&mut client, setting, report).await?;
     let mut request = endpoint.get("/apis")?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(AGGREGATED));
-    let begun = Instant::now();
+    let start = Instant::now();
     client.exchange(request).await?;
-    let took = begun.elapsed().as_secs_f64() * 1e3;
+    let took = start.elapsed().as_secs_f64() * 1e3;
     report.add(
         NAME,
         format!("{MANY} definitions: /apis, aggregated"),
@@ -155,17 +155,21 @@ async fn many(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Measures further definitions, each in a separate group.
-async fn next(client: &mut Client, setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_next(
+    client: &mut Client,
+    setting: &BenchContext,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let (mut first, mut openapi) = (Vec::new(), Vec::new());
     for round in 0..setting.options.rounds {
         let at = MANY + (round + 1) * PER_GROUP;
         let document = format!("/openapi/v3/apis/{}/v1", group(at));
-        let begun = Instant::now();
-        client.must(Method::POST, DEFINITIONS, definition(at)).await?;
-        served(client, &collection(at)).await?;
-        first.push(begun.elapsed().as_secs_f64() * 1e3);
-        served(client, &document).await?;
-        openapi.push(begun.elapsed().as_secs_f64() * 1e3);
+        let start = Instant::now();
+        client.send_ok(Method::POST, DEFINITIONS, definition(at)).await?;
+        wait_served(client, &collection(at)).await?;
+        first.push(start.elapsed().as_secs_f64() * 1e3);
+        wait_served(client, &document).await?;
+        openapi.push(start.elapsed().as_secs_f64() * 1e3);
     }
     let figure = format!("{MANY} definitions: the next one is served, median");
     report.add(NAME, figure, median(&first), "ms", Goal::AtMost(NEXT_MS));

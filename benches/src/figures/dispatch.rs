@@ -13,7 +13,7 @@ use crate::load::{Load, drive};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "dispatch";
 const CLIENTS: usize = 16;
@@ -21,7 +21,7 @@ const CONNECTIONS: usize = 50;
 const WATCHES_PER_CONNECTION: usize = 200;
 const WATCHES: usize = CONNECTIONS * WATCHES_PER_CONNECTION;
 /// Minimum rate of creations with the watches, relative to the rate without.
-const SHARE: f64 = 0.5;
+const MIN_RATE_RATIO: f64 = 0.5;
 
 /// A load, and the processor time per creation in microseconds.
 struct Measured {
@@ -29,7 +29,7 @@ struct Measured {
     micros: f64,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let (mut without, mut with) = (Vec::new(), Vec::new());
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
@@ -54,12 +54,12 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         report.add(NAME, format!("{what}, processor time of each"), micros, "us", Goal::None);
     }
     let share = median_ratio(&with, &without, |one| one.load.per_second);
-    report.add(NAME, format!("with {WATCHES} watches of without"), share, "x", Goal::AtLeast(SHARE));
+    report.add(NAME, format!("with {WATCHES} watches of without"), share, "x", Goal::AtLeast(MIN_RATE_RATIO));
     Ok(())
 }
 
 async fn create(
-    setting: &Setting,
+    setting: &BenchContext,
     portico: &Portico,
     endpoint: &Endpoint,
     prefix: &str,
@@ -70,8 +70,8 @@ async fn create(
     let load = drive(endpoint, CLIENTS, time, move |client, sent| {
         maker.json(Method::POST, COLLECTION, config_map(&format!("{prefix}-{client}-{sent}"), 'p'))
     });
-    let load = load.await?.clean("POST")?;
-    let micros = (portico.process.processor_time()? - before).as_secs_f64() * 1e6 / load.sent();
+    let load = load.await?.require_success("POST")?;
+    let micros = (portico.process.processor_time()? - before).as_secs_f64() * 1e6 / load.response_count();
     Ok(Measured { load, micros })
 }
 

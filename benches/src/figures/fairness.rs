@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method, Request};
 
-use super::proxy::{kube, register};
+use super::proxy::{register, start_kube};
 use crate::backend::{Backend, SLOW};
 use crate::https::Endpoint;
-use crate::kube::WHY_NOT;
+use crate::kube::SKIP_REASON;
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
 use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median, median_of, median_ratio};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "fairness";
 /// Connections of the flood.
@@ -41,15 +41,15 @@ struct Contender<'a> {
     flooded: Vec<Load>,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
     let portico = Portico::start(setting).await?;
     let path = format!("{}{SLOW}", register(setting, &portico, &backend).await?.path());
-    let kube = kube(setting, &backend).await?;
+    let kube = start_kube(setting, &backend).await?;
     let mut all = vec![Contender::new("portico", portico.endpoint(setting)?, &portico.process)];
     match &kube {
         Some(kube) => all.push(Contender::new("kube-apiserver", kube.endpoint(setting)?, &kube.server)),
-        None => report.skip("the same on kube-apiserver", WHY_NOT),
+        None => report.skip("the same on kube-apiserver", SKIP_REASON),
     }
     for contender in &all {
         prepare(&contender.endpoint).await?;
@@ -70,14 +70,14 @@ impl<'a> Contender<'a> {
         Self { name, endpoint, process, alone: Vec::new(), flooded: Vec::new() }
     }
 
-    async fn round(&mut self, setting: &Setting, path: &str, round: usize) -> Result<(), Failure> {
+    async fn round(&mut self, setting: &BenchContext, path: &str, round: usize) -> Result<(), Failure> {
         let time = Duration::from_secs(setting.options.seconds);
-        let alone = as_user(&self.endpoint, path, OTHER, FEW, time).await?.clean(self.name)?;
+        let alone = as_user(&self.endpoint, path, OTHER, FEW, time).await?.require_success(self.name)?;
         let before = self.process.processor_time()?;
         // The flood starts earlier and ends later than the other user's load.
         let flood = as_user(&self.endpoint, path, FLOOD, CLIENTS, time + Duration::from_secs(1));
         let (flood, flooded) = tokio::join!(flood, as_user(&self.endpoint, path, OTHER, FEW, time));
-        let (flood, flooded) = (flood?, flooded?.clean(self.name)?);
+        let (flood, flooded) = (flood?, flooded?.require_success(self.name)?);
         let spent = (self.process.processor_time()? - before).as_secs_f64();
         note(&format!(
             "round {round}: {:<15} alone p99 {:>6.0} us, flooded p99 {:>6.0} us; flood {:>5.0}/s, {} rejected, processor {spent:.2} s",
@@ -102,9 +102,9 @@ impl<'a> Contender<'a> {
             Goal::None,
         );
         let flooded = median_of(&self.flooded, Load::p99);
-        report.add(NAME, format!("{}, p99 beside a flood", self.name), flooded, "us", Goal::None);
+        report.add(NAME, format!("{}, p99 during a flood", self.name), flooded, "us", Goal::None);
         let ratio = median_ratio(&self.flooded, &self.alone, Load::p99);
-        report.add(NAME, format!("{}, p99 beside a flood, of that alone", self.name), ratio, "x", goal);
+        report.add(NAME, format!("{}, p99 during a flood, of p99 alone", self.name), ratio, "x", goal);
     }
 }
 
@@ -130,7 +130,7 @@ async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
         r#"{{"metadata":{{"name":"fairness"}},"spec":{{"type":"Limited","limited":{{"nominalConcurrencyShares":8,
         "borrowingLimitPercent":0,"limitResponse":{{"type":"Queue","queuing":{queuing}}}}}}}}}"#
     );
-    client.must(Method::POST, &format!("{GROUP}/prioritylevelconfigurations"), level).await?;
+    client.send_ok(Method::POST, &format!("{GROUP}/prioritylevelconfigurations"), level).await?;
     let subject = |user| format!(r#"{{"kind":"User","user":{{"name":"{user}"}}}}"#);
     let subjects = format!("{},{}", subject(FLOOD), subject(OTHER));
     let schema = format!(
@@ -138,10 +138,10 @@ async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
         "matchingPrecedence":50,"distinguisherMethod":{{"type":"ByUser"}},"rules":[{{"subjects":[{subjects}],
         "resourceRules":[{{"verbs":["*"],"apiGroups":["*"],"resources":["*"],"namespaces":["*"],"clusterScope":true}}]}}]}}}}"#
     );
-    client.must(Method::POST, &format!("{GROUP}/flowschemas"), schema).await?;
+    client.send_ok(Method::POST, &format!("{GROUP}/flowschemas"), schema).await?;
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role = r#"{"metadata":{"name":"fairness"},"rules":[{"verbs":["get","list"],"apiGroups":["bench.example.com"],"resources":["*"]}]}"#;
-    client.must(Method::POST, &format!("{rbac}/clusterroles"), role.to_owned()).await?;
+    client.send_ok(Method::POST, &format!("{rbac}/clusterroles"), role.to_owned()).await?;
     let subject =
         |user| format!(r#"{{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"{user}"}}"#);
     let binding = format!(
@@ -150,24 +150,27 @@ async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
         subject(FLOOD),
         subject(OTHER)
     );
-    client.must(Method::POST, &format!("{rbac}/clusterrolebindings"), binding).await?;
+    client.send_ok(Method::POST, &format!("{rbac}/clusterrolebindings"), binding).await?;
     Ok(())
 }
 
 /// Measures the processor time of a request that does not wait, alternating between servers with and without queues.
-async fn overhead(setting: &Setting, queued: &Portico, report: &mut Report) -> Result<(), Failure> {
+async fn overhead(setting: &BenchContext, queued: &Portico, report: &mut Report) -> Result<(), Failure> {
     let plain = Portico::with(setting, &[NOT_QUEUED]).await?;
     let time = Duration::from_secs(setting.options.seconds);
     let (mut costs, path) = ([Vec::new(), Vec::new()], "/api/v1/namespaces/default");
     for _ in 0..setting.options.rounds {
         for (costs, portico) in costs.iter_mut().zip([queued, &plain]) {
             let before = portico.process.processor_time()?;
-            let load = get(&portico.endpoint(setting)?, path, CLIENTS / 2, time).await?.clean(NAME)?;
-            costs.push((portico.process.processor_time()? - before).as_secs_f64() * 1e6 / load.sent());
+            let load =
+                get(&portico.endpoint(setting)?, path, CLIENTS / 2, time).await?.require_success(NAME)?;
+            costs.push(
+                (portico.process.processor_time()? - before).as_secs_f64() * 1e6 / load.response_count(),
+            );
         }
     }
     let [with, without] = costs.map(|costs| median(&costs));
     report.add(NAME, "processor time of a GET, without queues", without, "us", Goal::None);
-    report.add(NAME, "what queues add to it", with - without, "us", Goal::AtMost(OVERHEAD));
+    report.add(NAME, "processor time that queues add to a GET", with - without, "us", Goal::AtMost(OVERHEAD));
     Ok(())
 }

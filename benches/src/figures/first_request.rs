@@ -6,13 +6,13 @@ use http::{Method, StatusCode};
 
 use crate::backend::Backend;
 use crate::https::Client;
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::portico::Portico;
-use crate::process::PATIENCE;
+use crate::process::EVENT_TIMEOUT;
 use crate::registrations::{self, Registration, create, wait_available};
 use crate::report::{Goal, Report};
 use crate::statistics::Latencies;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "first-request";
 const COLLECTION: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -25,23 +25,23 @@ const REMOTE_P50_MS: f64 = 10.0;
 /// Pause between two registrations, so that the removal of one does not affect the next.
 const PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
-    alone_and_among_others(setting, report, &backend).await?;
-    remote(setting, report, &backend).await?;
+    measure_local(setting, report, &backend).await?;
+    measure_remote(setting, report, &backend).await?;
     let Some(kube) = Kube::start(setting).await? else {
-        report.skip("first request of kube-apiserver", WHY_NOT);
+        report.skip("first request of kube-apiserver", SKIP_REASON);
         return Ok(());
     };
     let mut client = kube.endpoint(setting)?.client().await?;
-    kube.lead_to(&mut client, backend.address).await?;
+    kube.create_service(&mut client, backend.address).await?;
     let latencies = series(setting, &mut client, &backend, "kube", false).await?;
     report_latencies(report, "kube-apiserver", &latencies, Goal::None, Goal::None);
     Ok(())
 }
 
-async fn alone_and_among_others(
-    setting: &Setting,
+async fn measure_local(
+    setting: &BenchContext,
     report: &mut Report,
     backend: &Backend,
 ) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ async fn alone_and_among_others(
     report_latencies(report, "all in one", &alone, Goal::AtMost(P50_MS), Goal::AtMost(P99_MS));
     let control = portico.control()?;
     let ca = setting.certificates.ca_pem();
-    let other = |at| Registration::at(format!("other{at}.example.com"), backend.url(), ca);
+    let other = |at| Registration::for_url(format!("other{at}.example.com"), backend.url(), ca);
     create(std::slice::from_ref(&control), 16, (0..OTHERS).map(other).collect()).await?;
     wait_available(&control, OTHERS).await?;
     let among = series(setting, &mut client, backend, "among", true).await?;
@@ -59,7 +59,11 @@ async fn alone_and_among_others(
     Ok(())
 }
 
-async fn remote(setting: &Setting, report: &mut Report, backend: &Backend) -> Result<(), Failure> {
+async fn measure_remote(
+    setting: &BenchContext,
+    report: &mut Report,
+    backend: &Backend,
+) -> Result<(), Failure> {
     let server = Portico::server(setting).await?;
     let facade = Portico::facade(setting, &server).await?;
     let mut client = facade.endpoint(setting)?.client().await?;
@@ -74,7 +78,7 @@ fn report_latencies(report: &mut Report, what: &str, latencies: &Latencies, p50:
 }
 
 async fn series(
-    setting: &Setting,
+    setting: &BenchContext,
     client: &mut Client,
     backend: &Backend,
     prefix: &str,
@@ -87,7 +91,7 @@ async fn series(
         let url = by_address.then_some(url.as_str());
         let body = registrations::json(&group, setting.certificates.ca_pem(), backend.address.port(), url);
         nanos.push(once(client, &group, body).await?);
-        client.must(Method::DELETE, &format!("{COLLECTION}/v1.{group}"), String::new()).await?;
+        client.send_ok(Method::DELETE, &format!("{COLLECTION}/v1.{group}"), String::new()).await?;
         tokio::time::sleep(PAUSE).await;
     }
     Ok(Latencies::new(nanos))
@@ -96,12 +100,12 @@ async fn series(
 /// Returns the nanoseconds of one registration.
 async fn once(client: &mut Client, group: &str, body: String) -> Result<u64, Failure> {
     let path = format!("/apis/{group}/v1/things");
-    let begun = Instant::now();
-    client.must(Method::POST, COLLECTION, body).await?;
-    while begun.elapsed() < PATIENCE {
+    let start = Instant::now();
+    client.send_ok(Method::POST, COLLECTION, body).await?;
+    while start.elapsed() < EVENT_TIMEOUT {
         if client.get(&path).await? == StatusCode::OK {
-            return Ok(u64::try_from(begun.elapsed().as_nanos())?);
+            return Ok(u64::try_from(start.elapsed().as_nanos())?);
         }
     }
-    Err(format!("{path}: no 200 within {} s", PATIENCE.as_secs()).into())
+    Err(format!("{path}: no 200 within {} s", EVENT_TIMEOUT.as_secs()).into())
 }

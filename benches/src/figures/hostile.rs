@@ -11,11 +11,11 @@ use http_body_util::Full;
 
 use super::objects::{COLLECTION, config_map};
 use crate::https::Endpoint;
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::load::{drive, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "hostile";
 /// Size just below the limit of a body.
@@ -50,10 +50,10 @@ struct Body {
     text: String,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
-    endpoint.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
+    endpoint.client().await?.send_ok(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
     let bodies = bodies();
     let mut slowest = ("", 0.0_f64);
     for body in &bodies {
@@ -68,20 +68,20 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     }
     let figure = format!("the slowest body ({})", slowest.0);
     report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(MAX_MS));
-    others(setting, "portico", &endpoint, &bodies, report).await?;
+    measure_other_users(setting, "portico", &endpoint, &bodies, report).await?;
     drop(portico);
     let Some(kube) = Kube::start(setting).await? else {
-        report.skip("the same on kube-apiserver", WHY_NOT);
+        report.skip("the same on kube-apiserver", SKIP_REASON);
         return Ok(());
     };
     let endpoint = kube.endpoint(setting)?;
-    endpoint.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
-    others(setting, "kube-apiserver", &endpoint, &bodies, report).await
+    endpoint.client().await?.send_ok(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
+    measure_other_users(setting, "kube-apiserver", &endpoint, &bodies, report).await
 }
 
 /// Measures another user's GETs and health checks, without and during each attack. Only Portico has goals.
-async fn others(
-    setting: &Setting,
+async fn measure_other_users(
+    setting: &BenchContext,
     server: &str,
     endpoint: &Endpoint,
     bodies: &[Body],
@@ -89,7 +89,7 @@ async fn others(
 ) -> Result<(), Failure> {
     let goal = |most| if server == "portico" { Goal::AtMost(most) } else { Goal::None };
     let time = Duration::from_secs(setting.options.seconds.max(5));
-    let alone = get(endpoint, OBJECT, 1, time).await?.clean("GET")?;
+    let alone = get(endpoint, OBJECT, 1, time).await?.require_success("GET")?;
     report.add(
         NAME,
         format!("{server}, another user's GETs alone, p99"),
@@ -97,19 +97,20 @@ async fn others(
         "ms",
         Goal::None,
     );
-    labelled(endpoint).await?;
+    create_labeled(endpoint).await?;
     for (name, requests) in attacks(endpoint, bodies)? {
         let attack = drive(endpoint, ATTACKERS, time, move |client, sent| {
             Ok(requests[(client + sent) % requests.len()].clone())
         });
-        let beside = get(endpoint, OBJECT, 1, time);
-        let (beside, livez, attack) = tokio::join!(beside, get(endpoint, LIVEZ, 1, time), attack);
-        let (beside, livez, attack) = (beside?.clean("GET")?, livez?.clean("livez")?, attack?);
-        note(&format!("{server}, {name}: {:.0} answers for {ATTACKERS} attackers", attack.sent()));
-        let beside_attackers = format!("beside {ATTACKERS} clients that send {name}, p99");
-        let figure = format!("{server}, another user's GETs {beside_attackers}");
-        report.add(NAME, figure, beside.p99() / 1e3, "ms", goal(OTHERS_P99_MS));
-        let figure = format!("{server}, health checks {beside_attackers}");
+        let during = get(endpoint, OBJECT, 1, time);
+        let (during, livez, attack) = tokio::join!(during, get(endpoint, LIVEZ, 1, time), attack);
+        let (during, livez, attack) =
+            (during?.require_success("GET")?, livez?.require_success("livez")?, attack?);
+        note(&format!("{server}, {name}: {:.0} responses to {ATTACKERS} attackers", attack.response_count()));
+        let during_attack = format!("during {name} from {ATTACKERS} clients, p99");
+        let figure = format!("{server}, another user's GETs {during_attack}");
+        report.add(NAME, figure, during.p99() / 1e3, "ms", goal(OTHERS_P99_MS));
+        let figure = format!("{server}, health checks {during_attack}");
         report.add(NAME, figure, livez.p99() / 1e3, "ms", goal(LIVEZ_P99_MS));
     }
     Ok(())
@@ -140,7 +141,7 @@ fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure>
     let mut table = endpoint.get(COLLECTION)?;
     table.headers_mut().insert(ACCEPT, HeaderValue::from_static(TABLE));
     Ok(vec![
-        ("such bodies", requests),
+        ("expensive bodies", requests),
         ("YAML aliases of 500 bytes", vec![aliases.request(endpoint)?]),
         (
             "long selectors of labels and fields",
@@ -151,7 +152,7 @@ fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure>
 }
 
 /// Creates objects with ten labels each.
-async fn labelled(endpoint: &Endpoint) -> Result<(), Failure> {
+async fn create_labeled(endpoint: &Endpoint) -> Result<(), Failure> {
     let labels: Vec<String> = (0..10).map(|at| format!(r#""l{at}":"v{at}""#)).collect();
     let labels = labels.join(",");
     let writers = (0..WRITERS).map(|writer| {
@@ -161,7 +162,7 @@ async fn labelled(endpoint: &Endpoint) -> Result<(), Failure> {
             for at in (writer..LABELLED).step_by(WRITERS) {
                 let meta = format!(r#""metadata":{{"name":"labelled-{at}","labels":{{{labels}}}}}"#);
                 let object = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap",{meta}}}"#);
-                client.must(Method::POST, COLLECTION, object).await?;
+                client.send_ok(Method::POST, COLLECTION, object).await?;
             }
             Ok::<_, Failure>(())
         }
@@ -191,9 +192,9 @@ impl Body {
 async fn once(endpoint: &Endpoint, body: &Body) -> Result<f64, Failure> {
     let mut client = endpoint.client().await?;
     let request = body.request(endpoint)?;
-    let begun = Instant::now();
+    let start = Instant::now();
     client.exchange(request).await?;
-    Ok(begun.elapsed().as_secs_f64() * 1e3)
+    Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
 fn bodies() -> Vec<Body> {
@@ -208,12 +209,12 @@ fn bodies() -> Vec<Body> {
         post("nested arrays", COLLECTION, "[".repeat(BYTES)),
         post("nested objects", COLLECTION, r#"{"a":"#.repeat(BYTES / 5)),
         post(
-            "keys, more than are accepted",
+            "keys, more than accepted",
             COLLECTION,
-            up_to(BYTES, map, "}}", |at, out| write!(out, "\"k{at}\":\"\"")),
+            filled_up_to(BYTES, map, "}}", |at, out| write!(out, "\"k{at}\":\"\"")),
         ),
         post("keys", COLLECTION, filled(map, "}}", 1, |at, out| write!(out, "\"k{at}\":\"\""))),
-        post("one key again and again", COLLECTION, filled(map, "}}", 1, |_, out| write!(out, "\"k\":\"\""))),
+        post("one repeated key", COLLECTION, filled(map, "}}", 1, |_, out| write!(out, "\"k\":\"\""))),
         post("bad keys", COLLECTION, filled(map, "}}", 1, |at, out| write!(out, "\"/{at}\":\"\""))),
         post(
             "bad labels",
@@ -221,7 +222,7 @@ fn bodies() -> Vec<Body> {
             filled(&format!("{meta}labels\":{{"), "}}}", 1, |at, out| write!(out, "\"/{at}\":\"_\"")),
         ),
         post(
-            "owners that all control",
+            "several controlling owners",
             COLLECTION,
             filled(&format!("{meta}ownerReferences\":["), "]}}", 6, |at, out| {
                 write!(out, r#"{{"apiVersion":"v1","kind":"Pod","name":"a","uid":"{at}","controller":true}}"#)
@@ -233,12 +234,12 @@ fn bodies() -> Vec<Body> {
             filled(pod, "]}}", 3, |at, out| write!(out, r#"{{"name":"c{at}","image":"i"}}"#)),
         ),
         post(
-            "containers of one name",
+            "containers with one name",
             PODS,
             filled(pod, "]}}", 2, |_, out| write!(out, r#"{{"name":"c"}}"#)),
         ),
         post(
-            "ports that clash",
+            "conflicting host ports",
             PODS,
             filled(&format!(r#"{pod}{{"name":"c","image":"i","ports":["#), "]}]}}", 3, |_, out| {
                 write!(out, r#"{{"containerPort":1,"hostPort":1}}"#)
@@ -277,11 +278,11 @@ fn filled(
     values: usize,
     item: impl Fn(usize, &mut String) -> std::fmt::Result,
 ) -> String {
-    up_to(VALUES / values, begin, end, item)
+    filled_up_to(VALUES / values, begin, end, item)
 }
 
 /// Returns as many items as fit between `begin` and `end`, and at most `most`.
-fn up_to(
+fn filled_up_to(
     most: usize,
     begin: &str,
     end: &str,

@@ -7,12 +7,12 @@ use http::header::{ACCEPT_ENCODING, HeaderValue};
 
 use super::objects::{COLLECTION, config_map};
 use crate::https::Endpoint;
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "list";
 const CLIENTS: usize = 4;
@@ -25,9 +25,9 @@ const PAGE_MS: f64 = 10.0;
 const SELECTED_MS: f64 = 2.0;
 const MANY_MIB: f64 = 250.0;
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
-    whole(setting, report).await?;
-    pages(setting, report).await
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
+    measure_complete_lists(setting, report).await?;
+    measure_pages(setting, report).await
 }
 
 /// Creates `count` objects over as many connections as there are writers.
@@ -35,14 +35,14 @@ async fn fill(endpoint: &Endpoint, count: usize) -> Result<(), Failure> {
     let writers = (0..WRITERS).map(|writer| async move {
         let mut client = endpoint.client().await?;
         for at in (writer..count).step_by(WRITERS) {
-            client.must(Method::POST, COLLECTION, config_map(&format!("object-{at:06}"), 'l')).await?;
+            client.send_ok(Method::POST, COLLECTION, config_map(&format!("object-{at:06}"), 'l')).await?;
         }
         Ok::<_, Failure>(())
     });
     futures::future::try_join_all(writers).await.map(drop)
 }
 
-async fn gzip(endpoint: &Endpoint, time: Duration) -> Result<Load, Failure> {
+async fn measure_gzip(endpoint: &Endpoint, time: Duration) -> Result<Load, Failure> {
     let maker = endpoint.clone();
     drive(endpoint, CLIENTS, time, move |_, _| {
         let mut request = maker.get(COLLECTION)?;
@@ -52,12 +52,12 @@ async fn gzip(endpoint: &Endpoint, time: Duration) -> Result<Load, Failure> {
     .await
 }
 
-async fn whole(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_complete_lists(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let (portico, kube) = (Portico::start(setting).await?, Kube::start(setting).await?);
     let mut endpoints = vec![("portico", portico.endpoint(setting)?)];
     match &kube {
         Some(kube) => endpoints.push(("kube-apiserver", kube.endpoint(setting)?)),
-        None => report.skip("LIST of kube-apiserver", WHY_NOT),
+        None => report.skip("LIST of kube-apiserver", SKIP_REASON),
     }
     for (_, endpoint) in &endpoints {
         fill(endpoint, SOME).await?;
@@ -66,8 +66,8 @@ async fn whole(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let mut measured = vec![(Vec::new(), Vec::new()); endpoints.len()];
     for round in 1..=setting.options.rounds {
         for ((name, endpoint), (plain, zipped)) in endpoints.iter().zip(&mut measured) {
-            plain.push(get(endpoint, COLLECTION, CLIENTS, time).await?.clean("LIST")?);
-            zipped.push(gzip(endpoint, time).await?.clean("LIST as gzip")?);
+            plain.push(get(endpoint, COLLECTION, CLIENTS, time).await?.require_success("LIST")?);
+            zipped.push(measure_gzip(endpoint, time).await?.require_success("LIST as gzip")?);
             let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
             note(&format!("round {round}: {name:<15} plain {:.0}/s gzip {:.0}/s", last(plain), last(zipped)));
         }
@@ -88,7 +88,7 @@ async fn whole(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn pages(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_pages(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
     fill(&endpoint, MANY).await?;
@@ -96,13 +96,15 @@ async fn pages(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds {
         rounds.push(
-            get(&endpoint, &format!("{COLLECTION}?limit=500"), 1, time).await?.clean("LIST limit=500")?,
+            get(&endpoint, &format!("{COLLECTION}?limit=500"), 1, time)
+                .await?
+                .require_success("LIST limit=500")?,
         );
     }
     let p99 = median_of(&rounds, Load::p99) / 1e3;
     report.add(NAME, format!("{MANY} objects: LIST limit=500, p99"), p99, "ms", Goal::AtMost(PAGE_MS));
     let selected = format!("{COLLECTION}?labelSelector=app%3Dnone");
-    let loads = [get(&endpoint, &selected, 1, time).await?.clean("LIST by a label")?];
+    let loads = [get(&endpoint, &selected, 1, time).await?.require_success("LIST by a label")?];
     let each = median_of(&loads, |load| 1e3 / load.per_second);
     report.add(
         NAME,

@@ -5,13 +5,13 @@ use std::time::Duration;
 use http::Method;
 
 use crate::https::Endpoint;
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
 use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "objects";
 const CLIENTS: usize = 16;
@@ -21,7 +21,7 @@ const POSTS: f64 = 8_000.0;
 const PUTS: f64 = 6_000.0;
 const SPLIT: f64 = 0.5;
 /// Maximum relative cost of a change, compared with the baseline.
-pub(super) const OF_BASELINE: f64 = 1.03;
+pub(super) const MAX_BASELINE_RATIO: f64 = 1.03;
 /// Path of the collection of objects.
 pub(super) const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -54,7 +54,7 @@ impl<'a> Contender<'a> {
         Self { name, endpoint, processes, gets: Vec::new(), posts: Vec::new(), puts: Vec::new() }
     }
 
-    fn spent(&self) -> Result<Duration, Failure> {
+    fn processor_time(&self) -> Result<Duration, Failure> {
         self.processes.iter().map(|process| process.processor_time()).sum()
     }
 
@@ -64,9 +64,9 @@ impl<'a> Contender<'a> {
         what: &str,
         load: impl Future<Output = Result<Load, Failure>>,
     ) -> Result<Measured, Failure> {
-        let before = self.spent()?;
-        let load = load.await?.clean(what)?;
-        let micros = (self.spent()? - before).as_secs_f64() * 1e6 / load.sent();
+        let before = self.processor_time()?;
+        let load = load.await?.require_success(what)?;
+        let micros = (self.processor_time()? - before).as_secs_f64() * 1e6 / load.response_count();
         Ok(Measured { load, micros })
     }
 
@@ -96,7 +96,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let one = Portico::start(setting).await?;
     let baseline = Portico::baseline(setting).await?;
     let server = Portico::server(setting).await?;
@@ -117,11 +117,11 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
                 vec![&kube.server, &kube.etcd],
             ));
         }
-        None => report.skip("the same on kube-apiserver", WHY_NOT),
+        None => report.skip("the same on kube-apiserver", SKIP_REASON),
     }
     for contender in &all {
         let mut client = contender.endpoint.client().await?;
-        client.must(Method::POST, COLLECTION, config_map("read", 'r')).await?;
+        client.send_ok(Method::POST, COLLECTION, config_map("read", 'r')).await?;
     }
     let time = Duration::from_secs(setting.options.seconds);
     for round in 1..=setting.options.rounds {
@@ -150,7 +150,7 @@ fn report_contenders(report: &mut Report, all: &[Contender<'_>]) {
             report.add(NAME, format!("{name}: {verb}, processor time"), micros, "us", Goal::None);
         }
     }
-    ratios(report, all);
+    report_ratios(report, all);
 }
 
 fn rate(rounds: &[Measured]) -> f64 {
@@ -158,7 +158,7 @@ fn rate(rounds: &[Measured]) -> f64 {
 }
 
 /// Reports the ratios of the first contender to the others.
-fn ratios(report: &mut Report, all: &[Contender<'_>]) {
+fn report_ratios(report: &mut Report, all: &[Contender<'_>]) {
     let Some((one, others)) = all.split_first() else { return };
     for other in others {
         let per_second = |one: &Measured| one.load.per_second;
@@ -176,7 +176,7 @@ fn ratios(report: &mut Report, all: &[Contender<'_>]) {
                 for (verb, now, before) in verbs {
                     let micros = median_ratio(now, before, |one| one.micros);
                     let figure = format!("{verb}, processor time of the baseline's");
-                    report.add(NAME, figure, micros, "x", Goal::AtMost(OF_BASELINE));
+                    report.add(NAME, figure, micros, "x", Goal::AtMost(MAX_BASELINE_RATIO));
                 }
             }
             _ => {

@@ -10,20 +10,20 @@ use portico_tests::PostgresServer;
 use super::objects::{COLLECTION, config_map};
 use super::watch::{self, FEW};
 use crate::https::Endpoint;
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
 use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::median_of;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "postgres";
 /// Number of clients, independent of the number of control services.
 const CLIENTS: usize = 64;
 const POSTS: f64 = 3_000.0;
 /// Minimum creations of two control services, relative to one.
-const OF_ONE: f64 = 1.0;
+const RATE_TO_ONE: f64 = 1.0;
 const WATCH_MS: f64 = 20.0;
 
 /// Servers of the same objects, and their measurements by round.
@@ -47,7 +47,7 @@ impl<'a> Contender<'a> {
         Self { name, endpoints, processes, posts: Vec::new(), gets: Vec::new() }
     }
 
-    fn spent(&self) -> Result<Duration, Failure> {
+    fn processor_time(&self) -> Result<Duration, Failure> {
         self.processes.iter().map(|process| process.processor_time()).sum()
     }
 
@@ -57,15 +57,16 @@ impl<'a> Contender<'a> {
         what: &str,
         load: impl AsyncFn(usize, &Endpoint, usize) -> Result<Load, Failure>,
     ) -> Result<Measured, Failure> {
-        let (before, clients) = (self.spent()?, CLIENTS / self.endpoints.len());
+        let (before, clients) = (self.processor_time()?, CLIENTS / self.endpoints.len());
         let loads = self.endpoints.iter().enumerate().map(|(at, endpoint)| load(at, endpoint, clients));
         let loads = try_join_all(loads).await?;
-        let loads = loads.into_iter().map(|load| load.clean(what)).collect::<Result<Vec<_>, _>>()?;
-        let sent: f64 = loads.iter().map(Load::sent).sum();
+        let loads =
+            loads.into_iter().map(|load| load.require_success(what)).collect::<Result<Vec<_>, _>>()?;
+        let sent: f64 = loads.iter().map(Load::response_count).sum();
         Ok(Measured {
             per_second: loads.iter().map(|load| load.per_second).sum(),
             p99: loads.iter().map(Load::p99).fold(0.0, f64::max),
-            micros: (self.spent()? - before).as_secs_f64() * 1e6 / sent,
+            micros: (self.processor_time()? - before).as_secs_f64() * 1e6 / sent,
         })
     }
 
@@ -94,12 +95,12 @@ impl<'a> Contender<'a> {
     }
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let Some(server) = PostgresServer::start() else {
         report.skip("control services on PostgreSQL", "it is not installed");
         return Ok(());
     };
-    let (alone, shared) = (server.url(&server.database()), server.url(&server.database()));
+    let (alone, shared) = (server.url(&server.create_database()), server.url(&server.create_database()));
     let one = Portico::with(setting, &["--database-url", &alone]).await?;
     let first = Portico::with(setting, &["--database-url", &shared]).await?;
     let second = Portico::with(setting, &["--database-url", &shared]).await?;
@@ -119,11 +120,11 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             let processes = vec![&kube.server, &kube.etcd];
             all.push(Contender::new("kube-apiserver and etcd", vec![kube.endpoint(setting)?], processes));
         }
-        None => report.skip("the same on kube-apiserver", WHY_NOT),
+        None => report.skip("the same on kube-apiserver", SKIP_REASON),
     }
     for contender in &all {
         let mut client = contender.endpoints[0].client().await?;
-        client.must(Method::POST, COLLECTION, config_map("read", 'r')).await?;
+        client.send_ok(Method::POST, COLLECTION, config_map("read", 'r')).await?;
     }
     let time = Duration::from_secs(setting.options.seconds);
     for round in 1..=setting.options.rounds {
@@ -138,7 +139,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     report.add(NAME, format!("{what}: p50 of an event"), seen.p50_ms, "ms", Goal::None);
     report.add(NAME, format!("{what}: p99 of an event"), seen.p99_ms, "ms", Goal::AtMost(WATCH_MS));
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
-    report.add(NAME, format!("{what}: events that never came"), seen.lost as f64, "", Goal::AtMost(0.0));
+    report.add(NAME, format!("{what}: lost events"), seen.lost as f64, "", Goal::AtMost(0.0));
     Ok(())
 }
 
@@ -161,5 +162,5 @@ fn report_contenders(report: &mut Report, all: &[Contender<'_>]) {
         }
     }
     let of_one = rate(&all[1].posts) / rate(&all[0].posts);
-    report.add(NAME, "POST, two control services of one", of_one, "x", Goal::AtLeast(OF_ONE));
+    report.add(NAME, "POST, two control services of one", of_one, "x", Goal::AtLeast(RATE_TO_ONE));
 }

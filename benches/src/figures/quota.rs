@@ -10,17 +10,17 @@ use crate::load::{Load, drive};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "quota";
 const CLIENTS: usize = 20;
 /// Minimum rate with a quota, relative to the rate without.
-const SHARE: f64 = 0.5;
+const MIN_RATE_RATIO: f64 = 0.5;
 /// Limit of the quota, which no round reaches.
 const HARD: &str = "100000000";
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
     prepare(&endpoint).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         report.add(NAME, format!("{what}, p99"), median_of(loads, Load::p99), "us", Goal::None);
     }
     let share = median_ratio(&counted, &free, |load| load.per_second);
-    report.add(NAME, "with a quota of without", share, "x", Goal::AtLeast(SHARE));
+    report.add(NAME, "with a quota of without", share, "x", Goal::AtLeast(MIN_RATE_RATIO));
     Ok(())
 }
 
@@ -46,7 +46,7 @@ async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
     let mut client = endpoint.client().await?;
     for name in ["free", "counted"] {
         let namespace = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
-        client.must(Method::POST, NAMESPACES, namespace).await?;
+        client.send_ok(Method::POST, NAMESPACES, namespace).await?;
     }
     let quotas = format!("{NAMESPACES}/counted/resourcequotas");
     let hard = format!(r#"{{"hard":{{"configmaps":"{HARD}"}}"#);
@@ -55,14 +55,14 @@ async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
             r#"{{"apiVersion":"v1","kind":"ResourceQuota","metadata":{{"name":"q"}},"spec":{hard}}}{status}}}"#
         )
     };
-    client.must(Method::POST, &quotas, quota("")).await?;
+    client.send_ok(Method::POST, &quotas, quota("")).await?;
     let used = format!(r#","status":{hard},"used":{{"configmaps":"0"}}}}"#);
-    client.must(Method::PUT, &format!("{quotas}/q/status"), quota(&used)).await?;
+    client.send_ok(Method::PUT, &format!("{quotas}/q/status"), quota(&used)).await?;
     Ok(())
 }
 
 async fn create(
-    setting: &Setting,
+    setting: &BenchContext,
     endpoint: &Endpoint,
     namespace: &str,
     round: usize,
@@ -72,5 +72,5 @@ async fn create(
     let posts = drive(endpoint, CLIENTS, time, move |client, sent| {
         maker.json(Method::POST, &collection, config_map(&format!("r{round}-{client}-{sent}"), 'p'))
     });
-    posts.await?.clean("POST")
+    posts.await?.require_success("POST")
 }

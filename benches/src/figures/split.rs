@@ -9,7 +9,7 @@ use crate::load::{Load, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "split";
 /// Minimum rate for "the same": the usual difference between rounds.
@@ -22,7 +22,7 @@ struct Rounds {
     local: Vec<Load>,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
     let one = Portico::start(setting).await?;
     let registration = register(setting, &one, &backend).await?;
@@ -50,28 +50,28 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 async fn load(
-    setting: &Setting,
+    setting: &BenchContext,
     endpoint: &Endpoint,
     proxied: &str,
     local: &str,
     rounds: &mut Rounds,
 ) -> Result<(), Failure> {
     let time = Duration::from_secs(setting.options.seconds);
-    rounds.proxied.push(get(endpoint, proxied, CLIENTS, time).await?.clean(proxied)?);
-    rounds.local.push(get(endpoint, local, CLIENTS, time).await?.clean(local)?);
+    rounds.proxied.push(get(endpoint, proxied, CLIENTS, time).await?.require_success(proxied)?);
+    rounds.local.push(get(endpoint, local, CLIENTS, time).await?.require_success(local)?);
     Ok(())
 }
 
-fn report_rounds(report: &mut Report, together: &Rounds, apart: &Rounds) {
+fn report_rounds(report: &mut Report, all_in_one: &Rounds, split: &Rounds) {
     let rate = |loads: &[Load]| median_of(loads, |load| load.per_second);
-    for (name, rounds) in [("all in one", together), ("split", apart)] {
+    for (name, rounds) in [("all in one", all_in_one), ("split", split)] {
         report.add(NAME, format!("{name}: proxied, 32 clients"), rate(&rounds.proxied), "/s", Goal::None);
         report.add(NAME, format!("{name}: GET of an APIService"), rate(&rounds.local), "/s", Goal::None);
         let p99 = median_of(&rounds.local, Load::p99);
         report.add(NAME, format!("{name}: GET of an APIService, p99"), p99, "us", Goal::None);
     }
-    let proxied = median_ratio(&apart.proxied, &together.proxied, |load| load.per_second);
+    let proxied = median_ratio(&split.proxied, &all_in_one.proxied, |load| load.per_second);
     report.add(NAME, "proxied, split of all in one", proxied, "x", Goal::AtLeast(PROXIED));
-    let local = median_ratio(&apart.local, &together.local, |load| load.per_second);
+    let local = median_ratio(&split.local, &all_in_one.local, |load| load.per_second);
     report.add(NAME, "GET of a local object, split of all in one", local, "x", Goal::AtLeast(LOCAL));
 }

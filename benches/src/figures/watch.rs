@@ -10,20 +10,20 @@ use tokio::sync::mpsc;
 
 use super::objects::{COLLECTION, config_map};
 use crate::https::{Client, Endpoint};
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::portico::Portico;
 use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{Latencies, median, median_of};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "watch";
 pub(super) const FEW: Scene = Scene { watchers: 50, per_second: 50, goal_ms: 5.0 };
 const MANY: Scene = Scene { watchers: 1_000, per_second: 20, goal_ms: 50.0 };
 const CONNECTION_KIB: f64 = 64.0;
 /// Number of further watches, less than the streams that one connection may have.
-const FURTHER: usize = 200;
-const FURTHER_KIB: f64 = 12.0;
+const MORE_WATCHES: usize = 200;
+const MORE_WATCHES_KIB: f64 = 12.0;
 /// Time to wait for the last event after the last creation.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -42,7 +42,7 @@ pub(super) struct Round {
     connection_kib: f64,
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     for scene in [FEW, MANY] {
         let mut rounds = Vec::new();
         for at in 1..=setting.options.rounds.min(3) {
@@ -57,14 +57,14 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
                 let round = round(setting, [&kube.endpoint(setting)?; 2], &kube.server, scene).await?;
                 report_kube(report, scene, &round);
             }
-            None => report.skip("watches of kube-apiserver", WHY_NOT),
+            None => report.skip("watches of kube-apiserver", SKIP_REASON),
         }
     }
-    further(setting, report).await
+    measure_shared_connection(setting, report).await
 }
 
 /// Measures the memory of each watch after the first on one HTTP/2 connection.
-async fn further(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_shared_connection(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds.min(3) {
         let portico = Portico::start(setting).await?;
@@ -77,15 +77,15 @@ async fn further(setting: &Setting, report: &mut Report) -> Result<(), Failure> 
         };
         let mut watches = vec![open().await?];
         let before = portico.process.resident()?;
-        for _ in 0..FURTHER {
+        for _ in 0..MORE_WATCHES {
             watches.push(open().await?);
         }
         #[expect(clippy::cast_precision_loss, reason = "two hundred")]
-        rounds.push((portico.process.resident()? - before) * 1024.0 / FURTHER as f64);
+        rounds.push((portico.process.resident()? - before) * 1024.0 / MORE_WATCHES as f64);
         tasks.cancel();
     }
     let figure = "memory of a further watch on a connection";
-    report.add(NAME, figure, median(&rounds), "KiB", Goal::AtMost(FURTHER_KIB));
+    report.add(NAME, figure, median(&rounds), "KiB", Goal::AtMost(MORE_WATCHES_KIB));
     Ok(())
 }
 
@@ -93,7 +93,7 @@ fn report_kube(report: &mut Report, scene: Scene, round: &Round) {
     let what = format!("kube-apiserver, {} watchers, {} creations/s", scene.watchers, scene.per_second);
     report.add(NAME, format!("{what}: p99 of an event"), round.p99_ms, "ms", Goal::None);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
-    report.add(NAME, format!("{what}: events that never came"), round.lost as f64, "", Goal::None);
+    report.add(NAME, format!("{what}: lost events"), round.lost as f64, "", Goal::None);
     report.add(NAME, format!("{what}: memory of a connection"), round.connection_kib, "KiB", Goal::None);
 }
 
@@ -106,7 +106,7 @@ fn report_rounds(report: &mut Report, scene: Scene, rounds: &[Round]) {
     report.add(NAME, format!("{what}: p99 of an event"), p99, "ms", Goal::AtMost(goal_ms));
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
     let lost = median_of(rounds, |round| round.lost as f64);
-    report.add(NAME, format!("{what}: events that never came"), lost, "", Goal::AtMost(0.0));
+    report.add(NAME, format!("{what}: lost events"), lost, "", Goal::AtMost(0.0));
     if watchers >= MANY.watchers {
         let kib = median_of(rounds, |round| round.connection_kib);
         let figure = "memory of a connection with a watch";
@@ -116,7 +116,7 @@ fn report_rounds(report: &mut Report, scene: Scene, rounds: &[Round]) {
 
 /// Creates objects through the first endpoint, watched through the second one, which is that of `server`.
 pub(super) async fn round(
-    setting: &Setting,
+    setting: &BenchContext,
     [written, endpoint]: [&Endpoint; 2],
     server: &Process,
     scene: Scene,
@@ -172,12 +172,12 @@ async fn revision(client: &mut Client) -> Result<String, Failure> {
 }
 
 /// A watch whose response head has arrived, and the task of its connection.
-struct Stream {
+struct WatchStream {
     body: hyper::body::Incoming,
     _connection: TaskSet,
 }
 
-async fn open(endpoint: &Endpoint, path: &str) -> Result<Stream, Failure> {
+async fn open(endpoint: &Endpoint, path: &str) -> Result<WatchStream, Failure> {
     let (mut sender, connection) = endpoint.open().await?;
     let tasks = TaskSet::new();
     tasks.spawn_until_cancelled("watch-connection", async move {
@@ -189,11 +189,11 @@ async fn open(endpoint: &Endpoint, path: &str) -> Result<Stream, Failure> {
     if !answer.status().is_success() {
         return Err(format!("watch: {}", answer.status()).into());
     }
-    Ok(Stream { body: answer.into_body(), _connection: tasks })
+    Ok(WatchStream { body: answer.into_body(), _connection: tasks })
 }
 
 /// Sends the number of the object of each event, and the time of its arrival.
-async fn read(mut stream: Stream, seen: mpsc::UnboundedSender<(usize, Instant)>) {
+async fn read(mut stream: WatchStream, seen: mpsc::UnboundedSender<(usize, Instant)>) {
     let mut text = Vec::new();
     while let Some(Ok(frame)) = stream.body.frame().await {
         let Some(data) = frame.data_ref() else { continue };
@@ -224,7 +224,7 @@ async fn create(writer: &mut Client, per_second: u32, count: u32) -> Result<Vec<
     for at in 0..count {
         pace.tick().await;
         sent.push(Instant::now());
-        writer.must(Method::POST, COLLECTION, config_map(&format!("watched-{at}"), 'w')).await?;
+        writer.send_ok(Method::POST, COLLECTION, config_map(&format!("watched-{at}"), 'w')).await?;
     }
     Ok(sent)
 }

@@ -12,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::history::{Content, Operation, Patch, Request, Response, State};
 use super::object;
-use super::shown::Listed;
-use super::transport::{Outcome, Sent, Transport};
+use super::transport::{Outcome, Transport, TransportRequest};
+use super::watch_record::ListedStates;
 
 use crate::Failure;
 
 /// Maximum pause between two requests of a client, in milliseconds.
-const PAUSE: u64 = 30;
+const MAX_PAUSE_MS: u64 = 30;
 /// Pause after a request that could not be sent, in milliseconds.
-const AFTER_FAILURE: u64 = 100;
+const FAILURE_PAUSE_MS: u64 = 100;
 /// Maximum attempts of the last writes.
 const LAST_ATTEMPTS: usize = 100;
 
@@ -30,11 +30,11 @@ pub(crate) struct Recorder {
     next: AtomicU64,
     objects: Vec<String>,
     pub(crate) operations: Mutex<Vec<Operation>>,
-    pub(crate) lists: Mutex<Vec<(String, Listed)>>,
+    pub(crate) lists: Mutex<Vec<(String, ListedStates)>>,
     /// Last state of each object that a client saw; updates are based on it.
-    known: Mutex<BTreeMap<String, State>>,
+    last_states: Mutex<BTreeMap<String, State>>,
     /// Text of responses that no client may ever receive.
-    pub(crate) strange: Mutex<Vec<String>>,
+    pub(crate) unexpected: Mutex<Vec<String>>,
 }
 
 impl Recorder {
@@ -46,8 +46,8 @@ impl Recorder {
             objects: (0..objects).map(|at| format!("object-{at}")).collect(),
             operations: Mutex::default(),
             lists: Mutex::default(),
-            known: Mutex::default(),
-            strange: Mutex::default(),
+            last_states: Mutex::default(),
+            unexpected: Mutex::default(),
         }
     }
 
@@ -56,28 +56,28 @@ impl Recorder {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn id(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     fn record(&self, operation: Operation) {
         if let Response::State(state) = &operation.response {
-            self.known.lock().insert(operation.object.clone(), state.clone());
+            self.last_states.lock().insert(operation.object.clone(), state.clone());
         }
         self.operations.lock().push(operation);
     }
 
     /// Records a list as a read of every object.
-    fn record_list(&self, client: &str, begun: u64, list: Listed) {
+    fn record_list(&self, client: &str, start_time: u64, list: ListedStates) {
         let ended = self.now();
         for object in &self.objects {
             let response = list.states.get(object).cloned().map_or(Response::Absent, Response::State);
             let (client, object) = (client.to_owned(), object.clone());
             self.record(Operation {
-                id: self.id(),
+                id: self.next_id(),
                 client,
                 object,
-                begun,
+                begun: start_time,
                 ended,
                 request: Request::Read,
                 response,
@@ -103,7 +103,7 @@ impl Actor {
         let mut random = StdRng::seed_from_u64(self.seed);
         while !stop.is_cancelled() {
             let sent = self.act(&mut random).await;
-            let pause = if sent { random.random_range(0..PAUSE) } else { AFTER_FAILURE };
+            let pause = if sent { random.random_range(0..MAX_PAUSE_MS) } else { FAILURE_PAUSE_MS };
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
     }
@@ -114,20 +114,21 @@ impl Actor {
             return self.list().await;
         }
         let object = self.recorder.objects[random.random_range(0..self.recorder.objects.len())].clone();
-        let known = self.recorder.known.lock().get(&object).cloned();
-        let id = self.recorder.id();
-        let chosen = choose(random, id, &object, known);
+        let last_state = self.recorder.last_states.lock().get(&object).cloned();
+        let id = self.recorder.next_id();
+        let chosen = random_request(random, id, &object, last_state);
         self.perform(id, &object, chosen).await.0
     }
 
     /// Sends a consistent list; returns true if it succeeded.
     pub(crate) async fn list(&mut self) -> bool {
-        let begun = self.recorder.now();
-        let outcome = self.transport.send(Sent { verb: "list", name: "", body: String::new() }).await;
-        let Outcome::Answered(200, body) = outcome else { return false };
+        let start_time = self.recorder.now();
+        let outcome =
+            self.transport.send(TransportRequest { verb: "list", name: "", body: String::new() }).await;
+        let Outcome::Response(200, body) = outcome else { return false };
         match object::list(&body) {
-            Ok(list) => self.recorder.record_list(&self.name, begun, list),
-            Err(failure) => self.strange("a list", &failure),
+            Ok(list) => self.recorder.record_list(&self.name, start_time, list),
+            Err(failure) => self.record_unexpected("a list", &failure),
         }
         true
     }
@@ -136,7 +137,7 @@ impl Actor {
     pub(crate) async fn write_last(&mut self, object: &str, group: &str) -> Result<u64, Failure> {
         for _ in 0..LAST_ATTEMPTS {
             for verb in ["patch", "create"] {
-                let (id, group) = (self.recorder.id(), group.to_owned());
+                let (id, group) = (self.recorder.next_id(), group.to_owned());
                 let (body, request) = if verb == "patch" {
                     let patch = Patch { writer: id, mark: "last".to_owned(), group: Some(group) };
                     (object::patch(&patch), Request::Patch(patch))
@@ -148,10 +149,10 @@ impl Actor {
                     return Ok(state.revision);
                 }
             }
-            tokio::time::sleep(Duration::from_millis(AFTER_FAILURE)).await;
+            tokio::time::sleep(Duration::from_millis(FAILURE_PAUSE_MS)).await;
         }
         let Self { name, failure, .. } = self;
-        Err(format!("{name}: {object} cannot be written although all is well again: {failure}").into())
+        Err(format!("{name}: {object} cannot be written although all faults are healed: {failure}").into())
     }
 
     /// Sends a request for an object and records it; returns whether there was a response, and the response.
@@ -161,17 +162,25 @@ impl Actor {
         object: &str,
         (verb, body, request): (&'static str, String, Request),
     ) -> (bool, Response) {
-        let begun = self.recorder.now();
-        let outcome = self.transport.send(Sent { verb, name: object, body }).await;
+        let start_time = self.recorder.now();
+        let outcome = self.transport.send(TransportRequest { verb, name: object, body }).await;
         let (answered, response) = self.response(&request, outcome);
         let (client, object, ended) = (self.name.clone(), object.to_owned(), self.recorder.now());
         let recorded = response.clone();
-        self.recorder.record(Operation { id, client, object, begun, ended, request, response: recorded });
+        self.recorder.record(Operation {
+            id,
+            client,
+            object,
+            begun: start_time,
+            ended,
+            request,
+            response: recorded,
+        });
         (answered, response)
     }
 
-    fn strange(&self, what: &str, failure: &Failure) {
-        self.recorder.strange.lock().push(format!("{}: {what}: {failure}", self.name));
+    fn record_unexpected(&self, what: &str, failure: &Failure) {
+        self.recorder.unexpected.lock().push(format!("{}: {what}: {failure}", self.name));
     }
 
     fn response(&mut self, request: &Request, outcome: Outcome) -> (bool, Response) {
@@ -181,10 +190,10 @@ impl Actor {
                 self.failure = why;
                 return (false, Response::Unknown);
             }
-            Outcome::Answered(code, body) => (code, body),
+            Outcome::Response(code, body) => (code, body),
         };
         let response = match (code, request) {
-            (200, Request::Delete(_)) => object::deleted(&body).map(Response::Deleted),
+            (200, Request::Delete(_)) => object::deleted_uid(&body).map(Response::Deleted),
             (200 | 201, _) => object::state(&body).map(Response::State),
             (404, _) => Ok(Response::Absent),
             (409, Request::Create(_)) => Ok(Response::Exists),
@@ -200,7 +209,7 @@ impl Actor {
         match response {
             Ok(response) => (!matches!(response, Response::Unknown | Response::Refused(_)), response),
             Err(failure) => {
-                self.strange(&format!("{request:?}"), &failure);
+                self.record_unexpected(&format!("{request:?}"), &failure);
                 (true, Response::Unknown)
             }
         }
@@ -208,14 +217,14 @@ impl Actor {
 }
 
 /// Returns a random request: its verb, its body, and its record.
-fn choose(
+fn random_request(
     random: &mut StdRng,
     id: u64,
     object: &str,
-    known: Option<State>,
+    last_state: Option<State>,
 ) -> (&'static str, String, Request) {
     let group = |random: &mut StdRng| if random.random_bool(0.5) { "a" } else { "b" }.to_owned();
-    match (random.random_range(0..100), known) {
+    match (random.random_range(0..100), last_state) {
         (0..30, _) => ("get", String::new(), Request::Read),
         (30..55, Some(state)) => {
             let State { revision, content, .. } = state;
@@ -228,8 +237,8 @@ fn choose(
             let patch = Patch { writer: id, mark, group };
             ("patch", object::patch(&patch), Request::Patch(patch))
         }
-        (78..86, known) => {
-            let uid = known.filter(|_| random.random_bool(0.5)).map(|state| state.uid);
+        (78..86, last_state) => {
+            let uid = last_state.filter(|_| random.random_bool(0.5)).map(|state| state.uid);
             ("delete", object::delete_options(uid.as_deref()), Request::Delete(uid))
         }
         _ => {

@@ -10,13 +10,13 @@ use portico_tests::disk::Shim;
 use portico_tests::{ETCD_MEMBERS, EtcdCluster, PostgresServer};
 
 use super::node::Node;
-use super::transport::PATIENCE;
+use super::transport::RESPONSE_TIMEOUT;
 use super::wire::Wire;
 use crate::https::Endpoint;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 /// Interval at which ended processes are restarted.
-const SUPERVISE: Duration = Duration::from_millis(20);
+const SUPERVISE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Processes of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,15 +39,15 @@ pub(crate) struct Cluster {
     pub(crate) postgres: Option<PostgresServer>,
     pub(crate) etcd: Option<EtcdCluster>,
     /// Wires to etcd of each control service, as ranges of `wires`.
-    pub(crate) links: Vec<Range<usize>>,
-    /// Value of [`Cluster::ended`] when everything was healed.
+    pub(crate) etcd_wires: Vec<Range<usize>>,
+    /// Value of [`Cluster::unexpected_ends`] when everything was healed.
     pub(crate) ended_before: u64,
 }
 
 impl Cluster {
     /// Starts all processes; `None` if a program is missing.
     pub(crate) async fn start(
-        setting: &Setting,
+        setting: &BenchContext,
         topology: Topology,
         binary: &Path,
         shim: Option<&Shim>,
@@ -65,9 +65,9 @@ impl Cluster {
             }
             Topology::Postgres => {
                 let Some(server) = PostgresServer::start() else { return Ok(None) };
-                let database = server.database();
+                let database = server.create_database();
                 for name in ["control-service-1", "control-service-2"] {
-                    let socket = setting.fresh("socket-")?;
+                    let socket = setting.new_folder("socket-")?;
                     let file = ".s.PGSQL.5432";
                     cluster.wires.push(Wire::unix(&socket.join(file), server.socket())?);
                     let host = socket.to_string_lossy().replace('/', "%2F");
@@ -82,7 +82,7 @@ impl Cluster {
             Topology::Etcd => {
                 let Some(etcd) = tokio::task::block_in_place(EtcdCluster::start) else { return Ok(None) };
                 for name in ["control-service-1", "control-service-2"] {
-                    let urls = cluster.link(&etcd).await?;
+                    let urls = cluster.wire_etcd(&etcd).await?;
                     let flags = ["--etcd-servers".to_owned(), urls.join(",")];
                     let node = Node::new(setting, binary, name, Some("server"), &flags)?;
                     cluster.add(node, shim).await?;
@@ -95,33 +95,38 @@ impl Cluster {
     }
 
     /// Creates a wire to each etcd member for one control service; returns their URLs.
-    async fn link(&mut self, etcd: &EtcdCluster) -> Result<Vec<String>, Failure> {
+    async fn wire_etcd(&mut self, etcd: &EtcdCluster) -> Result<Vec<String>, Failure> {
         let (first, mut urls) = (self.wires.len(), Vec::new());
         for member in 0..ETCD_MEMBERS {
             let (wire, address) = Wire::tcp(vec![etcd.address(member)]).await?;
             urls.push(format!("http://{address}"));
             self.wires.push(wire);
         }
-        self.links.push(first..self.wires.len());
+        self.etcd_wires.push(first..self.wires.len());
         Ok(urls)
     }
 
     async fn add(&mut self, mut node: Node, shim: Option<&Shim>) -> Result<(), Failure> {
-        node.shim = shim.map(|shim| shim.of(&node.folder)).transpose()?;
+        node.shim = shim.map(|shim| shim.for_folder(&node.folder)).transpose()?;
         node.spawn()?;
-        node.ready().await?;
+        node.wait_ready().await?;
         self.nodes.push(node);
         Ok(())
     }
 
     /// Starts a facade that reaches the control services over a wire.
-    async fn facade(&mut self, setting: &Setting, binary: &Path, shim: Option<&Shim>) -> Result<(), Failure> {
+    async fn facade(
+        &mut self,
+        setting: &BenchContext,
+        binary: &Path,
+        shim: Option<&Shim>,
+    ) -> Result<(), Failure> {
         let addresses: Vec<_> = self.nodes.iter().filter_map(|node| node.grpc).collect();
-        let first = self.nodes.first().ok_or("there is no control service")?;
+        let first = self.nodes.first().ok_or("the cluster has no control service")?;
         let kubeconfig = std::fs::read_to_string(first.data().join("facade.kubeconfig"))?;
-        let named = first.grpc.ok_or("there is no control service")?.to_string();
+        let named = first.grpc.ok_or("the cluster has no control service")?.to_string();
         let (wire, address) = Wire::tcp(addresses).await?;
-        let file = setting.fresh("kubeconfig-")?.join("facade.kubeconfig");
+        let file = setting.new_folder("kubeconfig-")?.join("facade.kubeconfig");
         if !kubeconfig.contains(&named) {
             return Err(format!("facade.kubeconfig does not name {named}").into());
         }
@@ -133,8 +138,8 @@ impl Cluster {
     }
 
     /// Returns the facade's endpoint.
-    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
-        let address = self.nodes.iter().find_map(|node| node.https).ok_or("there is no facade")?;
+    pub(crate) fn endpoint(&self, setting: &BenchContext) -> Result<Endpoint, Failure> {
+        let address = self.nodes.iter().find_map(|node| node.https).ok_or("the cluster has no facade")?;
         Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 
@@ -145,7 +150,7 @@ impl Cluster {
             .map(|node| {
                 let file = node.data().join("admin.kubeconfig");
                 let connection = Connection::from_kubeconfig(&file, Some("control"))?;
-                Ok(Client::connect(&connection.with_deadline(PATIENCE))?)
+                Ok(Client::connect(&connection.with_deadline(RESPONSE_TIMEOUT))?)
             })
             .collect()
     }
@@ -156,7 +161,7 @@ impl Cluster {
     }
 
     /// Runs `work` while ended processes are restarted: a process may be about to end when its last fault is over.
-    pub(crate) async fn supervising<T>(
+    pub(crate) async fn run_supervised<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
@@ -164,7 +169,7 @@ impl Cluster {
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                () = tokio::time::sleep(SUPERVISE) => self.supervise()?,
+                () = tokio::time::sleep(SUPERVISE_INTERVAL) => self.supervise()?,
             }
         }
     }
@@ -172,7 +177,7 @@ impl Cluster {
     /// Ends every lasting fault, and waits until all processes are ready.
     pub(crate) async fn heal(&mut self) -> Result<(), Failure> {
         for wire in &self.wires {
-            wire.behave(Duration::ZERO, false);
+            wire.set_mode(Duration::ZERO, false);
         }
         if let Some(etcd) = &mut self.etcd {
             etcd.heal();
@@ -184,21 +189,21 @@ impl Cluster {
             }
         }
         for node in &mut self.nodes {
-            node.ready().await?;
+            node.wait_ready().await?;
         }
-        self.ended_before = self.ended();
+        self.ended_before = self.unexpected_ends();
         Ok(())
     }
 
     /// Returns how many times processes have ended unexpectedly.
-    pub(crate) fn ended(&self) -> u64 {
+    pub(crate) fn unexpected_ends(&self) -> u64 {
         self.nodes.iter().map(|node| node.ended).sum()
     }
 
     /// Ends all processes, by SIGTERM or by `kill -9`, and starts them again.
-    pub(crate) async fn start_again(&mut self, politely: bool) -> Result<(), Failure> {
+    pub(crate) async fn restart(&mut self, gracefully: bool) -> Result<(), Failure> {
         for node in self.nodes.iter_mut().rev() {
-            if politely {
+            if gracefully {
                 node.stop().await?;
             } else {
                 node.kill();
@@ -206,7 +211,7 @@ impl Cluster {
         }
         if let Some(postgres) = &self.postgres {
             postgres.kill();
-            postgres.start_again();
+            postgres.restart();
         }
         if let Some(etcd) = &mut self.etcd {
             (0..ETCD_MEMBERS).for_each(|member| etcd.kill(member));
@@ -214,7 +219,7 @@ impl Cluster {
         }
         for node in &mut self.nodes {
             node.spawn()?;
-            node.ready().await?;
+            node.wait_ready().await?;
         }
         Ok(())
     }

@@ -16,15 +16,15 @@ use crate::Failure;
 use crate::report::note;
 
 /// Delay of the first fault in milliseconds.
-const QUIET_AT_FIRST: u64 = 1_000;
+const INITIAL_DELAY_MS: u64 = 1_000;
 /// Time between two faults in milliseconds.
-const BETWEEN: std::ops::Range<u64> = 100..1_600;
+const INTERVAL_MS: std::ops::Range<u64> = 100..1_600;
 /// Duration of a fault in milliseconds.
-const LASTING: std::ops::Range<u64> = 100..2_500;
+const DURATION_MS: std::ops::Range<u64> = 100..2_500;
 /// Interval at which faults and processes are checked.
 const TICK: Duration = Duration::from_millis(20);
 /// Range of clock steps in seconds: the certificates of the run must be valid most of the time.
-const CLOCK: std::ops::Range<i64> = -240..7_200;
+const CLOCK_STEP_SECONDS: std::ops::Range<i64> = -240..7_200;
 
 /// Number of revisions that a compaction of etcd keeps.
 const KEPT_REVISIONS: std::ops::Range<i64> = 0..200;
@@ -67,11 +67,11 @@ impl Fault {
             Self::Delay(_) => "slow connections",
             Self::BlackHole(_) => "black hole",
             Self::PostgresRestart => "PostgreSQL killed",
-            Self::CutOff(_) => "cut off from etcd",
-            Self::EtcdKill(_) => "member of etcd killed",
-            Self::EtcdPause(_) => "member of etcd paused",
-            Self::EtcdLeaderKill => "leader of etcd killed",
-            Self::EtcdLeaderPause => "leader of etcd paused",
+            Self::CutOff(_) => "partitioned from etcd",
+            Self::EtcdKill(_) => "etcd member killed",
+            Self::EtcdPause(_) => "etcd member paused",
+            Self::EtcdLeaderKill => "etcd leader killed",
+            Self::EtcdLeaderPause => "etcd leader paused",
             Self::EtcdCompaction => "etcd compacted",
         }
     }
@@ -106,7 +106,7 @@ fn possible(cluster: &Cluster) -> Vec<Fault> {
         all.extend([Fault::EtcdLeaderPause; 3]);
         all.extend([Fault::EtcdCompaction; 3]);
         all.extend((0..ETCD_MEMBERS).flat_map(|member| [Fault::EtcdKill(member), Fault::EtcdPause(member)]));
-        all.extend((0..cluster.links.len()).flat_map(|service| [Fault::CutOff(service); 2]));
+        all.extend((0..cluster.etcd_wires.len()).flat_map(|service| [Fault::CutOff(service); 2]));
     }
     all
 }
@@ -120,8 +120,8 @@ pub(crate) async fn run(
     let mut counts = Counts::new();
     let all = possible(cluster);
     let mut active: Vec<(Instant, Fault)> = Vec::new();
-    let mut next = Instant::now() + Duration::from_millis(QUIET_AT_FIRST);
-    let first_term = term(cluster);
+    let mut next = Instant::now() + Duration::from_millis(INITIAL_DELAY_MS);
+    let first_term = etcd_term(cluster);
     while !stop.is_cancelled() {
         let now = Instant::now();
         for (_, fault) in active.extract_if(.., |(until, _)| *until <= now) {
@@ -129,10 +129,10 @@ pub(crate) async fn run(
         }
         cluster.supervise()?;
         if now >= next {
-            next = now + Duration::from_millis(random.random_range(BETWEEN));
+            next = now + Duration::from_millis(random.random_range(INTERVAL_MS));
             let Some(fault) = all.choose(random).copied() else { break };
-            if able(cluster, fault) && active.iter().all(|(_, other)| *other != fault) {
-                let lasting = Duration::from_millis(random.random_range(LASTING));
+            if is_injectable(cluster, fault) && active.iter().all(|(_, other)| *other != fault) {
+                let lasting = Duration::from_millis(random.random_range(DURATION_MS));
                 if let Some(lasts) = inject(cluster, fault, random, lasting)? {
                     *counts.entry(fault.kind()).or_default() += 1;
                     active.push((Instant::now() + lasting, lasts));
@@ -145,18 +145,18 @@ pub(crate) async fn run(
         end(cluster, fault)?;
     }
     if cluster.etcd.is_some() {
-        counts.insert("leaders of etcd chosen", term(cluster) - first_term);
+        counts.insert("etcd leader elections", etcd_term(cluster) - first_term);
     }
     Ok(counts)
 }
 
 /// Returns the term of etcd, which grows with each leader election.
-fn term(cluster: &Cluster) -> u64 {
+fn etcd_term(cluster: &Cluster) -> u64 {
     cluster.etcd.as_ref().map_or(0, |etcd| tokio::task::block_in_place(|| etcd.term()))
 }
 
 /// Returns true if the fault can be injected now: only running processes can be killed.
-fn able(cluster: &Cluster, fault: Fault) -> bool {
+fn is_injectable(cluster: &Cluster, fault: Fault) -> bool {
     match fault {
         Fault::Kill(at) | Fault::PowerLoss(at) => cluster.nodes[at].down_until.is_none(),
         _ => true,
@@ -200,27 +200,27 @@ fn inject(
             shim(cluster, at, |shim| shim.fail_syncs(failures))?;
         }
         Fault::FullDisk(at) => {
-            let left = random.random_range(0..64 << 10);
-            shim(cluster, at, |shim| shim.limit_growth(Some(left)))?;
+            let growth_limit = random.random_range(0..64 << 10);
+            shim(cluster, at, |shim| shim.limit_growth(Some(growth_limit)))?;
         }
         Fault::ClockStep(at) => {
-            let seconds = random.random_range(CLOCK);
+            let seconds = random.random_range(CLOCK_STEP_SECONDS);
             shim(cluster, at, |shim| shim.step_clock(seconds))?;
         }
         Fault::Cut(at) => cluster.wires[at].cut(),
         Fault::Delay(at) => {
             let delay = Duration::from_millis(random.random_range(5..200));
-            cluster.wires[at].behave(delay, false);
+            cluster.wires[at].set_mode(delay, false);
         }
-        Fault::BlackHole(at) => cluster.wires[at].behave(Duration::ZERO, true),
+        Fault::BlackHole(at) => cluster.wires[at].set_mode(Duration::ZERO, true),
         Fault::PostgresRestart => {
             if let Some(postgres) = &cluster.postgres {
                 tokio::task::block_in_place(|| postgres.kill());
             }
         }
         Fault::CutOff(at) => {
-            for wire in &cluster.wires[cluster.links[at].clone()] {
-                wire.behave(Duration::ZERO, true);
+            for wire in &cluster.wires[cluster.etcd_wires[at].clone()] {
+                wire.set_mode(Duration::ZERO, true);
                 wire.cut();
             }
         }
@@ -256,24 +256,24 @@ fn end(cluster: &mut Cluster, fault: Fault) -> Result<(), Failure> {
         Fault::SlowSync(at) => shim(cluster, at, |shim| shim.slow_sync(Duration::ZERO)),
         Fault::FullDisk(at) => shim(cluster, at, |shim| shim.limit_growth(None)),
         Fault::Delay(at) | Fault::BlackHole(at) => {
-            cluster.wires[at].behave(Duration::ZERO, false);
+            cluster.wires[at].set_mode(Duration::ZERO, false);
             Ok(())
         }
         Fault::PostgresRestart => {
             if let Some(postgres) = &cluster.postgres {
-                tokio::task::block_in_place(|| postgres.start_again());
+                tokio::task::block_in_place(|| postgres.restart());
             }
             Ok(())
         }
         Fault::CutOff(at) => {
-            for wire in &cluster.wires[cluster.links[at].clone()] {
-                wire.behave(Duration::ZERO, false);
+            for wire in &cluster.wires[cluster.etcd_wires[at].clone()] {
+                wire.set_mode(Duration::ZERO, false);
             }
             Ok(())
         }
         Fault::EtcdKill(at) => {
             if let Some(etcd) = &mut cluster.etcd {
-                etcd.start_again(at);
+                etcd.restart(at);
             }
             Ok(())
         }

@@ -19,11 +19,11 @@ pub(crate) fn check(object: &str, operations: &[&Operation], sightings: &[&Sight
         Ok(sequence) => sequence,
         Err(violations) => return violations,
     };
-    let mut violations = sequence.contents(object);
-    read_states(&mut sequence, operations);
+    let mut violations = sequence.check_contents(object);
+    apply_reads(&mut sequence, operations);
     match windows(object, &sequence, operations) {
         Ok(windows) => violations.extend(
-            operations.iter().filter_map(|operation| stateless(object, &sequence, &windows, operation)),
+            operations.iter().filter_map(|operation| check_stateless(object, &sequence, &windows, operation)),
         ),
         Err(violation) => violations.push(violation),
     }
@@ -31,15 +31,15 @@ pub(crate) fn check(object: &str, operations: &[&Operation], sightings: &[&Sight
 }
 
 /// Narrows the windows of states by their reads.
-fn read_states(sequence: &mut Sequence<'_>, operations: &[&Operation]) {
+fn apply_reads(sequence: &mut Sequence<'_>, operations: &[&Operation]) {
     for operation in operations {
         let (Request::Read, Response::State(state)) = (&operation.request, &operation.response) else {
             continue;
         };
         let Some(at) = sequence.position(state.revision) else { continue };
-        sequence.steps[at].until(operation.ended, Bound::Operation(operation.id));
+        sequence.steps[at].not_after(operation.ended, Bound::Operation(operation.id));
         if let Some(next) = sequence.steps.get_mut(at + 1) {
-            next.since(operation.begun, Bound::Operation(operation.id));
+            next.not_before(operation.begun, Bound::Operation(operation.id));
         }
     }
 }
@@ -52,7 +52,7 @@ struct Windows {
 
 impl Windows {
     /// Returns true if the state can have existed at some time between these times.
-    fn possible(&self, at: usize, begun: u64, ended: u64) -> bool {
+    fn is_possible(&self, at: usize, begun: u64, ended: u64) -> bool {
         self.earliest[at] <= ended && self.latest.get(at + 1).is_none_or(|end| *end >= begun)
     }
 }
@@ -65,7 +65,7 @@ fn windows(object: &str, sequence: &Sequence<'_>, operations: &[&Operation]) -> 
             last = (step.earliest.0, step.earliest.1, at);
         }
         if last.0 > step.latest.0 {
-            return Err(too_late(object, sequence, operations, (last.1, last.2), at));
+            return Err(order_violation(object, sequence, operations, (last.1, last.2), at));
         }
         earliest.push(last.0);
     }
@@ -79,7 +79,7 @@ fn windows(object: &str, sequence: &Sequence<'_>, operations: &[&Operation]) -> 
 }
 
 /// Returns the violation that state `early` cannot have started before `since`, while its successor `late` must have.
-fn too_late(
+fn order_violation(
     object: &str,
     sequence: &Sequence<'_>,
     operations: &[&Operation],
@@ -90,15 +90,15 @@ fn too_late(
     let ids = [since.id(), until.id(), sequence.steps[early].writer, sequence.steps[late].writer];
     let involved = operations.iter().copied().filter(|operation| ids.contains(&Some(operation.id)));
     let what = format!(
-        "not linearizable: {} began no earlier than {since} and {} no later than {until}, which was over by then, but in the \
-         order of revisions the second does not come before the first",
+        "not linearizable: {} began no earlier than {since}, after {} began no later than {until}, but the revisions have the \
+         opposite order",
         sequence.steps[early], sequence.steps[late]
     );
     Violation::new(object, what, involved)
 }
 
 /// Checks a response without a state.
-fn stateless(
+fn check_stateless(
     object: &str,
     sequence: &Sequence<'_>,
     windows: &Windows,
@@ -115,8 +115,8 @@ fn stateless(
         }
         _ => return None,
     };
-    let there: Vec<usize> = (0..sequence.steps.len())
-        .filter(|at| windows.possible(*at, operation.begun, operation.ended))
+    let possible: Vec<usize> = (0..sequence.steps.len())
+        .filter(|at| windows.is_possible(*at, operation.begun, operation.ended))
         .collect();
     // An unseen deletion is a step of the sequence wherever it is possible; other unseen writes are not.
     let explains = |request: &Request| match operation.response {
@@ -125,19 +125,19 @@ fn stateless(
         _ => !matches!(request, Request::Delete(_)),
     };
     let is_explained =
-        |at: &usize| allows(&sequence.steps[*at]) || sequence.may_hide_behind(*at, operation.ended, explains);
-    if there.iter().any(is_explained) {
+        |at: &usize| allows(&sequence.steps[*at]) || sequence.may_hide_after(*at, operation.ended, explains);
+    if possible.iter().any(is_explained) {
         return None;
     }
-    let writers: Vec<u64> = there
+    let writers: Vec<u64> = possible
         .iter()
         .flat_map(|at| [*at, at + 1])
         .filter_map(|at| sequence.steps.get(at)?.writer)
         .chain([operation.id])
         .collect();
-    let states: Vec<String> = there.iter().map(|at| sequence.steps[*at].to_string()).collect();
+    let states: Vec<String> = possible.iter().map(|at| sequence.steps[*at].to_string()).collect();
     let what = format!(
-        "not linearizable: operation {} was answered {:?}, but in its time there was only {}",
+        "not linearizable: operation {} got the response {:?}, but the only states during it were {}",
         operation.id,
         operation.response,
         states.join(", ")

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::history::{Content, Patch, State};
-use super::super::simulated::{OBJECT, Simulated};
+use super::super::simulation::{OBJECT, SimulatedHistory};
 use super::*;
 
 fn content(writer: u64) -> Content {
@@ -66,7 +66,7 @@ fn right_histories_have_no_fault() {
             ],
         ),
         (
-            "a lost write that nobody saw",
+            "a lost write without an observation",
             vec![created(1, (0, 1), 5), deleted(2, (2, 3), Response::Unknown), read(3, (8, 9), (5, 1))],
         ),
         (
@@ -99,7 +99,7 @@ fn wrong_histories_are_found() {
         // Lost: acknowledged, but missing afterwards.
         (
             vec![created(1, (0, 1), 5), operation(2, (2, 3), Request::Read, Response::Absent)],
-            "in its time there was only",
+            "the only states during it were",
         ),
         // Stale: the state before an acknowledged one.
         (
@@ -131,7 +131,7 @@ fn wrong_histories_are_found() {
             vec![created(1, (0, 1), 5), unknown(2, (2, 3)), read(3, (4, 5), (6, 2)), read(4, (6, 7), (8, 2))],
             "twice",
         ),
-        (vec![created(1, (0, 1), 5), read(2, (2, 3), (6, 77))], "nobody wrote"),
+        (vec![created(1, (0, 1), 5), read(2, (2, 3), (6, 77))], "no operation wrote"),
         (
             vec![created(1, (0, 1), 5), deleted(2, (2, 3), gone()), deleted(3, (4, 5), gone())],
             "deleted twice",
@@ -140,10 +140,10 @@ fn wrong_histories_are_found() {
             vec![created(1, (0, 1), 5), deleted(2, (2, 3), gone()), read(3, (4, 5), (5, 1))],
             "not linearizable",
         ),
-        (vec![created(1, (0, 1), 5), created(2, (2, 3), 5)], "is both"),
-        (vec![deleted(1, (2, 3), gone())], "nobody created it"),
-        (vec![exists], "in its time there was only"),
-        (vec![created(1, (0, 1), 5), conflict], "in its time there was only"),
+        (vec![created(1, (0, 1), 5), created(2, (2, 3), 5)], "has two states"),
+        (vec![deleted(1, (2, 3), gone())], "no operation created it"),
+        (vec![exists], "the only states during it were"),
+        (vec![created(1, (0, 1), 5), conflict], "the only states during it were"),
     ] {
         let violation = found(&history);
         assert!(violation.contains(expected), "{expected}: {violation}\n{history:#?}");
@@ -151,7 +151,7 @@ fn wrong_histories_are_found() {
 }
 
 #[test]
-fn an_unseen_write_explains_conflicts_until_a_write_shows_that_it_did_not_happen() {
+fn an_unseen_write_explains_conflicts_until_a_write_excludes_it() {
     let unanswered =
         |request: Request| vec![created(1, (0, 1), 5), operation(2, (2, 3), request, Response::Unknown)];
     let conflict =
@@ -165,20 +165,20 @@ fn an_unseen_write_explains_conflicts_until_a_write_shows_that_it_did_not_happen
         // The update of revision 5 proves that it had not been executed by then.
         history.push(updated(4, (6, 7), [5, 6]));
         let wrong = found(&history);
-        assert!(wrong.contains("operation 3 was answered Conflict"), "{wrong}");
+        assert!(wrong.contains("operation 3 got the response Conflict"), "{wrong}");
         history.remove(2);
         assert_eq!(found(&history), "");
         // A patch may still be executed later, an update of revision 5 cannot.
         history.push(conflict(5, (8, 9), 6));
         let wrong = found(&history);
-        assert_eq!(wrong.contains("operation 5 was answered Conflict"), last_is_judged, "{wrong}");
+        assert_eq!(wrong.contains("operation 5 got the response Conflict"), last_is_judged, "{wrong}");
         history.push(updated(6, (10, 11), [6, 7]));
-        assert!(found(&history).contains("operation 5 was answered Conflict"));
+        assert!(found(&history).contains("operation 5 got the response Conflict"));
     }
 }
 
 #[test]
-fn a_violation_names_the_operations_that_show_it_and_no_others() {
+fn a_violation_lists_only_the_operations_that_prove_it() {
     let mut history = vec![created(1, (0, 1), 5), updated(2, (2, 3), [5, 6])];
     history.extend((10..30).map(|id| read(id, (id * 10, id * 10 + 1), (6, 2))));
     history.push(read(99, (50, 51), (5, 1)));
@@ -189,7 +189,7 @@ fn a_violation_names_the_operations_that_show_it_and_no_others() {
     assert_eq!(ids, [2, 99], "{violation:#?}");
 }
 
-fn violations(history: &Simulated) -> Vec<Violation> {
+fn violations(history: &SimulatedHistory) -> Vec<Violation> {
     let operations: Vec<&Operation> = history.operations.iter().collect();
     let sightings: Vec<&Sighting> = history.sightings.iter().collect();
     check(OBJECT, &operations, &sightings)
@@ -199,8 +199,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_global_rejects: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_register_does_has_no_fault(seed: u64, count in 1_u64..120, watched: bool) {
-        let mut history = Simulated::new(seed, count);
+    fn histories_of_a_register_have_no_violation(seed: u64, count in 1_u64..120, watched: bool) {
+        let mut history = SimulatedHistory::new(seed, count);
         if !watched {
             history.sightings.clear();
         }
@@ -209,8 +209,8 @@ proptest! {
     }
 
     #[test]
-    fn a_read_of_a_state_that_was_over_is_found(seed: u64, count in 20_u64..120, which: prop::sample::Index) {
-        let mut history = Simulated::new(seed, count);
+    fn a_stale_read_is_found(seed: u64, count in 20_u64..120, which: prop::sample::Index) {
+        let mut history = SimulatedHistory::new(seed, count);
         // Pairs of a read and an acknowledged write that ended before the read; the read may return the state before the write.
         let mut pairs = Vec::new();
         for (at, one) in history.operations.iter().enumerate() {
@@ -234,8 +234,8 @@ proptest! {
     }
 
     #[test]
-    fn an_acknowledged_write_that_a_later_read_does_not_find_is_found(seed: u64, count in 20_u64..120) {
-        let mut history = Simulated::new(seed, count);
+    fn a_lost_acknowledged_write_is_found(seed: u64, count in 20_u64..120) {
+        let mut history = SimulatedHistory::new(seed, count);
         let unknown = history.operations.iter().any(|one| {
             matches!((&one.request, &one.response), (Request::Delete(_), Response::Unknown))
         });
@@ -248,8 +248,8 @@ proptest! {
     }
 
     #[test]
-    fn an_update_of_an_older_state_than_it_named_is_found(seed: u64, count in 20_u64..120, which: prop::sample::Index) {
-        let mut history = Simulated::new(seed, count);
+    fn an_update_with_a_violated_precondition_is_found(seed: u64, count in 20_u64..120, which: prop::sample::Index) {
+        let mut history = SimulatedHistory::new(seed, count);
         let updates: Vec<usize> = (0..history.operations.len())
             .filter(|at| matches!(
                 (&history.operations[*at].request, &history.operations[*at].response),

@@ -10,8 +10,8 @@ use portico_tests::disk::Shim;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::portico::command_of;
-use crate::process::{PATIENCE, Process, free_address, until};
-use crate::{Failure, Setting};
+use crate::process::{EVENT_TIMEOUT, Process, free_address, wait_until};
+use crate::{BenchContext, Failure};
 
 /// A supervised process.
 pub(crate) struct Node {
@@ -37,13 +37,13 @@ pub(crate) struct Node {
 impl Node {
     /// Creates a node that is not started yet. `role` is `server` or `facade`, or `None` for all-in-one.
     pub(crate) fn new(
-        setting: &Setting,
+        setting: &BenchContext,
         binary: &Path,
         name: &str,
         role: Option<&str>,
         flags: &[String],
     ) -> Result<Self, Failure> {
-        let folder = setting.fresh(&format!("{name}-"))?;
+        let folder = setting.new_folder(&format!("{name}-"))?;
         let (https, grpc) = (free_address()?, free_address()?);
         let mut arguments: Vec<String> = role.iter().map(ToString::to_string).collect();
         let addresses = folder.join("addresses.json").to_string_lossy().into_owned();
@@ -90,16 +90,16 @@ impl Node {
             shim.prepare(&data, &mut command)?;
         }
         let log = OpenOptions::new().create(true).append(true).open(self.log())?;
-        self.process = Some(Process::logging(&mut command, log)?);
+        self.process = Some(Process::start_with_log(&mut command, log)?);
         self.down_until = None;
         self.starts += 1;
         Ok(())
     }
 
     /// Waits until the process is ready; it may end and be restarted while waiting.
-    pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
-        let (begun, file) = (Instant::now(), self.folder.join("addresses.json"));
-        let outcome = until(&format!("{} is ready", self.name), async || {
+    pub(crate) async fn wait_ready(&mut self) -> Result<(), Failure> {
+        let (start, file) = (Instant::now(), self.folder.join("addresses.json"));
+        let outcome = wait_until(&format!("{} is ready", self.name), async || {
             self.supervise()?;
             Ok(file.exists().then_some(()))
         })
@@ -107,7 +107,7 @@ impl Node {
         outcome.map_err(|failure| {
             let log = std::fs::read_to_string(self.log()).unwrap_or_default();
             let tail: Vec<&str> = log.lines().rev().take(5).collect();
-            let waited = begun.elapsed().as_secs().min(PATIENCE.as_secs());
+            let waited = start.elapsed().as_secs().min(EVENT_TIMEOUT.as_secs());
             format!("{failure} (waited {waited} s); its log ends with, last line first:\n{}", tail.join("\n"))
                 .into()
         })
@@ -119,7 +119,7 @@ impl Node {
             if Instant::now() >= until {
                 self.spawn()?;
             }
-        } else if self.process.as_mut().is_some_and(|process| process.alive().is_err()) {
+        } else if self.process.as_mut().is_some_and(|process| process.check_alive().is_err()) {
             self.ended += 1;
             self.process = None;
             self.down_until = Some(Instant::now() + std::time::Duration::from_millis(200));
@@ -148,8 +148,8 @@ impl Node {
     pub(crate) async fn stop(&mut self) -> Result<(), Failure> {
         self.signal(Signal::TERM)?;
         let name = self.name.clone();
-        until(&format!("{name} ends"), async || {
-            Ok(self.process.as_mut().is_none_or(|process| process.alive().is_err()).then_some(()))
+        wait_until(&format!("{name} ends"), async || {
+            Ok(self.process.as_mut().is_none_or(|process| process.check_alive().is_err()).then_some(()))
         })
         .await?;
         self.process = None;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::history::{Content, Patch, State};
-use super::shown::Listed;
+use super::watch_record::ListedStates;
 use crate::Failure;
 
 /// Namespace of the objects, in which only this run writes.
@@ -13,7 +13,7 @@ pub(crate) const NAMESPACE: &str = "torture";
 /// Path of the collection.
 pub(crate) const COLLECTION: &str = "/api/v1/namespaces/torture/configmaps";
 /// Prefix of the keys of marks.
-const MARK: &str = "mark-";
+const MARK_PREFIX: &str = "mark-";
 
 /// A decoded ConfigMap.
 #[derive(Deserialize)]
@@ -47,9 +47,9 @@ impl Object {
     pub(crate) fn state(mut self) -> Result<Option<(String, State)>, Failure> {
         let Some(group) = self.metadata.labels.remove("group") else { return Ok(None) };
         let number = |text: Option<&String>| -> Result<u64, Failure> {
-            Ok(text.ok_or("an object is not one of ours")?.parse()?)
+            Ok(text.ok_or("an object was not written by this bench")?.parse()?)
         };
-        let marks = self.data.iter().filter_map(|(key, value)| Some((key.strip_prefix(MARK)?, value)));
+        let marks = self.data.iter().filter_map(|(key, value)| Some((key.strip_prefix(MARK_PREFIX)?, value)));
         let marks = marks.map(|(key, value)| Ok((key.to_owned(), value.parse()?)));
         let content = Content {
             writer: number(self.data.get("writer"))?,
@@ -73,15 +73,15 @@ pub(crate) fn state(body: &[u8]) -> Result<State, Failure> {
 }
 
 /// Decodes the list in a response body.
-pub(crate) fn list(body: &[u8]) -> Result<Listed, Failure> {
+pub(crate) fn list(body: &[u8]) -> Result<ListedStates, Failure> {
     let list: List = serde_json::from_slice(body)?;
     let states = list.items.into_iter().filter_map(|item| item.state().transpose());
     let states = states.collect::<Result<_, _>>()?;
-    Ok(Listed { revision: list.metadata.resource_version.parse()?, states })
+    Ok(ListedStates { revision: list.metadata.resource_version.parse()?, states })
 }
 
 /// Decodes the uid in the Status of a deletion.
-pub(crate) fn deleted(body: &[u8]) -> Result<String, Failure> {
+pub(crate) fn deleted_uid(body: &[u8]) -> Result<String, Failure> {
     #[derive(Deserialize)]
     struct Status {
         details: Details,
@@ -97,7 +97,7 @@ pub(crate) fn deleted(body: &[u8]) -> Result<String, Failure> {
 pub(crate) fn encode(name: &str, content: &Content, revision: Option<u64>) -> String {
     let revision = revision.map_or_else(String::new, |it| format!(r#","resourceVersion":"{it}""#));
     let marks: String =
-        content.marks.iter().map(|(key, value)| format!(r#","{MARK}{key}":"{value}""#)).collect();
+        content.marks.iter().map(|(key, value)| format!(r#","{MARK_PREFIX}{key}":"{value}""#)).collect();
     let Content { writer, count, group, .. } = content;
     format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","labels":{{"group":"{group}"}}{revision}}},"data":{{"writer":"{writer}","count":"{count}"{marks}}}}}"#
@@ -110,7 +110,7 @@ pub(crate) fn patch(patch: &Patch) -> String {
     let labels = group
         .as_ref()
         .map_or_else(String::new, |group| format!(r#""metadata":{{"labels":{{"group":"{group}"}}}},"#));
-    format!(r#"{{{labels}"data":{{"writer":"{writer}","{MARK}{mark}":"{writer}"}}}}"#)
+    format!(r#"{{{labels}"data":{{"writer":"{writer}","{MARK_PREFIX}{mark}":"{writer}"}}}}"#)
 }
 
 /// Encodes the options of a deletion.

@@ -61,16 +61,16 @@ impl<'a> Step<'a> {
     }
 
     /// Records that the step did not start before this time.
-    pub(crate) fn since(&mut self, moment: u64, why: Bound) {
-        if moment > self.earliest.0 {
-            self.earliest = (moment, why);
+    pub(crate) fn not_before(&mut self, time: u64, why: Bound) {
+        if time > self.earliest.0 {
+            self.earliest = (time, why);
         }
     }
 
     /// Records that the step started before this time.
-    pub(crate) fn until(&mut self, moment: u64, why: Bound) {
-        if moment < self.latest.0 {
-            self.latest = (moment, why);
+    pub(crate) fn not_after(&mut self, time: u64, why: Bound) {
+        if time < self.latest.0 {
+            self.latest = (time, why);
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Display for Step<'_> {
             (Some(state), _) => {
                 write!(f, "revision {} of operation {}", state.revision, state.content.writer)
             }
-            (None, Some(writer)) => write!(f, "absence by operation {writer}"),
+            (None, Some(writer)) => write!(f, "deletion by operation {writer}"),
             (None, None) => f.write_str("absence"),
         }
     }
@@ -106,7 +106,7 @@ impl<'a> Sequence<'a> {
     ) -> Result<Self, Vec<Violation>> {
         let by_id: HashMap<u64, &Operation> = operations.iter().map(|one| (one.id, *one)).collect();
         let states = states(object, operations, sightings)?;
-        let violations = written_once(object, &states, &by_id);
+        let violations = check_writers(object, &states, &by_id);
         if !violations.is_empty() {
             return Err(violations);
         }
@@ -129,19 +129,19 @@ impl<'a> Sequence<'a> {
         operations: &[&'a Operation],
         sightings: &[&'a Sighting],
     ) -> Result<(), Violation> {
-        let lives = lives(object, states, &self.by_id)?;
+        let uids = states_by_uid(object, states, &self.by_id)?;
         let deletions = deletions(object, operations)?;
         for (uid, deletion) in &deletions {
-            let known = lives.iter().any(|(of, _)| of == uid);
-            if !known && !self.unseen.iter().any(|one| matches!(one.request, Request::Create(_))) {
-                let what = format!("uid {uid} was deleted, but nobody created it");
+            let was_seen = uids.iter().any(|(known_uid, _)| known_uid == uid);
+            if !was_seen && !self.unseen.iter().any(|one| matches!(one.request, Request::Create(_))) {
+                let what = format!("uid {uid} was deleted, but no operation created it");
                 return Err(Violation::new(object, what, [*deletion]));
             }
         }
         self.steps.push(Step::new(None, None));
         self.steps[0].latest.0 = 0;
-        for (at, (uid, life)) in lives.iter().enumerate() {
-            for state in life {
+        for (at, (uid, states_of_uid)) in uids.iter().enumerate() {
+            for state in states_of_uid {
                 self.positions.insert(state.revision, self.steps.len());
                 let writer = self.by_id.get(&state.content.writer).copied();
                 let mut step = Step::new(Some(state), writer);
@@ -150,18 +150,18 @@ impl<'a> Sequence<'a> {
                 {
                     // The created state was never seen: it preceded this one.
                     let creation = self.hidden_creation(object, state)?;
-                    step.since(creation.0, creation.1);
+                    step.not_before(creation.0, creation.1);
                 }
                 self.steps.push(step);
             }
             let seen = sightings.iter().filter(|seen| seen.deleted && seen.state.uid == *uid);
             let ended = seen.map(|seen| (seen.at, Bound::Seen(seen.revision))).min_by_key(|seen| seen.0);
-            let must = ended.is_some() || at + 1 < lives.len();
-            self.end_of(object, uid, deletions.get(uid).copied(), must, ended)?;
+            let must = ended.is_some() || at + 1 < uids.len();
+            self.add_absence(object, uid, deletions.get(uid).copied(), must, ended)?;
         }
         for seen in sightings.iter().filter(|seen| !seen.deleted) {
             if let Some(at) = self.positions.get(&seen.revision) {
-                self.steps[*at].until(seen.at, Bound::Seen(seen.revision));
+                self.steps[*at].not_after(seen.at, Bound::Seen(seen.revision));
             }
         }
         Ok(())
@@ -170,14 +170,15 @@ impl<'a> Sequence<'a> {
     fn hidden_creation(&self, object: &str, first: &State) -> Result<(u64, Bound), Violation> {
         let creations = self.unseen.iter().filter(|one| matches!(one.request, Request::Create(_)));
         let first_of = creations.min_by_key(|one| one.begun).ok_or_else(|| {
-            let what = format!("revision {} of uid {} follows no creation", first.revision, first.uid);
+            let what =
+                format!("revision {} of uid {} was not preceded by a creation", first.revision, first.uid);
             Violation::new(object, what, self.by_id.get(&first.content.writer).copied())
         })?;
         Ok((first_of.begun, Bound::Operation(first_of.id)))
     }
 
     /// Adds the absence after an object's deletion, if it was, must have been, or may have been deleted.
-    fn end_of(
+    fn add_absence(
         &mut self,
         object: &str,
         uid: &str,
@@ -196,7 +197,7 @@ impl<'a> Sequence<'a> {
                 Some(deletion) => Step::new(None, Some(deletion)),
                 None if must => {
                     let last = self.steps.last().and_then(|step| step.writer);
-                    let what = format!("uid {uid} is gone although nobody deleted it");
+                    let what = format!("uid {uid} disappeared without a deletion");
                     let involved = last.and_then(|id| self.by_id.get(&id).copied());
                     return Err(Violation::new(object, what, involved));
                 }
@@ -204,7 +205,7 @@ impl<'a> Sequence<'a> {
             }
         };
         if let Some((at, why)) = seen {
-            step.until(at, why);
+            step.not_after(at, why);
         }
         self.steps.push(step);
         Ok(())
@@ -227,12 +228,12 @@ impl<'a> Sequence<'a> {
 
     /// Returns true if such a write may have taken effect by then between a state and the next one. This is impossible if the
     /// write of the next state required this one to be current, or if the unseen write required another state.
-    pub(crate) fn may_hide_behind(&self, at: usize, by: u64, kind: impl Fn(&Request) -> bool) -> bool {
-        let fits = |request: &Request| match request {
+    pub(crate) fn may_hide_after(&self, at: usize, by: u64, kind: impl Fn(&Request) -> bool) -> bool {
+        let is_allowed = |request: &Request| match request {
             Request::Update(expected, _) => self.position(*expected).is_none_or(|expected| expected == at),
             _ => true,
         };
-        !self.is_followed_directly(at) && self.may_hide(by, |request| kind(request) && fits(request))
+        !self.is_followed_directly(at) && self.may_hide(by, |request| kind(request) && is_allowed(request))
     }
 
     fn is_followed_directly(&self, at: usize) -> bool {
@@ -245,12 +246,12 @@ impl<'a> Sequence<'a> {
     }
 
     /// Checks that each state is the result of its writer's request on the state before.
-    pub(crate) fn contents(&self, object: &str) -> Vec<Violation> {
+    pub(crate) fn check_contents(&self, object: &str) -> Vec<Violation> {
         let pairs = self.steps.windows(2).filter_map(|pair| Some((pair[0].state, pair[1].state?)));
-        pairs.filter_map(|(before, after)| self.made(object, before, after)).collect()
+        pairs.filter_map(|(before, after)| self.check_transition(object, before, after)).collect()
     }
 
-    fn made(&self, object: &str, before: Option<&State>, after: &State) -> Option<Violation> {
+    fn check_transition(&self, object: &str, before: Option<&State>, after: &State) -> Option<Violation> {
         let writer = *self.by_id.get(&after.content.writer)?;
         let changes = |request: &Request| matches!(request, Request::Update(..) | Request::Patch(_));
         let hidden = self
@@ -259,10 +260,10 @@ impl<'a> Sequence<'a> {
             (Request::Create(content), None) if *content == after.content => None,
             (Request::Update(expected, content), Some(before)) => {
                 if *content != after.content {
-                    Some("is not what was sent".to_owned())
+                    Some("differs from the content of the request".to_owned())
                 } else if *expected < before.revision || (*expected > before.revision && !hidden) {
                     Some(format!(
-                        "replaced revision {}, not {expected} as asked: a lost update",
+                        "replaced revision {}, not {expected} as required: a lost update",
                         before.revision
                     ))
                 } else {
@@ -270,13 +271,14 @@ impl<'a> Sequence<'a> {
                 }
             }
             (Request::Patch(patch), Some(before)) => {
-                let made = before.content.patched(patch);
-                (made != after.content && !hidden)
-                    .then(|| format!("is not the patched revision {}: a lost update", before.revision))
+                let patched = before.content.patched(patch);
+                (patched != after.content && !hidden).then(|| {
+                    format!("is not revision {} with the patch applied: a lost update", before.revision)
+                })
             }
             // The state that was patched or replaced was never seen.
             (Request::Update(..) | Request::Patch(_), None) if hidden => None,
-            _ => Some("is not what was sent".to_owned()),
+            _ => Some("differs from the content of the request".to_owned()),
         };
         let what = format!("revision {} of operation {} {}", after.revision, writer.id, wrong?);
         let before = before.and_then(|before| self.by_id.get(&before.content.writer).copied());
@@ -299,7 +301,7 @@ fn states<'a>(
     for state in answered.chain(seen) {
         let other = *states.entry(state.revision).or_insert(state);
         if other != state {
-            let what = format!("revision {} is both {other:?} and {state:?}", state.revision);
+            let what = format!("revision {} has two states, {other:?} and {state:?}", state.revision);
             let involved = operations.iter().copied().filter(|one| {
                 [other.content.writer, state.content.writer].contains(&one.id)
                     || matches!(&one.response, Response::State(of) if of.revision == state.revision)
@@ -311,7 +313,7 @@ fn states<'a>(
 }
 
 /// Checks that each state was written by a request that can have written it, and that each request wrote one state.
-fn written_once(
+fn check_writers(
     object: &str,
     states: &BTreeMap<u64, &State>,
     by_id: &HashMap<u64, &Operation>,
@@ -321,44 +323,44 @@ fn written_once(
     for state in states.values() {
         let (id, revision) = (state.content.writer, state.revision);
         let Some(writer) = by_id.get(&id).copied() else {
-            violations.push(Violation::new(object, format!("nobody wrote {state:?}"), []));
+            violations.push(Violation::new(object, format!("no operation wrote {state:?}"), []));
             continue;
         };
         let complaint = match (&writer.response, wrote.insert(id, revision)) {
             (_, Some(first)) => Some(format!("operation {id} took effect twice, at {first} and {revision}")),
             (Response::State(answered), _) if answered != *state => {
-                Some(format!("operation {id} was answered {answered:?}, but wrote {state:?}"))
+                Some(format!("operation {id} got the response {answered:?}, but wrote {state:?}"))
             }
             (Response::State(_) | Response::Unknown, _) => None,
-            (refused, _) => Some(format!("operation {id} was answered {refused:?}, but wrote {state:?}")),
+            (refused, _) => Some(format!("operation {id} got the response {refused:?}, but wrote {state:?}")),
         };
         violations.extend(complaint.map(|what| Violation::new(object, what, [writer])));
     }
     violations
 }
 
-type Lives<'a> = Vec<(String, Vec<&'a State>)>;
+type StatesByUid<'a> = Vec<(String, Vec<&'a State>)>;
 
 /// Returns the states of each uid in the order of revisions; those of different uids must not be mixed.
-fn lives<'a>(
+fn states_by_uid<'a>(
     object: &str,
     states: &BTreeMap<u64, &'a State>,
     by_id: &HashMap<u64, &Operation>,
-) -> Result<Lives<'a>, Violation> {
-    let mut lives: Lives<'a> = Vec::new();
+) -> Result<StatesByUid<'a>, Violation> {
+    let mut uids: StatesByUid<'a> = Vec::new();
     for state in states.values() {
-        if let Some((uid, life)) = lives.last_mut()
+        if let Some((uid, states_of_uid)) = uids.last_mut()
             && *uid == state.uid
         {
-            life.push(state);
-        } else if lives.iter().any(|(uid, _)| *uid == state.uid) {
-            let what = format!("uid {} is there again at revision {}", state.uid, state.revision);
+            states_of_uid.push(state);
+        } else if uids.iter().any(|(uid, _)| *uid == state.uid) {
+            let what = format!("uid {} exists again at revision {}", state.uid, state.revision);
             return Err(Violation::new(object, what, by_id.get(&state.content.writer).copied()));
         } else {
-            lives.push((state.uid.clone(), vec![state]));
+            uids.push((state.uid.clone(), vec![state]));
         }
     }
-    Ok(lives)
+    Ok(uids)
 }
 
 /// Returns the acknowledged deletion of each uid.

@@ -15,10 +15,10 @@ use super::object::{COLLECTION, NAMESPACE};
 use crate::https::{Client, Endpoint};
 
 /// Time that a client waits for a response.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A request in either protocol.
-pub(crate) struct Sent<'a> {
+pub(crate) struct TransportRequest<'a> {
     /// Verb in the terms of RBAC.
     pub(crate) verb: &'static str,
     /// Name of the object; empty for the collection.
@@ -29,7 +29,7 @@ pub(crate) struct Sent<'a> {
 /// Outcome of a request.
 pub(crate) enum Outcome {
     /// HTTP status code and body.
-    Answered(u16, Bytes),
+    Response(u16, Bytes),
     /// The request was not sent.
     NotSent(String),
     /// The request may have been executed.
@@ -44,11 +44,11 @@ pub(crate) enum Transport {
 
 impl Transport {
     /// Sends a request, and waits for the outcome.
-    pub(crate) async fn send(&mut self, sent: Sent<'_>) -> Outcome {
+    pub(crate) async fn send(&mut self, sent: TransportRequest<'_>) -> Outcome {
         match self {
             Self::Https(endpoint, client) => {
-                if client.as_ref().is_none_or(Client::closed) {
-                    match tokio::time::timeout(PATIENCE, endpoint.client()).await {
+                if client.as_ref().is_none_or(Client::is_closed) {
+                    match tokio::time::timeout(RESPONSE_TIMEOUT, endpoint.client()).await {
                         Ok(Ok(connected)) => *client = Some(connected),
                         Ok(Err(failure)) => return Outcome::NotSent(failure.to_string()),
                         Err(_) => return Outcome::NotSent("no connection in time".to_owned()),
@@ -69,7 +69,7 @@ impl Transport {
     }
 }
 
-async fn https(client: &mut Client, host: &str, sent: Sent<'_>) -> Outcome {
+async fn https(client: &mut Client, host: &str, sent: TransportRequest<'_>) -> Outcome {
     let (method, media) = match sent.verb {
         "create" => (Method::POST, "application/json"),
         "update" => (Method::PUT, "application/json"),
@@ -84,14 +84,14 @@ async fn https(client: &mut Client, host: &str, sent: Sent<'_>) -> Outcome {
         Ok(request) => request,
         Err(error) => return Outcome::NotSent(error.to_string()),
     };
-    match tokio::time::timeout(PATIENCE, client.exchange(request)).await {
-        Ok(Ok((status, body))) => Outcome::Answered(status.as_u16(), body),
+    match tokio::time::timeout(RESPONSE_TIMEOUT, client.exchange(request)).await {
+        Ok(Ok((status, body))) => Outcome::Response(status.as_u16(), body),
         Ok(Err(failure)) => Outcome::Unknown(failure.to_string()),
         Err(_) => Outcome::Unknown("no answer in time".to_owned()),
     }
 }
 
-async fn grpc(control: &Control, sent: Sent<'_>) -> Outcome {
+async fn grpc(control: &Control, sent: TransportRequest<'_>) -> Outcome {
     let target = Target {
         version: "v1".to_owned(),
         resource: "configmaps".to_owned(),
@@ -109,19 +109,19 @@ async fn grpc(control: &Control, sent: Sent<'_>) -> Outcome {
     };
     let mut objects = control.objects();
     let done = objects.r#do(DoRequest { call: Some(call) });
-    match tokio::time::timeout(PATIENCE, done).await {
+    match tokio::time::timeout(RESPONSE_TIMEOUT, done).await {
         Ok(Ok(answer)) => {
             let answer = answer.into_inner();
-            Outcome::Answered(u16::try_from(answer.code).unwrap_or_default(), answer.body)
+            Outcome::Response(u16::try_from(answer.code).unwrap_or_default(), answer.body)
         }
         Ok(Err(status)) => {
             let message = Bytes::from(status.message().to_owned());
             match status.code() {
-                Code::AlreadyExists => Outcome::Answered(409, Bytes::from_static(b"AlreadyExists")),
-                Code::Aborted => Outcome::Answered(409, message),
-                Code::NotFound => Outcome::Answered(404, message),
-                Code::ResourceExhausted => Outcome::Answered(429, message),
-                Code::InvalidArgument => Outcome::Answered(422, message),
+                Code::AlreadyExists => Outcome::Response(409, Bytes::from_static(b"AlreadyExists")),
+                Code::Aborted => Outcome::Response(409, message),
+                Code::NotFound => Outcome::Response(404, message),
+                Code::ResourceExhausted => Outcome::Response(429, message),
+                Code::InvalidArgument => Outcome::Response(422, message),
                 _ if never_sent(&status) => Outcome::NotSent(status.message().to_owned()),
                 code => Outcome::Unknown(format!("{code:?}: {}", status.message())),
             }

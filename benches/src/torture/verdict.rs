@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use portico_tests::disk::Seen;
+use portico_tests::disk::ShimCounts;
 
 use super::client::Recorder;
 use super::cluster::{Cluster, Topology};
 use super::faults::Counts;
 use super::history::{Operation, Request, Response, Sighting, Violation};
 use super::linear;
-use super::past::Past;
-use super::shown::{Kind, Segment, Selection, Watched};
-use super::watched;
+use super::observed_changes::ObservedChanges;
+use super::watch_check;
+use super::watch_record::{Kind, Segment, Selection, WatcherRecord};
 use crate::Failure;
 
 /// Maximum number of violations that are printed completely.
-const SHOWN: usize = 5;
+const MAX_PRINTED: usize = 5;
 
 /// Result of a run.
 pub(crate) struct Verdict {
@@ -32,39 +32,40 @@ pub(crate) struct Verdict {
     ended: u64,
     ended_late: u64,
     starts: u64,
-    disk: Seen,
+    disk: ShimCounts,
 }
 
 impl Verdict {
     /// Checks the whole history.
     pub(crate) fn of(
         recorder: &Recorder,
-        watched: Vec<Watched>,
+        watched: Vec<WatcherRecord>,
         cluster: &Cluster,
         counts: Counts,
         late: Vec<String>,
     ) -> Result<Self, Failure> {
         let (operations, lists) = (recorder.operations.lock(), recorder.lists.lock());
         let mut violations: Vec<Violation> = recorder
-            .strange
+            .unexpected
             .lock()
             .iter()
-            .map(|strange| Violation::new("", format!("an answer that nobody should get: {strange}"), []))
+            .map(|strange| Violation::new("", format!("unexpected response: {strange}"), []))
             .collect();
         violations.extend(
             late.iter().map(|name| Violation::new("", format!("the watcher {name} did not catch up"), [])),
         );
         violations.extend(check_objects(&operations, &watched));
-        let (past, contradictions) = Past::of(&operations, &watched);
+        let (past, contradictions) = ObservedChanges::of(&operations, &watched);
         violations.extend(contradictions);
-        violations.extend(watched.iter().flat_map(|watched| watched::check(&past, watched)));
-        let lists_checked =
-            lists.iter().flat_map(|(who, list)| watched::list(&past, who, &Selection::All, list));
+        violations.extend(watched.iter().flat_map(|watched| watch_check::check(&past, watched)));
+        let lists_checked = lists
+            .iter()
+            .flat_map(|(client, list)| watch_check::check_list(&past, client, &Selection::All, list));
         violations.extend(lists_checked);
         let writes = operations.iter().filter(|one| one.request != Request::Read);
-        let mut disk = Seen::default();
+        let mut disk = ShimCounts::default();
         for shim in cluster.nodes.iter().filter_map(|node| node.shim.as_ref()) {
-            disk.add(shim.seen()?);
+            disk.add(shim.counts()?);
         }
         Ok(Self {
             violations,
@@ -78,8 +79,8 @@ impl Verdict {
             events: segments(&watched).map(|segment| segment.events.len()).sum(),
             resumed: watched.iter().map(|watched| watched.resumed).sum(),
             relisted: watched.iter().map(|watched| watched.segments.len().saturating_sub(1)).sum(),
-            ended: cluster.ended(),
-            ended_late: cluster.ended() - cluster.ended_before,
+            ended: cluster.unexpected_ends(),
+            ended_late: cluster.unexpected_ends() - cluster.ended_before,
             starts: cluster.nodes.iter().map(|node| node.starts).sum(),
             disk,
         })
@@ -92,7 +93,7 @@ impl Verdict {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "  {} operations ({} writes acknowledged, {} unknown), {} lists; {} events, {} watches resumed, {} begun anew",
+            "  {} operations ({} writes acknowledged, {} with unknown outcome), {} lists; {} events, {} watches resumed, {} restarted with a list",
             self.operations,
             self.acknowledged,
             self.unknown,
@@ -104,17 +105,17 @@ impl Verdict {
         let _ = writeln!(text, "  faults: {}", faults.join(", "));
         let _ = writeln!(
             text,
-            "  {} starts of processes, {} after they had ended by themselves, {} of these when all was healed",
+            "  {} process starts, {} after an unexpected exit, {} of these after all faults were healed",
             self.starts, self.ended, self.ended_late
         );
         let disk = self.disk;
         let _ = writeln!(
             text,
-            "  disk: {} writes, {} syncs, {} of them failed, {} writes refused for lack of space; {} looks at the clock",
+            "  disk: {} writes, {} syncs, {} of them failed, {} writes refused for lack of space; {} clock reads",
             disk.writes, disk.syncs, disk.failed_syncs, disk.refused_writes, disk.clock_calls
         );
         let _ = writeln!(text, "  {} violations", self.violations.len());
-        for violation in self.violations.iter().take(SHOWN) {
+        for violation in self.violations.iter().take(MAX_PRINTED) {
             let _ = writeln!(text, "  VIOLATION {}: {}", violation.object, violation.what);
             for operation in &violation.operations {
                 let _ = writeln!(text, "    {operation:?}");
@@ -124,12 +125,12 @@ impl Verdict {
     }
 }
 
-fn segments(watched: &[Watched]) -> impl Iterator<Item = &Segment> {
+fn segments(watched: &[WatcherRecord]) -> impl Iterator<Item = &Segment> {
     watched.iter().flat_map(|watched| &watched.segments)
 }
 
 /// Checks the linearizability of each object.
-fn check_objects(operations: &[Operation], watched: &[Watched]) -> Vec<Violation> {
+fn check_objects(operations: &[Operation], watched: &[WatcherRecord]) -> Vec<Violation> {
     let mut by_object: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for operation in operations {
         by_object.entry(&operation.object).or_default().push(operation);

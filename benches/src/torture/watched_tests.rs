@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::super::history::{Content, Operation, Request, Response, State};
-use super::super::simulated::{OBJECT, Simulated};
+use super::super::simulation::{OBJECT, SimulatedHistory};
 use super::*;
 
-fn found(operations: &[Operation], watchers: &[Watched]) -> Vec<Violation> {
-    let (past, mut violations) = Past::of(operations, watchers);
+fn found(operations: &[Operation], watchers: &[WatcherRecord]) -> Vec<Violation> {
+    let (past, mut violations) = ObservedChanges::of(operations, watchers);
     violations.extend(watchers.iter().flat_map(|watched| check(&past, watched)));
     violations
 }
@@ -18,13 +18,18 @@ fn selections() -> [Selection; 4] {
 }
 
 /// Returns the watchers of a history, from this revision on.
-fn watchers(history: &Simulated, revision: u64) -> Vec<Watched> {
+fn watchers(history: &SimulatedHistory, revision: u64) -> Vec<WatcherRecord> {
     selections().map(|selection| history.watched(selection, revision)).to_vec()
 }
 
 /// Returns all watchers, and one of them from its list on, with at least two events.
-fn with_victim(seed: u64, count: u64, from: u64, victim: usize) -> Option<(Simulated, Vec<Watched>)> {
-    let history = Simulated::new(seed, count);
+fn with_victim(
+    seed: u64,
+    count: u64,
+    from: u64,
+    victim: usize,
+) -> Option<(SimulatedHistory, Vec<WatcherRecord>)> {
+    let history = SimulatedHistory::new(seed, count);
     let mut watchers = watchers(&history, 0);
     watchers.push(history.watched(selections()[victim].clone(), from));
     let enough = watchers[4].segments[0].events.len() >= 2;
@@ -35,8 +40,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn everything_in_order_has_no_fault(seed: u64, count in 1_u64..120, from in 0_u64..200) {
-        let history = Simulated::new(seed, count);
+    fn correct_records_have_no_violation(seed: u64, count in 1_u64..120, from in 0_u64..200) {
+        let history = SimulatedHistory::new(seed, count);
         let mut all = watchers(&history, 0);
         all.extend(watchers(&history, from));
         let found = found(&history.operations, &all);
@@ -44,12 +49,12 @@ proptest! {
     }
 
     #[test]
-    fn a_lost_a_doubled_a_moved_and_a_changed_event_are_found(
+    fn lost_duplicated_moved_and_changed_events_are_found(
         seed: u64, count in 20_u64..120, from in 0_u64..60, victim in 0_usize..4, which: prop::sample::Index, how in 0..6,
     ) {
-        let made = with_victim(seed, count, from, victim);
-        prop_assume!(made.is_some());
-        let Some((history, mut watchers)) = made else { unreachable!() };
+        let history_with_victim = with_victim(seed, count, from, victim);
+        prop_assume!(history_with_victim.is_some());
+        let Some((history, mut watchers)) = history_with_victim else { unreachable!() };
         let segment = &mut watchers[4].segments[0];
         let at = which.index(segment.events.len() - 1);
         match how {
@@ -70,8 +75,8 @@ proptest! {
     }
 
     #[test]
-    fn a_list_that_shows_what_was_not_is_found(seed: u64, count in 20_u64..120, from in 10_u64..100, older: bool) {
-        let history = Simulated::new(seed, count);
+    fn a_wrong_list_is_found(seed: u64, count in 20_u64..120, from in 10_u64..100, older: bool) {
+        let history = SimulatedHistory::new(seed, count);
         let mut all = watchers(&history, 0);
         let mut late = history.watched(Selection::All, from);
         let list = &mut late.segments[0].list;
@@ -94,15 +99,15 @@ proptest! {
 }
 
 #[test]
-fn an_event_of_what_never_happened_is_found() {
-    let history = Simulated::new(7, 60);
+fn an_invented_event_is_found() {
+    let history = SimulatedHistory::new(7, 60);
     let mut all = watchers(&history, 0);
     let segment = &mut all[0].segments[0];
     let mut made_up = segment.events[3].clone();
     made_up.state.revision += 1;
     segment.events.insert(4, made_up);
     let found = found(&history.operations, &all);
-    assert!(found.iter().any(|violation| violation.what.contains("had to be shown")), "{found:#?}");
+    assert!(found.iter().any(|violation| violation.what.contains("expected")), "{found:#?}");
 }
 
 /// Returns a state of the object with this writer.
@@ -112,7 +117,7 @@ fn state(uid: &str, revision: u64, writer: u64, group: &str) -> State {
 }
 
 #[test]
-fn a_deletion_that_one_watcher_by_label_alone_was_shown_is_one_and_has_to_be_shown() {
+fn a_deletion_seen_only_by_label_is_expected_by_all_watchers() {
     let (first, second) = (state("1", 5, 1, "b"), state("2", 7, 3, "a"));
     let operation = |id: u64, request, response| Operation {
         id,
@@ -129,16 +134,16 @@ fn a_deletion_that_one_watcher_by_label_alone_was_shown_is_one_and_has_to_be_sho
         operation(3, Request::Create(second.content.clone()), Response::State(second.clone())),
     ];
     let event = |kind, state: &State| Event { at: 9, kind, object: OBJECT.to_owned(), state: state.clone() };
-    let watched = |selection, listed: u64, there: &[&State], events: Vec<Event>| {
-        let states = there.iter().map(|state| (OBJECT.to_owned(), (*state).clone())).collect();
-        let list = Listed { revision: listed, states };
+    let watched = |selection, listed: u64, listed_states: &[&State], events: Vec<Event>| {
+        let states = listed_states.iter().map(|state| (OBJECT.to_owned(), (*state).clone())).collect();
+        let list = ListedStates { revision: listed, states };
         let segments = vec![Segment { list, events, reached: 8 }];
-        Watched { name: "w".to_owned(), selection, segments, resumed: 0 }
+        WatcherRecord { name: "w".to_owned(), selection, segments, resumed: 0 }
     };
     let all = watched(Selection::All, 6, &[], vec![event(Kind::Added, &second)]);
-    let gone = event(Kind::Deleted, &State { revision: 6, ..first.clone() });
+    let deletion = event(Kind::Deleted, &State { revision: 6, ..first.clone() });
     let by_label = |events| watched(Selection::Group("b".to_owned()), 5, &[&first], events);
-    let found = found(&operations, &[all.clone(), by_label(vec![gone])]);
+    let found = found(&operations, &[all.clone(), by_label(vec![deletion])]);
     assert!(found.is_empty(), "{found:#?}");
     let found = super::tests::found(&operations, &[all, by_label(Vec::new())]);
     assert_eq!(found.len(), 1, "{found:#?}");

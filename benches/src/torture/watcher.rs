@@ -11,19 +11,19 @@ use serde::Deserialize;
 
 use super::client::Recorder;
 use super::object::{self, COLLECTION, Object};
-use super::shown::{Event, Kind, Segment, Selection, Watched};
-use super::transport::PATIENCE;
+use super::transport::RESPONSE_TIMEOUT;
+use super::watch_record::{Event, Kind, Segment, Selection, WatcherRecord};
 use crate::Failure;
 use crate::https::Endpoint;
 
 /// Pause before a lost watch is resumed.
-const PAUSE: Duration = Duration::from_millis(50);
+const RESUME_PAUSE: Duration = Duration::from_millis(50);
 
 /// A watcher of one selection.
 pub(crate) struct Watcher {
     pub(crate) selection: Selection,
     /// Delay after each chunk, until the watcher has to catch up.
-    pub(crate) slowness: Duration,
+    pub(crate) read_delay: Duration,
     /// Number of events after which the watcher closes its connection; 0 for never.
     pub(crate) cut_every: u64,
     pub(crate) endpoint: Endpoint,
@@ -44,18 +44,18 @@ enum End {
 
 impl Watcher {
     /// Watches until all events were received, or forever.
-    pub(crate) async fn run(self, shown: Arc<parking_lot::Mutex<Watched>>) {
+    pub(crate) async fn run(self, record: Arc<parking_lot::Mutex<WatcherRecord>>) {
         let mut listed = false;
         loop {
-            let ended = if listed { self.watch(&shown).await } else { self.list(&shown).await };
+            let ended = if listed { self.watch(&record).await } else { self.list(&record).await };
             match ended {
                 Ok(End::Done) => return,
                 Ok(End::Expired) => listed = false,
                 Ok(End::Lost) if !listed => listed = true,
                 // Connections are lost for many reasons in a torture run.
                 Ok(End::Lost) | Err(_) => {
-                    shown.lock().resumed += u64::from(listed);
-                    tokio::time::sleep(PAUSE).await;
+                    record.lock().resumed += u64::from(listed);
+                    tokio::time::sleep(RESUME_PAUSE).await;
                 }
             }
         }
@@ -69,24 +69,24 @@ impl Watcher {
         }
     }
 
-    async fn list(&self, shown: &parking_lot::Mutex<Watched>) -> Result<End, Failure> {
+    async fn list(&self, record: &parking_lot::Mutex<WatcherRecord>) -> Result<End, Failure> {
         let listing = async {
             let mut client = self.endpoint.client().await?;
             let path = format!("{COLLECTION}?{}", self.query().trim_start_matches('&'));
             client.send(http::Method::GET, &path, "").await
         };
-        let (status, body) = tokio::time::timeout(PATIENCE, listing).await??;
+        let (status, body) = tokio::time::timeout(RESPONSE_TIMEOUT, listing).await??;
         if !status.is_success() {
             return Err(format!("list: {status}").into());
         }
         let list = object::list(&body)?;
         let reached = list.revision;
-        shown.lock().segments.push(Segment { list, events: Vec::new(), reached });
+        record.lock().segments.push(Segment { list, events: Vec::new(), reached });
         Ok(End::Lost)
     }
 
-    async fn watch(&self, shown: &parking_lot::Mutex<Watched>) -> Result<End, Failure> {
-        let from = shown.lock().segments.last().map_or(0, |segment| segment.reached);
+    async fn watch(&self, record: &parking_lot::Mutex<WatcherRecord>) -> Result<End, Failure> {
+        let from = record.lock().segments.last().map_or(0, |segment| segment.reached);
         if self.done(from) {
             return Ok(End::Done);
         }
@@ -104,14 +104,14 @@ impl Watcher {
             sender.ready().await?;
             Ok::<_, Failure>(sender.send_request(self.endpoint.get(&path)?).await?)
         };
-        let answer = tokio::time::timeout(PATIENCE, opening).await??;
+        let answer = tokio::time::timeout(RESPONSE_TIMEOUT, opening).await??;
         if answer.status() == http::StatusCode::GONE {
             return Ok(End::Expired);
         }
         if !answer.status().is_success() {
             return Err(format!("watch: {}", answer.status()).into());
         }
-        let ended = self.read(answer.into_body(), shown).await;
+        let ended = self.read(answer.into_body(), record).await;
         tasks.cancel();
         ended
     }
@@ -119,7 +119,7 @@ impl Watcher {
     async fn read(
         &self,
         mut body: hyper::body::Incoming,
-        shown: &parking_lot::Mutex<Watched>,
+        record: &parking_lot::Mutex<WatcherRecord>,
     ) -> Result<End, Failure> {
         let (mut text, mut events) = (Vec::new(), 0);
         let mut look = tokio::time::interval(Duration::from_millis(200));
@@ -127,7 +127,7 @@ impl Watcher {
             let frame = tokio::select! {
                 frame = body.frame() => frame,
                 _ = look.tick() => {
-                    let reached = shown.lock().segments.last().map_or(0, |segment| segment.reached);
+                    let reached = record.lock().segments.last().map_or(0, |segment| segment.reached);
                     if self.done(reached) {
                         return Ok(End::Done);
                     }
@@ -139,7 +139,7 @@ impl Watcher {
             text.extend_from_slice(&data);
             while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = text.drain(..=end).collect();
-                if !self.event(&line, shown)? {
+                if !self.event(&line, record)? {
                     return Ok(End::Expired);
                 }
                 events += 1;
@@ -148,14 +148,14 @@ impl Watcher {
                 }
             }
             // A watcher that has to catch up does not wait: it may be minutes behind.
-            if !self.slowness.is_zero() && self.until.load(Ordering::Relaxed) == 0 {
-                tokio::time::sleep(self.slowness).await;
+            if !self.read_delay.is_zero() && self.until.load(Ordering::Relaxed) == 0 {
+                tokio::time::sleep(self.read_delay).await;
             }
         }
     }
 
     /// Records an event; returns false if the watch cannot continue.
-    fn event(&self, line: &[u8], shown: &parking_lot::Mutex<Watched>) -> Result<bool, Failure> {
+    fn event(&self, line: &[u8], record: &parking_lot::Mutex<WatcherRecord>) -> Result<bool, Failure> {
         #[derive(Deserialize)]
         struct Line<'a> {
             r#type: &'a str,
@@ -169,8 +169,8 @@ impl Watcher {
             "DELETED" => Kind::Deleted,
             "BOOKMARK" => {
                 let revision = serde_json::from_str::<Object>(line.object.get())?.revision()?;
-                let mut shown = shown.lock();
-                if let Some(segment) = shown.segments.last_mut() {
+                let mut record = record.lock();
+                if let Some(segment) = record.segments.last_mut() {
                     segment.reached = segment.reached.max(revision);
                 }
                 return Ok(true);
@@ -190,8 +190,8 @@ impl Watcher {
         let Some((object, state)) = serde_json::from_str::<Object>(line.object.get())?.state()? else {
             return Ok(true);
         };
-        let mut shown = shown.lock();
-        if let Some(segment) = shown.segments.last_mut() {
+        let mut record = record.lock();
+        if let Some(segment) = record.segments.last_mut() {
             segment.reached = segment.reached.max(state.revision);
             segment.events.push(Event { at: self.recorder.now(), kind, object, state });
         }

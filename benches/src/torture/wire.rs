@@ -19,7 +19,7 @@ pub(crate) struct Mode {
     /// Delay of each chunk.
     pub(crate) delay: Duration,
     /// True if no byte is forwarded, and no connection is closed.
-    pub(crate) swallows: bool,
+    pub(crate) is_stalled: bool,
     /// Generation of connections; those of earlier generations are cut.
     pub(crate) generation: u64,
 }
@@ -52,7 +52,7 @@ impl Wire {
             while let Ok((stream, _)) = listener.accept().await {
                 // Nagle's algorithm would add a delay that is not injected.
                 let _ = stream.set_nodelay(true);
-                carrier.accepted(stream);
+                carrier.on_accept(stream);
             }
         });
         Ok((wire, address))
@@ -65,7 +65,7 @@ impl Wire {
         let carrier = wire.carrier(Target::Unix(target));
         wire.tasks.spawn_until_cancelled("wire", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                carrier.accepted(stream);
+                carrier.on_accept(stream);
             }
         });
         Ok(wire)
@@ -75,8 +75,8 @@ impl Wire {
         Self { mode: watch::Sender::default(), tasks: TaskSet::new() }
     }
 
-    fn carrier(&self, target: Target) -> Carrier {
-        Carrier { target, next: Arc::default(), mode: self.mode.subscribe(), tasks: self.tasks.clone() }
+    fn carrier(&self, target: Target) -> Forwarder {
+        Forwarder { target, next: Arc::default(), mode: self.mode.subscribe(), tasks: self.tasks.clone() }
     }
 
     /// Cuts every connection; new ones are accepted.
@@ -85,8 +85,8 @@ impl Wire {
     }
 
     /// Sets delay and stalling from now on.
-    pub(crate) fn behave(&self, delay: Duration, swallows: bool) {
-        self.mode.send_modify(|mode| (mode.delay, mode.swallows) = (delay, swallows));
+    pub(crate) fn set_mode(&self, delay: Duration, swallows: bool) {
+        self.mode.send_modify(|mode| (mode.delay, mode.is_stalled) = (delay, swallows));
     }
 }
 
@@ -98,15 +98,15 @@ impl Drop for Wire {
 
 /// State shared by the connections of a wire.
 #[derive(Clone)]
-struct Carrier {
+struct Forwarder {
     target: Target,
     next: Arc<AtomicUsize>,
     mode: watch::Receiver<Mode>,
     tasks: TaskSet,
 }
 
-impl Carrier {
-    fn accepted(&self, stream: impl Stream + 'static) {
+impl Forwarder {
+    fn on_accept(&self, stream: impl Stream + 'static) {
         let carrier = self.clone();
         self.tasks.spawn_until_cancelled("wire-connection", async move {
             let generation = carrier.mode.borrow().generation;
@@ -116,8 +116,8 @@ impl Carrier {
             let mut mode = carrier.mode.clone();
             tokio::select! {
                 _ = mode.wait_for(|mode| mode.generation != generation) => {}
-                () = carry(from.0, to.1, carrier.mode.clone()) => {}
-                () = carry(to.0, from.1, carrier.mode.clone()) => {}
+                () = forward(from.0, to.1, carrier.mode.clone()) => {}
+                () = forward(to.0, from.1, carrier.mode.clone()) => {}
             }
         });
     }
@@ -144,7 +144,7 @@ impl Carrier {
 }
 
 /// Forwards one direction until its end.
-async fn carry(
+async fn forward(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut mode: watch::Receiver<Mode>,
@@ -153,7 +153,7 @@ async fn carry(
     loop {
         // An error is handled as the end: the other side gets a closed connection.
         let Ok(read @ 1..) = from.read(&mut piece).await else { return };
-        let Ok(delay) = mode.wait_for(|mode| !mode.swallows).await.map(|mode| mode.delay) else { return };
+        let Ok(delay) = mode.wait_for(|mode| !mode.is_stalled).await.map(|mode| mode.delay) else { return };
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }

@@ -7,34 +7,34 @@ use portico_machinery::GroupVersion;
 use portico_machinery::api_path::ApiPath;
 use portico_machinery::discovery::{Source, VersionDiscovery};
 
+use crate::catalog_state::{CatalogState, Settings};
 use crate::discovery::{self, PeerGroups};
 use crate::document::{DocumentError, DocumentSource, load_one};
 use crate::openapi;
 use crate::request::{Reply, Request};
 use crate::served_apis::ServedApis;
-use crate::shared::{Settings, Shared};
 
 /// Server of a group version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedBy {
     /// The group version is not served.
-    Nobody,
+    NotServed,
     /// A definition, or the backend of an APIService: stored objects, which all servers behind one address share.
     Objects,
     /// Built into this server, with these resources (plural names).
-    Server(Vec<String>),
+    Builtin(Vec<String>),
 }
 
 /// Serves discovery and OpenAPI of the served APIs. There is one per facade.
 pub struct Catalog {
-    shared: Shared,
+    shared: CatalogState,
 }
 
 impl Catalog {
     /// Creates a catalog without APIs, which builds large documents on the threads of `offload`.
     #[must_use]
     pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>, offload: Arc<Offload>) -> Self {
-        Self { shared: Shared::new(settings, documents, offload) }
+        Self { shared: CatalogState::new(settings, documents, offload) }
     }
 
     /// Sets the address in `/api`, once the listener is bound.
@@ -52,19 +52,19 @@ impl Catalog {
     /// # Errors
     /// [`DocumentError`] if the discovery document of a built-in API is not available.
     pub async fn served_by(&self, apis: &ServedApis, gv: &GroupVersion) -> Result<ServedBy, DocumentError> {
-        let Some(served) = apis.snapshot().served(gv) else { return Ok(ServedBy::Nobody) };
+        let Some(served) = apis.snapshot().served_version(gv) else { return Ok(ServedBy::NotServed) };
         if served.source != Source::Builtin {
             return Ok(ServedBy::Objects);
         }
         let Some(document) = load_one(&*self.shared.documents, &served.discovery).await.transpose()? else {
-            return Ok(ServedBy::Server(Vec::new()));
+            return Ok(ServedBy::Builtin(Vec::new()));
         };
         let unreadable = |error: serde_json::Error| DocumentError {
             hash: served.discovery.clone(),
             reason: error.to_string(),
         };
         let version: VersionDiscovery = serde_json::from_slice(&document).map_err(unreadable)?;
-        Ok(ServedBy::Server(version.resources.into_iter().map(|resource| resource.resource).collect()))
+        Ok(ServedBy::Builtin(version.resources.into_iter().map(|resource| resource.resource).collect()))
     }
 
     /// Serves a request for discovery or OpenAPI. `None` if the path is not part of the catalog, belongs to a backend, or names

@@ -10,40 +10,40 @@ mod legacy;
 mod peers;
 mod protobuf;
 
-pub(crate) use aggregated_document::Aggregated;
+pub(crate) use aggregated_document::AggregatedDocument;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use portico_machinery::accept::{Encoding, Offer, negotiate, route_takes};
+use portico_machinery::accept::{Encoding, Offer, negotiate, route_accepts};
 use portico_machinery::discovery::Source;
 use portico_machinery::{GroupVersion, Status};
 
+use crate::catalog_state::CatalogState;
 use crate::document::load_one;
 use crate::request::{Document, Reply, Request, value};
 use crate::served_apis::ServedApis;
-use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 pub use addresses::AddressRule;
-use aggregated::Wanted;
+use aggregated::AggregatedForm;
+pub(crate) use peers::PeerDocuments;
 pub use peers::PeerGroups;
-pub(crate) use peers::Peers;
 
-const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
+const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], object_as_protobuf: true };
 /// Media types in the message of a 406.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// Serves `/api` and `/api/`: aggregated or `APIVersions`.
-pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'_>) -> Reply {
-    if let Some(refusal) = other_method(request) {
+pub(crate) async fn core(shared: &CatalogState, apis: &ServedApis, request: &Request<'_>) -> Reply {
+    if let Some(refusal) = refuse_other_method(request) {
         return refusal;
     }
-    if let Some(wanted) = aggregated::wanted(&request.accept()) {
+    if let Some(form) = aggregated::negotiate(&request.accept()) {
         let document = aggregated::core(shared, apis.snapshot()).await;
-        return aggregated_reply(shared, document, wanted, request).await;
+        return aggregated_reply(shared, document, form, request).await;
     }
-    strict(shared, request, || {
+    negotiate_strictly(shared, request, || {
         let client = addresses::client_ip(request.headers, request.client);
         let rule = apis.address_rule();
         let rule = rule.filter(|rule| client.is_some_and(|ip| rule.clients.contains(&ip)));
@@ -53,73 +53,86 @@ pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'
 }
 
 /// Serves `/apis`: aggregated or the list of groups; all methods.
-pub(crate) async fn groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
-    match aggregated::wanted(&request.accept()) {
-        Some(wanted) => {
+pub(crate) async fn groups(shared: &CatalogState, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    match aggregated::negotiate(&request.accept()) {
+        Some(form) => {
             let document = match aggregated::groups(shared, snapshot).await {
-                Ok(own) if !wanted.own => shared.peers.merged_with(&shared.workers, own).await,
+                Ok(own) if !form.own_only => shared.peers.merged_with(&shared.workers, own).await,
                 own => own,
             };
-            aggregated_reply(shared, document, wanted, request).await
+            aggregated_reply(shared, document, form, request).await
         }
         None => legacy_groups(shared, snapshot, request).await,
     }
 }
 
 /// Serves `/apis/`, which has no aggregated form; all methods.
-pub(crate) async fn legacy_groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn legacy_groups(
+    shared: &CatalogState,
+    snapshot: &Snapshot,
+    request: &Request<'_>,
+) -> Reply {
     let json = || snapshot.legacy.get_or_init(|| legacy::group_list(snapshot.groups())).clone();
-    negotiated(shared, request, json).await
+    negotiate_reply(shared, request, json).await
 }
 
 /// Serves `/apis/<group>`; all methods. `None` if no APIService has this group.
 pub(crate) async fn group(
-    shared: &Shared,
+    shared: &CatalogState,
     snapshot: &Snapshot,
     name: &str,
     request: &Request<'_>,
 ) -> Option<Reply> {
     let group = snapshot.group(name)?;
-    Some(negotiated(shared, request, || legacy::group(group)).await)
+    Some(negotiate_reply(shared, request, || legacy::group(group)).await)
 }
 
 /// Serves the resource list of a group version; `None` if it is not served, or served by a backend.
 pub(crate) async fn resources(
-    shared: &Shared,
+    shared: &CatalogState,
     snapshot: &Snapshot,
     gv: &GroupVersion,
     request: &Request<'_>,
 ) -> Option<Reply> {
-    let served = snapshot.served(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv))?;
+    let served =
+        snapshot.served_version(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv))?;
     // Upstream routes built-in group versions like resources, and those of definitions outside of the route table.
-    let routed = served.source != Source::Crd;
-    if let Some(refusal) = other_method(request).filter(|_| routed) {
+    let is_routed = served.source != Source::Crd;
+    if let Some(refusal) = refuse_other_method(request).filter(|_| is_routed) {
         return Some(refusal);
     }
     let hash = served.resource_list.as_str();
     let loaded = load_one(&*shared.documents, hash).await?;
     Some(match loaded {
-        Ok(json) if routed => strict(shared, request, || json::with_newline(&json)).await,
-        Ok(json) => negotiated(shared, request, || json::with_newline(&json)).await,
+        Ok(json) if is_routed => negotiate_strictly(shared, request, || json::with_newline(&json)).await,
+        Ok(json) => negotiate_reply(shared, request, || json::with_newline(&json)).await,
         Err(error) => Reply::refused(Status::unavailable(error.to_string())),
     })
 }
 
 /// Refuses methods other than GET with 405, as upstream does for paths that are routed like resources.
-fn other_method(request: &Request<'_>) -> Option<Reply> {
-    (request.method != Method::GET).then(|| Reply::refused(Status::no_method()))
+fn refuse_other_method(request: &Request<'_>) -> Option<Reply> {
+    (request.method != Method::GET).then(|| Reply::refused(Status::method_not_allowed()))
 }
 
 /// Negotiates as upstream does for paths that are routed like resources: `application/*` is not accepted.
-async fn strict(shared: &Shared, request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
+async fn negotiate_strictly(
+    shared: &CatalogState,
+    request: &Request<'_>,
+    json: impl FnOnce() -> Bytes,
+) -> Reply {
     let accept = request.accept();
-    if !accept.is_empty() && !route_takes(&accept, &ACCEPTED) {
-        return Reply::refused(Status::no_representation(&ACCEPTED));
+    if !accept.is_empty() && !route_accepts(&accept, &ACCEPTED) {
+        return Reply::refused(Status::no_acceptable_representation(&ACCEPTED));
     }
-    negotiated(shared, request, json).await
+    negotiate_reply(shared, request, json).await
 }
 
-async fn negotiated(shared: &Shared, request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
+async fn negotiate_reply(
+    shared: &CatalogState,
+    request: &Request<'_>,
+    json: impl FnOnce() -> Bytes,
+) -> Reply {
     let Some(choice) = negotiate(&request.accept(), OFFER) else {
         return Reply::refused(Status::not_acceptable(&ACCEPTED));
     };
@@ -140,9 +153,9 @@ async fn negotiated(shared: &Shared, request: &Request<'_>, json: impl FnOnce() 
 
 /// Returns the aggregated document with its validators; 304 only for exactly the current tag.
 async fn aggregated_reply(
-    shared: &Shared,
-    document: Result<Arc<Aggregated>, Box<Status>>,
-    wanted: Wanted,
+    shared: &CatalogState,
+    document: Result<Arc<AggregatedDocument>, Box<Status>>,
+    form: AggregatedForm,
     request: &Request<'_>,
 ) -> Reply {
     let document = match document {
@@ -156,10 +169,9 @@ async fn aggregated_reply(
     if request.header(header::IF_NONE_MATCH) == document.etag {
         return Reply::empty(StatusCode::NOT_MODIFIED, headers);
     }
-    let media =
-        format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", wanted.encoding.media_type());
+    let media = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", form.encoding.media_type());
     headers.insert(header::CONTENT_TYPE, value(&media));
-    let Wanted { encoding, pretty, .. } = wanted;
+    let AggregatedForm { encoding, pretty, .. } = form;
     match document.body(&shared.workers, encoding).await {
         Ok(body) => Reply::Document(Document { body, encoding, pretty, headers }),
         Err(status) => Reply::Refused(status),

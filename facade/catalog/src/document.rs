@@ -7,7 +7,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 
 /// Maximum number of documents that are loaded in parallel.
-const PARALLEL: usize = 16;
+const MAX_PARALLEL_LOADS: usize = 16;
 
 /// Error of a document that is not available at the moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +33,12 @@ pub(crate) async fn load(
     source: &dyn DocumentSource,
     hashes: &[Arc<str>],
 ) -> Vec<Option<Result<Bytes, DocumentError>>> {
-    let one = |hash: Arc<str>| async move { load_one(source, &hash).await };
-    futures::stream::iter(hashes.iter().cloned()).map(one).buffered(PARALLEL).collect().await
+    let load_document = |hash: Arc<str>| async move { load_one(source, &hash).await };
+    futures::stream::iter(hashes.iter().cloned())
+        .map(load_document)
+        .buffered(MAX_PARALLEL_LOADS)
+        .collect()
+        .await
 }
 
 /// Loads one document; `None` for an empty hash.

@@ -22,15 +22,15 @@ impl<T> Default for LazyDocument<T> {
 }
 
 impl<T> LazyDocument<T> {
-    /// Returns the document. `make` returns a document and true if it is complete; an incomplete one is used for `partial_ttl`
+    /// Returns the document. `build` returns a document and true if it is complete; an incomplete one is used for `partial_ttl`
     /// before it is built again.
     ///
     /// # Errors
-    /// Errors of `make`; the next request repeats it.
-    pub(crate) async fn get_or_make<E>(
+    /// Errors of `build`; the next request repeats it.
+    pub(crate) async fn get_or_build<E>(
         &self,
-        partial_life: Duration,
-        make: impl Future<Output = Result<(Arc<T>, bool), E>>,
+        partial_ttl: Duration,
+        build: impl Future<Output = Result<(Arc<T>, bool), E>>,
     ) -> Result<Arc<T>, E> {
         if let Some(document) = self.complete.get() {
             return Ok(Arc::clone(document));
@@ -39,12 +39,12 @@ impl<T> LazyDocument<T> {
         if let Some(document) = self.complete.get() {
             return Ok(Arc::clone(document));
         }
-        if let Some((made, document)) = &*partial
-            && made.elapsed() < partial_life
+        if let Some((built_at, document)) = &*partial
+            && built_at.elapsed() < partial_ttl
         {
             return Ok(Arc::clone(document));
         }
-        let (document, is_complete) = make.await?;
+        let (document, is_complete) = build.await?;
         *partial = (!is_complete).then(|| (Instant::now(), Arc::clone(&document)));
         if is_complete {
             // No other request can have set it, because all others wait for the lock.

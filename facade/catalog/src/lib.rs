@@ -5,7 +5,8 @@
 //! [`DocumentSource`]), nor on kinds.
 
 mod catalog;
-mod compressed;
+mod catalog_state;
+mod compressed_cache;
 mod discovery;
 mod document;
 mod etag;
@@ -13,17 +14,16 @@ mod lazy_document;
 mod openapi;
 mod request;
 mod served_apis;
-mod shared;
 mod snapshot;
 mod state;
 mod workers;
 
 pub use catalog::{Catalog, ServedBy};
+pub use catalog_state::Settings;
 pub use discovery::{AddressRule, PeerGroups};
 pub use document::{DocumentError, DocumentFuture, DocumentSource};
 pub use request::{Document, Reply, Request};
 pub use served_apis::ServedApis;
-pub use shared::Settings;
 pub use state::Change;
 
 #[cfg(test)]

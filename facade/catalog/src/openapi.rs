@@ -19,11 +19,11 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use portico_machinery::GroupVersion;
 use portico_machinery::digest::digits;
-use portico_machinery::discovery::{Served, Source};
+use portico_machinery::discovery::{ServedVersion, Source};
 use serde::Serialize;
 
+use crate::catalog_state::CatalogState;
 use crate::request::{Reply, Request, value};
-use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use form::Form;
 use serving::Body;
@@ -40,21 +40,21 @@ struct IndexEntry {
 }
 
 /// Serves `/openapi/v3`: the addresses of all documents; any Accept.
-pub(crate) fn v3_index(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) fn v3_index(shared: &CatalogState, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let json = snapshot.v3_index.get_or_init(|| index(shared, snapshot)).clone();
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, value("application/json"));
     serving::plain(json, headers, request)
 }
 
-fn index(shared: &Shared, snapshot: &Snapshot) -> Bytes {
+fn index(shared: &CatalogState, snapshot: &Snapshot) -> Bytes {
     let mut paths = BTreeMap::new();
     let mut add = |key: String, tag: &str| {
         let url = address(&key, tag);
         paths.insert(key, IndexEntry { url });
     };
     for served in snapshot.all_served().filter(|s| !s.openapi_v3.is_empty()) {
-        add(key_of(served), &tag_of(&served.openapi_v3));
+        add(document_key(served), &document_tag(&served.openapi_v3));
     }
     for (key, document) in general::documents(&snapshot.builtin_groups(), &shared.settings.version) {
         add(key, &document.tag);
@@ -66,12 +66,12 @@ fn address(key: &str, tag: &str) -> String {
     format!("/openapi/v3/{key}?hash={tag}")
 }
 
-fn key_of(served: &Served) -> String {
+fn document_key(served: &ServedVersion) -> String {
     let root = GroupVersion::new(&served.group, &served.version).root();
     root.trim_start_matches('/').to_owned()
 }
 
-fn gv_of(key: &str) -> Option<GroupVersion> {
+fn parse_key(key: &str) -> Option<GroupVersion> {
     match key.split('/').collect::<Vec<_>>().as_slice() {
         ["api", version] => Some(GroupVersion::new("", *version)),
         ["apis", group, version] if !group.is_empty() => Some(GroupVersion::new(*group, *version)),
@@ -80,15 +80,21 @@ fn gv_of(key: &str) -> Option<GroupVersion> {
 }
 
 /// Returns the tag of a document by content hash, without quotes.
-fn tag_of(hash: &str) -> String {
+fn document_tag(hash: &str) -> String {
     digits(hash).to_ascii_uppercase()
 }
 
 /// Serves `/openapi/v3/<key>`: a document; 404, 406 and 301 have no body.
-pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request: &Request<'_>) -> Reply {
-    let served = gv_of(key).and_then(|gv| snapshot.served(&gv)).filter(|s| !s.openapi_v3.is_empty());
+pub(crate) async fn v3(
+    shared: &CatalogState,
+    snapshot: &Snapshot,
+    key: &str,
+    request: &Request<'_>,
+) -> Reply {
+    let served =
+        parse_key(key).and_then(|gv| snapshot.served_version(&gv)).filter(|s| !s.openapi_v3.is_empty());
     let (tag, body) = match served {
-        Some(served) => (tag_of(&served.openapi_v3), None),
+        Some(served) => (document_tag(&served.openapi_v3), None),
         None => match general::document(key, &snapshot.builtin_groups(), &shared.settings.version) {
             Some(document) => (document.tag, Some(document.json)),
             None => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
@@ -104,7 +110,7 @@ pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request:
     if !hash.is_empty() && hash != tag && !is_foreign {
         // The headers of the document's response, without the document.
         headers.insert(header::LOCATION, value(&address(key, &tag)));
-        headers.insert(header::CONTENT_TYPE, value(form::V3.of(form)));
+        headers.insert(header::CONTENT_TYPE, value(form::V3.media_type(form)));
         headers.insert(header::ETAG, value(&format!("\"{tag}\"")));
         headers.insert(header::VARY, value("Accept"));
         return Reply::empty(StatusCode::MOVED_PERMANENTLY, headers);
@@ -113,17 +119,17 @@ pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request:
         headers.insert(header::CACHE_CONTROL, value("public, immutable"));
         headers.insert(header::EXPIRES, value(&serving::in_a_year()));
     }
-    headers.insert(header::CONTENT_TYPE, value(form::V3.of(form)));
+    headers.insert(header::CONTENT_TYPE, value(form::V3.media_type(form)));
     let body = match (body, served) {
-        (Some(json), _) => Body::Whole(json, form),
-        (None, Some(served)) => Body::Named(&served.openapi_v3, form),
+        (Some(json), _) => Body::Json(json, form),
+        (None, Some(served)) => Body::Source(&served.openapi_v3, form),
         (None, None) => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
     };
     serving::conditional(shared, body, &format!("\"{tag}\""), headers, request).await
 }
 
 /// Serves `/openapi/v2`: the merged document, with one tag for both forms; 406 has no body.
-pub(crate) async fn v2(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn v2(shared: &CatalogState, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let Some(form) = form::V2.negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
     };
@@ -136,7 +142,7 @@ pub(crate) async fn v2(shared: &Shared, snapshot: &Snapshot, request: &Request<'
         Form::Protobuf => merged.protobuf(&shared.workers).await,
     };
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, value(form::V2.of(form)));
+    headers.insert(header::CONTENT_TYPE, value(form::V2.media_type(form)));
     match packed {
         Ok(packed) => {
             serving::conditional(shared, Body::Compressed(packed), &merged.etag, headers, request).await

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::discovery::AddressRule;
 use crate::snapshot::Snapshot;
-use crate::state::{Change, State};
+use crate::state::{Change, EntryState};
 
 /// APIs of one configuration, and the documents that were built for it so far.
 #[derive(Default)]
 pub struct ServedApis {
-    state: State,
+    state: EntryState,
     /// Additional address in `/api` for clients in a range.
     address_rule: Option<AddressRule>,
     /// Built for the first request.
@@ -20,7 +20,7 @@ pub struct ServedApis {
 impl ServedApis {
     /// Returns the APIs after these changes. Inexpensive, because documents are built on request.
     #[must_use]
-    pub fn after(self: &Arc<Self>, changes: impl IntoIterator<Item = Change>) -> Arc<Self> {
+    pub fn with_changes(self: &Arc<Self>, changes: impl IntoIterator<Item = Change>) -> Arc<Self> {
         let mut state = self.state.clone();
         let mut changed = false;
         for change in changes {
@@ -31,13 +31,13 @@ impl ServedApis {
 
     /// Returns other APIs instead of these; the priorities with which group versions first appeared are kept.
     #[must_use]
-    pub fn replaced_by(self: &Arc<Self>, entries: impl IntoIterator<Item = Change>) -> Arc<Self> {
-        let mut state = State::default();
+    pub fn replace_with(self: &Arc<Self>, entries: impl IntoIterator<Item = Change>) -> Arc<Self> {
+        let mut state = EntryState::default();
         for entry in entries {
             state.apply_over(&self.state, entry);
         }
-        let same = state.routes == self.state.routes && state.served == self.state.served;
-        if same { Arc::clone(self) } else { Arc::new(self.with_state(state)) }
+        let is_same = state.routes == self.state.routes && state.served == self.state.served;
+        if is_same { Arc::clone(self) } else { Arc::new(self.with_state(state)) }
     }
 
     /// Returns the APIs with another additional address.
@@ -49,7 +49,7 @@ impl ServedApis {
         Arc::new(Self { state: self.state.clone(), address_rule: rule, snapshot: OnceLock::new() })
     }
 
-    fn with_state(&self, state: State) -> Self {
+    fn with_state(&self, state: EntryState) -> Self {
         Self { state, address_rule: self.address_rule.clone(), snapshot: OnceLock::new() }
     }
 

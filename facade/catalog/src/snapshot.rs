@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
-use portico_machinery::discovery::{Served, Source};
+use portico_machinery::discovery::{ServedVersion, Source};
 use portico_machinery::version_order::preferred_first;
 
-use crate::discovery::Aggregated;
+use crate::discovery::AggregatedDocument;
 use crate::lazy_document::LazyDocument;
 use crate::openapi::MergedDocument;
-use crate::state::{Registered, State};
+use crate::state::{ApiRegistration, EntryState};
 
 /// The group of the aggregator: first in both documents, above every priority.
 pub(crate) const OWN_GROUP: &str = "apiregistration.k8s.io";
@@ -31,23 +31,23 @@ pub(crate) struct Group {
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     /// Registrations by group version; if there are several, the last one by APIService name counts.
-    registered: HashMap<GroupVersion, Arc<Registered>>,
+    registered: HashMap<GroupVersion, Arc<ApiRegistration>>,
     /// Selected entry per group version.
-    served: BTreeMap<GroupVersion, Arc<Served>>,
+    served: BTreeMap<GroupVersion, Arc<ServedVersion>>,
     groups: OnceLock<Vec<Group>>,
     pub legacy: OnceLock<Bytes>,
-    pub aggregated: LazyDocument<Aggregated>,
-    pub aggregated_core: LazyDocument<Aggregated>,
+    pub aggregated: LazyDocument<AggregatedDocument>,
+    pub aggregated_core: LazyDocument<AggregatedDocument>,
     pub v3_index: OnceLock<Bytes>,
     pub v2: LazyDocument<MergedDocument>,
 }
 
 impl Snapshot {
-    pub fn new(state: &State) -> Self {
+    pub fn new(state: &EntryState) -> Self {
         let registered: HashMap<_, _> =
             state.routes.values().map(|r| (r.group_version.clone(), r.clone())).collect();
         let remote = |gv: &GroupVersion| registered.get(gv).is_some_and(|r| !r.local);
-        let mut served: BTreeMap<GroupVersion, Arc<Served>> = BTreeMap::new();
+        let mut served: BTreeMap<GroupVersion, Arc<ServedVersion>> = BTreeMap::new();
         for entry in state.served.values() {
             let gv = GroupVersion::new(&entry.group, &entry.version);
             // Documents show the server that requests reach: the backend for a routed version, otherwise a local one.
@@ -60,25 +60,25 @@ impl Snapshot {
             }
         }
         let mut snapshot = Self { registered, served, ..Self::default() };
-        snapshot.add_unanswered();
+        snapshot.add_backends_without_discovery();
         snapshot
     }
 
     /// Adds backends without discovery so far, as stale and without resources.
-    fn add_unanswered(&mut self) {
+    fn add_backends_without_discovery(&mut self) {
         for registered in self.registered.values().filter(|r| !r.local) {
             let gv = &registered.group_version;
             let unknown = || {
                 let (group, version) = (gv.group.clone(), gv.version.clone());
                 let source = Source::Aggregator;
-                Arc::new(Served { group, version, source, stale: true, ..Served::default() })
+                Arc::new(ServedVersion { group, version, source, stale: true, ..ServedVersion::default() })
             };
             self.served.entry(gv.clone()).or_insert_with(unknown);
         }
     }
 
     /// Selected entry of a group version.
-    pub fn served(&self, gv: &GroupVersion) -> Option<&Arc<Served>> {
+    pub fn served_version(&self, gv: &GroupVersion) -> Option<&Arc<ServedVersion>> {
         self.served.get(gv)
     }
 
@@ -88,7 +88,7 @@ impl Snapshot {
     }
 
     /// Selected entries, by group and version.
-    pub fn all_served(&self) -> impl Iterator<Item = &Arc<Served>> {
+    pub fn all_served(&self) -> impl Iterator<Item = &Arc<ServedVersion>> {
         self.served.values()
     }
 
@@ -100,17 +100,17 @@ impl Snapshot {
 
     /// Priorities of the group (for this version) and of the version, for the aggregated document.
     pub fn priority(&self, gv: &GroupVersion) -> (i32, i32) {
-        let own = if gv.group == OWN_GROUP { i32::MAX } else { 0 };
+        let own_priority = if gv.group == OWN_GROUP { i32::MAX } else { 0 };
         match self.registered.get(gv) {
-            Some(r) => (r.first_priorities.0.max(own), r.first_priorities.1),
-            None => (own, 0),
+            Some(r) => (r.first_priorities.0.max(own_priority), r.first_priorities.1),
+            None => (own_priority, 0),
         }
     }
 
     /// Groups of the legacy documents: the aggregator's own, then in the order of upstream's `SortedByGroupAndVersion`.
     pub fn groups(&self) -> &[Group] {
         self.groups.get_or_init(|| {
-            let mut all: Vec<&Registered> = self.registered.values().map(|r| &**r).collect();
+            let mut all: Vec<&ApiRegistration> = self.registered.values().map(|r| &**r).collect();
             all.sort_by(|a, b| b.group_priority.cmp(&a.group_priority).then_with(|| a.name.cmp(&b.name)));
             legacy_order(&all)
         })
@@ -123,21 +123,21 @@ impl Snapshot {
 }
 
 /// Implements upstream's `SortedByGroupAndVersion` for APIServices that are sorted by group priority and name.
-fn legacy_order(sorted: &[&Registered]) -> Vec<Group> {
-    let mut members: Vec<(&str, Vec<&Registered>)> = vec![(OWN_GROUP, Vec::new())];
-    let mut places: HashMap<&str, usize> = HashMap::from([(OWN_GROUP, 0)]);
+fn legacy_order(sorted: &[&ApiRegistration]) -> Vec<Group> {
+    let mut members: Vec<(&str, Vec<&ApiRegistration>)> = vec![(OWN_GROUP, Vec::new())];
+    let mut positions: HashMap<&str, usize> = HashMap::from([(OWN_GROUP, 0)]);
     for registered in sorted.iter().filter(|r| !r.group_version.group.is_empty()) {
         let group = registered.group_version.group.as_str();
-        let place = *places.entry(group).or_insert_with(|| {
+        let position = *positions.entry(group).or_insert_with(|| {
             members.push((group, Vec::new()));
             members.len() - 1
         });
-        members[place].1.push(registered);
+        members[position].1.push(registered);
     }
-    members.into_iter().map(|(name, members)| group_of(name, members)).collect()
+    members.into_iter().map(|(name, members)| group_with_versions(name, members)).collect()
 }
 
-fn group_of(name: &str, mut members: Vec<&Registered>) -> Group {
+fn group_with_versions(name: &str, mut members: Vec<&ApiRegistration>) -> Group {
     members.sort_by(|a, b| {
         let order = b.version_priority.cmp(&a.version_priority);
         order.then_with(|| preferred_first(&a.group_version.version, &b.group_version.version))

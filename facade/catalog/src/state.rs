@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
-use portico_machinery::discovery::Served;
+use portico_machinery::discovery::ServedVersion;
 use portico_machinery::route::Route;
 use rpds::RedBlackTreeMapSync;
 
@@ -22,13 +22,13 @@ pub enum Change {
         /// Key of the entry.
         key: String,
         /// New value.
-        served: Option<Arc<Served>>,
+        served: Option<Arc<ServedVersion>>,
     },
 }
 
 /// Registration of an APIService, for discovery. Availability and targets are omitted, because they have no effect here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Registered {
+pub(crate) struct ApiRegistration {
     pub name: String,
     pub group_version: GroupVersion,
     pub group_priority: i32,
@@ -39,12 +39,12 @@ pub(crate) struct Registered {
     pub local: bool,
 }
 
-impl Registered {
-    fn new(route: &Route, before: Option<&Self>) -> Self {
-        let now = (route.group_priority_minimum, route.version_priority);
-        let before = before.filter(|b| b.group_version == route.group_version);
+impl ApiRegistration {
+    fn new(route: &Route, previous: Option<&Self>) -> Self {
+        let priorities = (route.group_priority_minimum, route.version_priority);
+        let previous = previous.filter(|b| b.group_version == route.group_version);
         Self {
-            first_priorities: before.map_or(now, |b| b.first_priorities),
+            first_priorities: previous.map_or(priorities, |b| b.first_priorities),
             name: route.name.clone(),
             group_version: route.group_version.clone(),
             group_priority: route.group_priority_minimum,
@@ -56,20 +56,20 @@ impl Registered {
 
 /// All entries by key. Persistent: a clone shares them and does not see later changes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    pub routes: ByKey<Registered>,
-    pub served: ByKey<Served>,
+pub(crate) struct EntryState {
+    pub routes: ByKey<ApiRegistration>,
+    pub served: ByKey<ServedVersion>,
 }
 
 type ByKey<T> = RedBlackTreeMapSync<String, Arc<T>>;
 
-impl State {
+impl EntryState {
     /// Applies a change to a state that replaces `older`, from which the first priorities are taken.
     pub fn apply_over(&mut self, older: &Self, change: Change) {
         match change {
             Change::Route { key, route } => {
-                let before = older.routes.get(&key);
-                let registered = route.map(|r| Arc::new(Registered::new(&r, before.map(|b| &**b))));
+                let previous = older.routes.get(&key);
+                let registered = route.map(|r| Arc::new(ApiRegistration::new(&r, previous.map(|b| &**b))));
                 set(&mut self.routes, key, registered);
             }
             Change::Served { key, served } => {
@@ -82,8 +82,8 @@ impl State {
     pub fn apply(&mut self, change: Change) -> bool {
         match change {
             Change::Route { key, route } => {
-                let before = self.routes.get(&key).cloned();
-                let registered = route.map(|r| Arc::new(Registered::new(&r, before.as_deref())));
+                let previous = self.routes.get(&key).cloned();
+                let registered = route.map(|r| Arc::new(ApiRegistration::new(&r, previous.as_deref())));
                 set(&mut self.routes, key, registered)
             }
             Change::Served { key, served } => set(&mut self.served, key, served),

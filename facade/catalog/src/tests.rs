@@ -14,7 +14,7 @@ use portico_machinery::GroupVersion;
 use portico_machinery::accept::Encoding;
 use portico_machinery::api_path::ApiPath;
 use portico_machinery::digest::sha256_hex;
-use portico_machinery::discovery::{Served, Source};
+use portico_machinery::discovery::{ServedVersion, Source};
 use portico_machinery::route::Route;
 
 use crate::{
@@ -25,12 +25,12 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const BETA: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
 #[derive(Default)]
-struct Shelf {
+struct TestDocuments {
     documents: Mutex<HashMap<String, Bytes>>,
-    asked: AtomicUsize,
+    requests: AtomicUsize,
 }
 
-impl Shelf {
+impl TestDocuments {
     fn put(&self, json: &str) -> String {
         let hash = sha256_hex(json.as_bytes());
         self.documents.lock().insert(hash.clone(), Bytes::copy_from_slice(json.as_bytes()));
@@ -38,26 +38,26 @@ impl Shelf {
     }
 }
 
-impl DocumentSource for Shelf {
+impl DocumentSource for TestDocuments {
     fn get<'a>(&'a self, hash: &'a str) -> DocumentFuture<'a> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requests.fetch_add(1, Ordering::SeqCst);
         let found = self.documents.lock().get(hash).cloned();
         let missing = || DocumentError { hash: hash.to_owned(), reason: "not here".into() };
         Box::pin(async move { found.ok_or_else(missing) })
     }
 }
 
-struct World {
+struct TestCatalog {
     catalog: Catalog,
     apis: Mutex<Arc<ServedApis>>,
-    shelf: Arc<Shelf>,
+    shelf: Arc<TestDocuments>,
 }
 
-fn world() -> World {
-    let shelf = Arc::new(Shelf::default());
+fn test_catalog() -> TestCatalog {
+    let shelf = Arc::new(TestDocuments::default());
     let settings = Settings { server_address: "10.0.0.1:6443".into(), version: "1.36".into() };
     let offload = Arc::new(Offload::with_threads("long", 1, &TaskSet::new()).unwrap());
-    World { catalog: Catalog::new(settings, shelf.clone(), offload), apis: Mutex::default(), shelf }
+    TestCatalog { catalog: Catalog::new(settings, shelf.clone(), offload), apis: Mutex::default(), shelf }
 }
 
 fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
@@ -74,18 +74,18 @@ fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
     Change::Route { key: name, route: Some(Arc::new(route)) }
 }
 
-impl World {
+impl TestCatalog {
     fn apis(&self) -> Arc<ServedApis> {
         self.apis.lock().clone()
     }
 
     fn update(&self, changes: impl IntoIterator<Item = Change>) {
-        let after = self.apis().after(changes);
+        let after = self.apis().with_changes(changes);
         *self.apis.lock() = after;
     }
 
     fn reset(&self, entries: impl IntoIterator<Item = Change>) {
-        let after = self.apis().replaced_by(entries);
+        let after = self.apis().replace_with(entries);
         *self.apis.lock() = after;
     }
 
@@ -102,7 +102,7 @@ impl World {
             gv.root()
         );
         let local = source != Source::Aggregator;
-        let served = Served {
+        let served = ServedVersion {
             group: group.into(),
             version: version.into(),
             source,
@@ -111,12 +111,12 @@ impl World {
             resource_list: if local { self.shelf.put(&list) } else { String::new() },
             openapi_v3: self.shelf.put(&v3),
             openapi_v2: self.shelf.put(&v2),
-            ..Served::default()
+            ..ServedVersion::default()
         };
         self.update([Change::Served { key: served.key(), served: Some(Arc::new(served)) }]);
     }
 
-    async fn ask(&self, method: Method, url: &str, headers: &[(header::HeaderName, &str)]) -> Option<Reply> {
+    async fn send(&self, method: Method, url: &str, headers: &[(header::HeaderName, &str)]) -> Option<Reply> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(name, HeaderValue::from_str(value).unwrap());
@@ -130,7 +130,7 @@ impl World {
     }
 
     async fn get(&self, url: &str, accept: &str) -> Option<Reply> {
-        self.ask(Method::GET, url, &[(header::ACCEPT, accept)]).await
+        self.send(Method::GET, url, &[(header::ACCEPT, accept)]).await
     }
 
     /// Returns the JSON of a discovery document.
@@ -160,7 +160,7 @@ fn ready(reply: Option<Reply>) -> http::Response<Bytes> {
 
 #[tokio::test]
 async fn an_empty_server_knows_its_own_group_only() {
-    let w = world();
+    let w = test_catalog();
     let own = r#"{"name":"apiregistration.k8s.io","versions":[{"groupVersion":"apiregistration.k8s.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apiregistration.k8s.io/v1","version":"v1"}}"#;
     let want = format!(r#"{{"kind":"APIGroupList","apiVersion":"v1","groups":[{own}]}}"#);
     assert_eq!(w.json("/apis", "").await, want);
@@ -176,7 +176,7 @@ async fn an_empty_server_knows_its_own_group_only() {
 
 #[tokio::test]
 async fn groups_rank_by_their_highest_priority_and_the_own_group_above_all() {
-    let w = world();
+    let w = test_catalog();
     w.update([
         route("apiregistration.k8s.io/v1", (18000, 1), false),
         route("v1", (18000, 1), false),
@@ -204,7 +204,7 @@ async fn groups_rank_by_their_highest_priority_and_the_own_group_above_all() {
 
 #[tokio::test]
 async fn tied_groups_order_by_service_name_in_one_document_and_by_group_in_the_other() {
-    let w = world();
+    let w = test_catalog();
     w.update([route("zzz/v1", (10, 10), true), route("aaa/v1beta1", (10, 10), true)]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io zzz aaa");
     assert_eq!(w.order(AGGREGATED).await, "aaa zzz");
@@ -212,7 +212,7 @@ async fn tied_groups_order_by_service_name_in_one_document_and_by_group_in_the_o
 
 #[tokio::test]
 async fn the_aggregated_document_keeps_the_priority_that_a_version_came_with() {
-    let w = world();
+    let w = test_catalog();
     let versions = |json: String| {
         json.split(r#"{"version":""#).skip(1).map(|t| t[..2].to_owned()).collect::<Vec<_>>().join(" ")
     };
@@ -230,21 +230,21 @@ async fn the_aggregated_document_keeps_the_priority_that_a_version_came_with() {
 
 #[tokio::test]
 async fn the_address_can_be_set_once_it_is_bound() {
-    let w = world();
+    let w = test_catalog();
     w.catalog.set_server_address("10.0.0.2:7000");
     assert!(w.json("/api", "").await.contains(r#""serverAddress":"10.0.0.2:7000""#));
 }
 
 #[tokio::test]
-async fn clients_in_the_range_of_services_see_the_address_of_the_service_too() {
-    let w = world();
+async fn clients_in_the_range_of_services_see_the_address_of_the_service() {
+    let w = test_catalog();
     let rule = "10.0.0.0/16 10.0.0.1:443".parse().ok();
     let ruled = w.apis().with_address_rule(rule);
     *w.apis.lock() = ruled;
     let inside = header::HeaderName::from_static("x-forwarded-for");
     let rule = r#"{"clientCIDR":"10.0.0.0/16","serverAddress":"10.0.0.1:443"}"#;
     for (client, reported) in [("10.0.3.4", true), ("192.168.0.1", false)] {
-        let reply = w.ask(Method::GET, "/api", &[(inside.clone(), client)]).await;
+        let reply = w.send(Method::GET, "/api", &[(inside.clone(), client)]).await;
         let Some(Reply::Document(document)) = reply else { panic!("{client}: no document") };
         assert_eq!(std::str::from_utf8(&document.body).unwrap().contains(rule), reported, "{client}");
     }
@@ -252,7 +252,7 @@ async fn clients_in_the_range_of_services_see_the_address_of_the_service_too() {
 
 #[tokio::test]
 async fn the_form_follows_the_accept_header() {
-    let w = world();
+    let w = test_catalog();
     w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let both = format!("{AGGREGATED},{BETA},application/json");
@@ -306,20 +306,20 @@ async fn the_form_follows_the_accept_header() {
 }
 
 #[tokio::test]
-async fn methods_count_where_upstream_routes_them() {
-    let w = world();
+async fn methods_are_checked_where_upstream_routes_them() {
+    let w = test_catalog();
     w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     for (path, refused) in [("/api", true), ("/apis/apps/v1", true), ("/apis", false), ("/apis/apps", false)]
     {
-        let reply = w.ask(Method::OPTIONS, path, &[]).await.unwrap();
+        let reply = w.send(Method::OPTIONS, path, &[]).await.unwrap();
         assert_eq!(matches!(reply, Reply::Refused(status) if status.code == 405), refused, "{path}");
     }
 }
 
 #[tokio::test]
 async fn an_aggregated_document_has_a_tag_and_only_that_very_tag_is_304() {
-    let w = world();
+    let w = test_catalog();
     w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let Some(Reply::Document(first)) = w.get("/apis", AGGREGATED).await else { panic!() };
@@ -334,21 +334,21 @@ async fn an_aggregated_document_has_a_tag_and_only_that_very_tag_is_304() {
         ("*".to_owned(), false),
     ] {
         let headers = [(header::ACCEPT, AGGREGATED), (header::IF_NONE_MATCH, sent.as_str())];
-        let reply = w.ask(Method::GET, "/apis", &headers).await.unwrap();
+        let reply = w.send(Method::GET, "/apis", &headers).await.unwrap();
         let got = matches!(&reply, Reply::Ready(r) if r.status() == StatusCode::NOT_MODIFIED && r.headers()[header::ETAG] == tag.as_str());
         assert_eq!(got, same, "{sent}");
     }
     // An equal update, or one without an effect on documents, causes no request.
-    let asked = w.shelf.asked.load(Ordering::SeqCst);
+    let asked = w.shelf.requests.load(Ordering::SeqCst);
     w.update([route("apps/v1", (1, 1), false), Change::Served { key: "unknown".into(), served: None }]);
     w.serve("apps/v1", Source::Builtin, false);
     w.json("/apis", AGGREGATED).await;
-    assert_eq!(w.shelf.asked.load(Ordering::SeqCst), asked);
+    assert_eq!(w.shelf.requests.load(Ordering::SeqCst), asked);
 }
 
 #[tokio::test]
-async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
-    let w = world();
+async fn backends_appear_once_routed_fresh_stale_or_without_discovery() {
+    let w = test_catalog();
     w.serve("back/v1", Source::Aggregator, false);
     w.serve("back/v2", Source::Aggregator, true);
     assert_eq!(w.order(AGGREGATED).await, "", "nothing leads there yet");
@@ -381,16 +381,16 @@ async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn discovery_with_a_document_missing_is_made_once_for_a_while_and_then_again() {
+async fn discovery_with_a_missing_document_is_cached_briefly_and_then_rebuilt() {
     for (gv, path) in [("apps/v1", "/apis"), ("v1", "/api")] {
-        let w = world();
+        let w = test_catalog();
         w.update([route(gv, (1, 1), false)]);
         w.serve(gv, Source::Builtin, false);
         let kept = std::mem::take(&mut *w.shelf.documents.lock());
         for _ in 0..3 {
             assert!(w.json(path, AGGREGATED).await.contains(r#""freshness":"Stale""#));
         }
-        assert_eq!(w.shelf.asked.load(Ordering::Relaxed), 1, "{path}");
+        assert_eq!(w.shelf.requests.load(Ordering::Relaxed), 1, "{path}");
         *w.shelf.documents.lock() = kept;
         tokio::time::advance(std::time::Duration::from_secs(1)).await;
         assert!(w.json(path, AGGREGATED).await.contains(r#""freshness":"Current""#));
@@ -398,16 +398,16 @@ async fn discovery_with_a_document_missing_is_made_once_for_a_while_and_then_aga
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_merged_document_with_a_part_missing_is_made_once_for_a_while_and_then_looked_for_again() {
-    let w = world();
+async fn a_merged_document_with_a_missing_part_is_cached_briefly_and_then_rebuilt() {
+    let w = test_catalog();
     w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let kept = std::mem::take(&mut *w.shelf.documents.lock());
     let (first, second) = tokio::join!(w.get("/openapi/v2", ""), w.get("/openapi/v2", ""));
-    let asked = w.shelf.asked.load(Ordering::Relaxed);
+    let asked = w.shelf.requests.load(Ordering::Relaxed);
     let etags = [ready(first), ready(second), ready(w.get("/openapi/v2", "").await)];
     assert!(etags.iter().all(|r| r.headers()[header::ETAG] == etags[0].headers()[header::ETAG]));
-    assert_eq!(w.shelf.asked.load(Ordering::Relaxed), asked, "the third request merges nothing");
+    assert_eq!(w.shelf.requests.load(Ordering::Relaxed), asked, "the third request merges nothing");
     assert_eq!(asked, 1, "nor does the second");
     *w.shelf.documents.lock() = kept;
     tokio::time::advance(std::time::Duration::from_secs(11)).await;
@@ -416,8 +416,8 @@ async fn a_merged_document_with_a_part_missing_is_made_once_for_a_while_and_then
 }
 
 #[tokio::test]
-async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
-    let w = world();
+async fn v3_documents_have_an_immutable_address() {
+    let w = test_catalog();
     w.update([route("apps/v1", (1, 1), false), route("back/v1", (1, 1), true)]);
     w.serve("apps/v1", Source::Builtin, false);
     w.serve("back/v1", Source::Aggregator, false);
@@ -447,7 +447,7 @@ async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
         let plain = ready(w.get(&format!("/openapi/v3/{key}?hash="), "").await);
         assert!(!plain.headers().contains_key(header::CACHE_CONTROL));
         for sent in ["*", &format!("W/\"{tag}\"")] {
-            let reply = w.ask(Method::GET, address, &[(header::IF_NONE_MATCH, sent)]).await;
+            let reply = w.send(Method::GET, address, &[(header::IF_NONE_MATCH, sent)]).await;
             assert_eq!(ready(reply).status(), StatusCode::NOT_MODIFIED);
         }
     }
@@ -465,15 +465,15 @@ async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
 }
 
 #[tokio::test]
-async fn documents_are_compressed_for_those_who_ask() {
-    let w = world();
+async fn documents_are_compressed_if_accepted() {
+    let w = test_catalog();
     w.serve("apps/v1", Source::Builtin, false);
     for url in ["/openapi/v3/apis/apps/v1", "/openapi/v3/version", "/openapi/v2"] {
-        let packed = ready(w.ask(Method::GET, url, &[(header::ACCEPT_ENCODING, "deflate, gzip")]).await);
+        let packed = ready(w.send(Method::GET, url, &[(header::ACCEPT_ENCODING, "deflate, gzip")]).await);
         assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
         let mut text = String::new();
         flate2::read::GzDecoder::new(&packed.body()[..]).read_to_string(&mut text).unwrap();
-        let plain = ready(w.ask(Method::GET, url, &[(header::ACCEPT_ENCODING, "gzip;q=0")]).await);
+        let plain = ready(w.send(Method::GET, url, &[(header::ACCEPT_ENCODING, "gzip;q=0")]).await);
         assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
         assert_eq!(plain.body(), &text);
         assert_eq!(plain.headers()[header::ETAG], packed.headers()[header::ETAG]);
@@ -481,8 +481,8 @@ async fn documents_are_compressed_for_those_who_ask() {
 }
 
 #[tokio::test]
-async fn the_v2_document_is_one_of_all() {
-    let w = world();
+async fn the_v2_document_merges_all_parts() {
+    let w = test_catalog();
     w.update([route("apps/v1", (1, 1), false), route("back/v1", (5, 1), true)]);
     w.serve("apps/v1", Source::Builtin, false);
     w.serve("back/v1", Source::Aggregator, false);
@@ -506,15 +506,15 @@ async fn the_v2_document_is_one_of_all() {
     }
     let refused = ready(w.get("/openapi/v2", "text/html").await);
     assert_eq!((refused.status(), refused.body().len()), (StatusCode::NOT_ACCEPTABLE, 0));
-    let again = w.ask(Method::POST, "/openapi/v2", &[(header::IF_NONE_MATCH, "*")]).await;
+    let again = w.send(Method::POST, "/openapi/v2", &[(header::IF_NONE_MATCH, "*")]).await;
     assert_eq!(ready(again).status(), StatusCode::NOT_MODIFIED);
 }
 
 #[tokio::test]
-async fn the_v2_document_is_protobuf_for_those_who_want_that() {
+async fn the_v2_document_is_protobuf_if_accepted() {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     const OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    let w = world();
+    let w = test_catalog();
     w.serve("apps/v1", Source::Builtin, false);
     let json = ready(w.get("/openapi/v2", "").await);
     for (accept, want) in [
@@ -534,13 +534,13 @@ async fn the_v2_document_is_protobuf_for_those_who_want_that() {
     }
     let plain = ready(w.get("/openapi/v2", PROTOBUF).await);
     let packed =
-        w.ask(Method::GET, "/openapi/v2", &[(header::ACCEPT, OLD), (header::ACCEPT_ENCODING, "gzip")]).await;
+        w.send(Method::GET, "/openapi/v2", &[(header::ACCEPT, OLD), (header::ACCEPT_ENCODING, "gzip")]).await;
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&ready(packed).body()[..]).read_to_end(&mut unpacked).unwrap();
     assert_eq!(plain.body(), &unpacked);
     let etag = json.headers()[header::ETAG].to_str().unwrap();
     let again =
-        w.ask(Method::GET, "/openapi/v2", &[(header::ACCEPT, OLD), (header::IF_NONE_MATCH, etag)]).await;
+        w.send(Method::GET, "/openapi/v2", &[(header::ACCEPT, OLD), (header::IF_NONE_MATCH, etag)]).await;
     let again = ready(again);
     assert_eq!((again.status(), again.body().len()), (StatusCode::NOT_MODIFIED, 0));
     assert!(again.headers().get_all(header::VARY).iter().any(|v| v == "Accept"));
@@ -548,7 +548,7 @@ async fn the_v2_document_is_protobuf_for_those_who_want_that() {
 
 #[tokio::test]
 async fn a_new_snapshot_of_the_stream_replaces_everything() {
-    let w = world();
+    let w = test_catalog();
     w.update([route("old/v1", (1, 1), true)]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io old");
     w.reset([route("new/v1", (1, 1), true)]);

@@ -33,7 +33,7 @@ impl Workers {
         if bytes <= MAX_INLINE_BYTES {
             return Ok(work());
         }
-        let unfinished = || Box::new(Status::internal("the document was not made"));
+        let unfinished = || Box::new(Status::internal("building the document was interrupted"));
         self.0.run_light("document", async move { work() }).await.ok_or_else(unfinished)
     }
 }

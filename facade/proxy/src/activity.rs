@@ -16,12 +16,12 @@ impl Activity {
         Self { last: Mutex::new(Instant::now()), limit }
     }
 
-    pub(crate) fn seen(&self) {
+    pub(crate) fn record(&self) {
         *self.last.lock() = Instant::now();
     }
 
     /// Returns when no transfer was recorded for the idle timeout.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_idle(&self) {
         loop {
             let due = *self.last.lock() + self.limit;
             if due <= Instant::now() {

@@ -17,12 +17,12 @@ pub(crate) struct BackendCounts {
 
 impl BackendCounts {
     /// Counts a request that waits for a connection to open.
-    pub(crate) fn waits(&self) {
+    pub(crate) fn record_wait(&self) {
         self.waits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request that exceeded the limit.
-    pub(crate) fn refused(&self) {
+    pub(crate) fn record_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -34,30 +34,30 @@ impl BackendCounts {
 
 /// Counters of all Services in use.
 #[derive(Debug, Default)]
-pub(crate) struct AllCounts {
-    known: Mutex<HashMap<ServiceReference, Weak<BackendCounts>>>,
+pub(crate) struct BackendCountsRegistry {
+    by_service: Mutex<HashMap<ServiceReference, Weak<BackendCounts>>>,
 }
 
-impl AllCounts {
+impl BackendCountsRegistry {
     /// Returns the counters of this Service; creates them if there are none.
-    pub(crate) fn of(&self, service: &ServiceReference) -> Arc<BackendCounts> {
-        let mut known = self.known.lock();
-        if let Some(counts) = known.get(service).and_then(Weak::upgrade) {
+    pub(crate) fn get_or_create(&self, service: &ServiceReference) -> Arc<BackendCounts> {
+        let mut by_service = self.by_service.lock();
+        if let Some(counts) = by_service.get(service).and_then(Weak::upgrade) {
             return counts;
         }
         let (service, waits, refused) = (service.clone(), AtomicU64::new(0), AtomicU64::new(0));
         let counts = Arc::new(BackendCounts { service: service.clone(), waits, refused });
-        known.insert(service, Arc::downgrade(&counts));
+        by_service.insert(service, Arc::downgrade(&counts));
         counts
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<BackendCounts>> {
-        self.known.lock().values().filter_map(Weak::upgrade).collect()
+        self.by_service.lock().values().filter_map(Weak::upgrade).collect()
     }
 
     /// Removes Services without routes or transports.
     pub(crate) fn sweep(&self) {
-        self.known.lock().retain(|_, counts| counts.strong_count() > 0);
+        self.by_service.lock().retain(|_, counts| counts.strong_count() > 0);
     }
 }
 
@@ -66,19 +66,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_there_for_as_long_as_somebody_leads_to_the_service() {
-        let all = AllCounts::default();
+    fn counts_live_as_long_as_a_user_of_the_service() {
+        let all = BackendCountsRegistry::default();
         let service = ServiceReference { namespace: "a".into(), name: "b".into(), port: 443 };
-        let first = all.of(&service);
-        first.waits();
-        let second = all.of(&service);
-        second.refused();
+        let first = all.get_or_create(&service);
+        first.record_wait();
+        let second = all.get_or_create(&service);
+        second.record_refused();
         drop(first);
         all.sweep();
-        assert_eq!(all.of(&service).read(), (1, 1));
+        assert_eq!(all.get_or_create(&service).read(), (1, 1));
         drop(second);
         all.sweep();
-        assert!(all.all().is_empty() && all.known.lock().is_empty());
-        assert_eq!(all.of(&service).read(), (0, 0));
+        assert!(all.all().is_empty() && all.by_service.lock().is_empty());
+        assert_eq!(all.get_or_create(&service).read(), (0, 0));
     }
 }

@@ -9,9 +9,9 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use crate::headers;
-use crate::links::{Links, RewrittenBody};
+use crate::links::{LinkRewriter, RewrittenBody};
 use crate::request_body::BoxError;
-use crate::transport::AnswerBody;
+use crate::transport::ResponseBody;
 
 /// Body of a response. Dropping it before its end closes the connection to the backend: a client that aborts
 /// cancels the request at the backend.
@@ -31,7 +31,7 @@ enum Deadline {
 #[derive(Debug)]
 enum Kind {
     Full(Option<Bytes>),
-    Answer(AnswerBody),
+    Backend(ResponseBody),
     Rewritten(Box<RewrittenBody<ProxyBody>>),
 }
 
@@ -60,7 +60,7 @@ impl ProxyBody {
     }
 
     /// Rewrites the links of the page; its length is then unknown. A page in an unsupported content encoding is not changed.
-    pub(crate) fn with_links(self, links: Links, headers: &mut HeaderMap) -> Self {
+    pub(crate) fn with_links(self, links: LinkRewriter, headers: &mut HeaderMap) -> Self {
         if self.is_end_stream() {
             // The response to a HEAD request, or an empty page.
             return self;
@@ -72,7 +72,7 @@ impl ProxyBody {
     }
 
     /// Fails the body when this deadline has passed.
-    pub(crate) fn until(mut self, deadline: Instant) -> Self {
+    pub(crate) fn with_deadline(mut self, deadline: Instant) -> Self {
         if !self.is_end_stream() {
             self.deadline = Some(Deadline::At(deadline));
         }
@@ -80,9 +80,9 @@ impl ProxyBody {
     }
 }
 
-impl From<AnswerBody> for ProxyBody {
-    fn from(body: AnswerBody) -> Self {
-        Self { kind: Kind::Answer(body), deadline: None }
+impl From<ResponseBody> for ProxyBody {
+    fn from(body: ResponseBody) -> Self {
+        Self { kind: Kind::Backend(body), deadline: None }
     }
 }
 
@@ -97,7 +97,7 @@ impl Body for ProxyBody {
         let this = self.get_mut();
         let mut frame = match &mut this.kind {
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Answer(body) => body.poll_frame(cx),
+            Kind::Backend(body) => body.poll_frame(cx),
             Kind::Rewritten(body) => body.poll_frame(cx),
         };
         if frame.is_pending()
@@ -120,7 +120,7 @@ impl Body for ProxyBody {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Full(bytes) => bytes.is_none(),
-            Kind::Answer(body) => body.is_end_stream(),
+            Kind::Backend(body) => body.is_end_stream(),
             Kind::Rewritten(_) => false,
         }
     }
@@ -129,7 +129,7 @@ impl Body for ProxyBody {
         match &self.kind {
             Kind::Rewritten(_) => SizeHint::default(),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Kind::Answer(body) => body.size_hint(),
+            Kind::Backend(body) => body.size_hint(),
         }
     }
 }

@@ -11,7 +11,7 @@ pub enum ClientCert {
     /// A certificate that always exists, such as one in files (`FileWatch::pair(..).subscribe()`).
     Present(watch::Receiver<Arc<CertPair>>),
     /// A certificate that may not exist yet; until it exists, connections present none.
-    Awaited(watch::Receiver<Option<Arc<CertPair>>>),
+    Optional(watch::Receiver<Option<Arc<CertPair>>>),
 }
 
 impl ClientCert {
@@ -20,7 +20,7 @@ impl ClientCert {
     pub fn current(&self) -> Option<Arc<CertPair>> {
         match self {
             Self::Present(pair) => Some(pair.borrow().clone()),
-            Self::Awaited(pair) => pair.borrow().clone(),
+            Self::Optional(pair) => pair.borrow().clone(),
         }
     }
 
@@ -28,7 +28,7 @@ impl ClientCert {
     pub(crate) async fn changed(&mut self) -> bool {
         match self {
             Self::Present(pair) => pair.changed().await.is_ok(),
-            Self::Awaited(pair) => pair.changed().await.is_ok(),
+            Self::Optional(pair) => pair.changed().await.is_ok(),
         }
     }
 }

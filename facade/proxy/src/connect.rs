@@ -14,33 +14,33 @@ use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
 use portico_kit::header_text;
-use portico_machinery::connect::{ConnectKind, Dial, clean_path};
+use portico_machinery::connect::{ConnectKind, DialTarget, clean_path};
 use portico_machinery::{RequestInfo, Status};
 
 use crate::Proxy;
 use crate::body::ProxyBody;
 use crate::headers::{self, ClientAddress, ProxyHeaders, Upgrade};
-use crate::links::{Links, is_html};
-use crate::location;
-use crate::outgoing::Outgoing;
+use crate::links::{LinkRewriter, is_html};
+use crate::outgoing_request::OutgoingRequest;
 use crate::request_body::RequestBody;
-use crate::transport::{Answer, AnswerBody, Permit};
+use crate::request_target;
+use crate::transport::{BackendResponse, Permit, ResponseBody};
 use crate::upgrade;
 use crate::web_socket::Handshake;
 use translation::Translation;
 
 /// A request for a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Connecting<'a> {
+pub struct ConnectionRequest<'a> {
     /// Target of the connection.
-    pub dial: &'a Dial,
+    pub dial: &'a DialTarget,
     /// Address of the client.
     pub client: &'a ClientAddress,
     /// Description of the client's request.
     pub info: &'a RequestInfo,
 }
 
-type Connected = Result<Response<ProxyBody>, Box<Status>>;
+type ConnectResult = Result<Response<ProxyBody>, Box<Status>>;
 
 impl Proxy {
     /// Dials the target and forwards the request. There is no deadline: a stream lasts until one side ends it.
@@ -49,59 +49,59 @@ impl Proxy {
     /// Returns upstream's Status if the target is unreachable or must not be dialed.
     pub async fn connect<B: Into<RequestBody>>(
         &self,
-        connecting: Connecting<'_>,
+        connecting: ConnectionRequest<'_>,
         request: Request<B>,
-    ) -> Connected {
-        let Connecting { dial, info, .. } = connecting;
+    ) -> ConnectResult {
+        let ConnectionRequest { dial, info, .. } = connecting;
         self.count_web_socket(dial, info);
         let to = headers::requested_upgrade(request.headers());
         let protocol = match (to, dial.kind) {
-            (_, ConnectKind::Log) | (Upgrade::No, ConnectKind::Proxy) => None,
+            (_, ConnectKind::Log) | (Upgrade::None, ConnectKind::Proxy) => None,
             (Upgrade::To(protocol), _) => Some(protocol),
-            (Upgrade::No, ConnectKind::Upgrade) => {
+            (Upgrade::None, ConnectKind::Upgrade) => {
                 return Err(Box::new(Status::bad_request("Upgrade request required")));
             }
             (Upgrade::Refused(why), _) => return Err(Box::new(Status::bad_request(why))),
         };
         let (key, ca) = self.transport_key(dial).await?;
-        if protocol.is_none() && is_bare(dial, request.method()) {
-            return Ok(with_slash(&request));
+        if protocol.is_none() && lacks_trailing_slash(dial, request.method()) {
+            return Ok(redirect_to_slash(&request));
         }
         let transport = self.transports.get(&self.shared, key, None, ca.as_ref());
         let transport = transport.map_err(|error| Box::new(Status::internal(error)))?;
         let permit = transport.admit().map_err(failure::busy)?;
-        let target = location::of_connection(&dial.path, &dial.query)
+        let target = request_target::connect_target(&dial.path, &dial.query)
             .map_err(|refusal| Box::new(Status::bad_request(refusal.to_string())))?;
         let request = request.map(Into::into);
         match protocol {
             _ if dial.kind == ConnectKind::Log => self.log(connecting, permit, target).await,
-            Some(protocol) => match Translation::of(dial, &protocol, request.headers()) {
+            Some(protocol) => match Translation::select(dial, &protocol, request.headers()) {
                 Translation::None => {
-                    Box::pin(self.upgraded(connecting, permit, target, request, protocol)).await
+                    Box::pin(self.connect_upgrade(connecting, permit, target, request, protocol)).await
                 }
                 Translation::Channels(streams) => self.command(permit, target, request, streams),
                 Translation::Tunnel(spdy) => {
-                    Box::pin(self.in_messages(connecting, permit, target, request, spdy)).await
+                    Box::pin(self.connect_tunnel(connecting, permit, target, request, spdy)).await
                 }
             },
-            None => self.passed_on(connecting, permit, target, request).await,
+            None => self.connect_plain(connecting, permit, target, request).await,
         }
     }
 
-    async fn upgraded(
+    async fn connect_upgrade(
         &self,
-        connecting: Connecting<'_>,
+        connecting: ConnectionRequest<'_>,
         permit: Permit,
         target: PathAndQuery,
         mut request: Request<RequestBody>,
         protocol: HeaderValue,
-    ) -> Connected {
+    ) -> ConnectResult {
         let client = request.extensions_mut().remove();
-        let (host, prefix) = (host_of(&request), prefix(connecting.info));
-        let uri = uri(&prefix, target.path());
+        let (host, prefix) = (host_of(&request), proxy_prefix(connecting.info));
+        let uri = forwarded_uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
-        let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
-        let outgoing = Outgoing::with_target(target, host, parts, body, proxy_headers);
+        let proxy_headers = ProxyHeaders::for_connect(connecting.client, &uri);
+        let outgoing = OutgoingRequest::with_target(target, host, parts, body, proxy_headers);
         let rate = self.shared.limits.connection_bytes_per_second;
         upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None, rate)
             .await
@@ -109,59 +109,59 @@ impl Proxy {
     }
 
     /// Tunnels SPDY in the messages of a WebSocket: requests SPDY from the kubelet, with the other headers of the client.
-    async fn in_messages(
+    async fn connect_tunnel(
         &self,
-        connecting: Connecting<'_>,
+        connecting: ConnectionRequest<'_>,
         permit: Permit,
         target: PathAndQuery,
         mut request: Request<RequestBody>,
         spdy: Vec<HeaderValue>,
-    ) -> Connected {
+    ) -> ConnectResult {
         let handshake = match Handshake::read(request.method(), request.headers()) {
             Ok(handshake) => handshake,
             Err(refusal) => {
-                self.shared.metrics.tunnelled(500);
+                self.shared.metrics.record_tunnel(500);
                 return Ok(refusal.response());
             }
         };
         let client = request.extensions_mut().remove();
-        let (host, prefix) = (host_of(&request), prefix(connecting.info));
-        let uri = uri(&prefix, target.path());
+        let (host, prefix) = (host_of(&request), proxy_prefix(connecting.info));
+        let uri = forwarded_uri(&prefix, target.path());
         let (mut parts, _) = request.into_parts();
         translation::spdy_request(&mut parts, spdy);
-        let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
-        let outgoing = Outgoing::with_target(target, host, parts, RequestBody::empty(), proxy_headers);
-        self.tunnelled(permit, outgoing, client, handshake).await
+        let proxy_headers = ProxyHeaders::for_connect(connecting.client, &uri);
+        let outgoing = OutgoingRequest::with_target(target, host, parts, RequestBody::empty(), proxy_headers);
+        self.open_tunnel(permit, outgoing, client, handshake).await
     }
 
-    async fn passed_on(
+    async fn connect_plain(
         &self,
-        connecting: Connecting<'_>,
+        connecting: ConnectionRequest<'_>,
         permit: Permit,
         target: PathAndQuery,
         request: Request<RequestBody>,
-    ) -> Connected {
-        let (host, prefix) = (host_of(&request), prefix(connecting.info));
-        let uri = uri(&prefix, target.path());
+    ) -> ConnectResult {
+        let (host, prefix) = (host_of(&request), proxy_prefix(connecting.info));
+        let uri = forwarded_uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
-        let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
-        let mut outgoing = Outgoing::with_target(target, host.clone(), parts, body, proxy_headers);
+        let proxy_headers = ProxyHeaders::for_connect(connecting.client, &uri);
+        let mut outgoing = OutgoingRequest::with_target(target, host.clone(), parts, body, proxy_headers);
         let answer = permit.transport().send(&mut outgoing).await.map_err(failure::of_proxy)?;
         let authority = permit.transport().authority(answer.target);
-        let links = Links::new(prefix, &host, authority);
+        let links = LinkRewriter::new(prefix, &host, authority);
         rewrite_links(answer, permit, links)
     }
 }
 
 /// Rewrites `Location` and the links of an HTML page so that paths of the target point below the proxy's path.
-fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
-    let Answer { mut head, body, carrier, target } = answer;
+fn rewrite_links(answer: BackendResponse, permit: Permit, links: LinkRewriter) -> ConnectResult {
+    let BackendResponse { mut head, body, carrier, target } = answer;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(failure::of_proxy(failure::unasked()));
+        return Err(failure::of_proxy(failure::unexpected_switch()));
     }
-    headers::clean_answer(&mut head.headers);
+    headers::clean_direct_response(&mut head.headers);
     head.version = http::Version::HTTP_11;
-    let body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(target)));
+    let body = ProxyBody::from(ResponseBody::new(body, carrier, permit, Some(target)));
     if let Some(location) = head.headers.get(LOCATION) {
         if let Some(rewritten) = links.rewrite(header_text::text(location))
             && let Ok(value) = HeaderValue::try_from(rewritten)
@@ -178,11 +178,11 @@ fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
 }
 
 /// Returns true for `.../proxy` without a path, where relative links of the target's page would resolve wrongly.
-fn is_bare(dial: &Dial, method: &Method) -> bool {
+fn lacks_trailing_slash(dial: &DialTarget, method: &Method) -> bool {
     dial.kind == ConnectKind::Proxy && dial.path.is_empty() && matches!(*method, Method::GET | Method::HEAD)
 }
 
-fn with_slash<B>(request: &Request<B>) -> Response<ProxyBody> {
+fn redirect_to_slash<B>(request: &Request<B>) -> Response<ProxyBody> {
     let uri = request.uri();
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut response = Response::new(ProxyBody::empty());
@@ -195,14 +195,14 @@ fn with_slash<B>(request: &Request<B>) -> Response<ProxyBody> {
 }
 
 /// Returns the URL path of the proxy itself (`/api/v1/namespaces/x/pods/p/proxy`), without the requested path below it.
-fn prefix(info: &RequestInfo) -> String {
+fn proxy_prefix(info: &RequestInfo) -> String {
     let RequestInfo { api_prefix, api_group, api_version, namespace, resource, name, subresource, .. } = info;
     let namespaces = if namespace.is_empty() { "" } else { "namespaces" };
     let mut prefix = Vec::new();
     for part in [api_prefix, api_group, api_version, namespaces, namespace, resource, name, subresource] {
         if !part.is_empty() {
             prefix.push(b'/');
-            location::escape_path(&mut prefix, part);
+            request_target::escape_path(&mut prefix, part);
         }
     }
     String::from_utf8_lossy(&prefix).into_owned()
@@ -216,13 +216,13 @@ fn host_of(request: &Request<RequestBody>) -> HeaderValue {
 }
 
 /// Returns the URI of the client's request, for `X-Forwarded-Uri`.
-fn uri(prefix: &str, path: &str) -> HeaderValue {
+fn forwarded_uri(prefix: &str, path: &str) -> HeaderValue {
     let uri = clean_path(&format!("{prefix}{path}"));
     HeaderValue::from_bytes(uri.as_bytes()).unwrap_or_else(|_| HeaderValue::from_static("/"))
 }
 
 /// Headers of a request that the proxy itself originates.
-fn own_headers() -> HeaderMap {
+fn internal_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(http::header::USER_AGENT, HeaderValue::from_static("portico"));
     headers
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prefix_is_the_proxys_path_whatever_is_asked_for_below() {
+    fn prefix_excludes_the_requested_path() {
         let below = [
             "",
             "/",
@@ -256,7 +256,7 @@ mod tests {
         ] {
             for below in below {
                 let info = RequestInfo::parse("GET", &format!("{proxy}{below}"), "").unwrap();
-                assert_eq!(prefix(&info), want, "{below}");
+                assert_eq!(proxy_prefix(&info), want, "{below}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use portico_kit::walk::Walk;
+use portico_kit::request_trace::RequestTrace;
 use portico_machinery::RequestInfo;
 use tokio::time::Instant;
 
@@ -23,5 +23,5 @@ pub struct ProxyContext<'a> {
     /// Deadline of the response; `None` for long-running requests.
     pub deadline: Option<Instant>,
     /// Trace that records the stages of the request, if the client requested one.
-    pub walk: Option<&'a Arc<Walk>>,
+    pub trace: Option<&'a Arc<RequestTrace>>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::upgrade::OnUpgrade;
-use portico_kit::walk::Walk;
+use portico_kit::request_trace::RequestTrace;
 use portico_machinery::RequestInfo;
 use portico_machinery::route::{Availability, Backend};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
@@ -17,27 +17,28 @@ use crate::headers::{self, ProxyHeaders, Upgrade};
 use crate::metrics::ProxyMetrics;
 use crate::mirror::Mirror;
 use crate::observation::Observation;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::refusal::Refusal;
 use crate::request_body::RequestBody;
 use crate::respond::respond;
+use crate::route_entry::RouteEntry;
 use crate::settings::ProxySettings;
 use crate::stage::Stage;
 use crate::transport::{
-    Answer, AnswerBody, ClientCertificate, Permit, SendError, Shared, TransportKey, Transports, UsageMetrics,
+    BackendResponse, ClientCertificate, Permit, ResponseBody, SendError, Shared, TransportKey, Transports,
+    UsageMetrics,
 };
 use crate::upgrade;
-use crate::upstream::Upstream;
 
 /// Interval at which idle connections and transports are checked.
-const SWEEP: Duration = Duration::from_secs(10);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A request that passed all checks and can be sent.
-struct Admitted<'a> {
+struct AdmittedRequest<'a> {
     permit: Permit,
-    request: Outgoing<'a>,
+    request: OutgoingRequest<'a>,
     /// New protocol and the client's connection, if the request is an upgrade.
-    to: Option<(HeaderValue, Option<OnUpgrade>)>,
+    upgrade: Option<(HeaderValue, Option<OnUpgrade>)>,
 }
 
 /// Forwards requests to backends. Clones share all state.
@@ -61,7 +62,7 @@ impl Proxy {
         }
         let (shared, transports) = (this.shared.clone(), this.transports.clone());
         tasks.spawn_until_cancelled("proxy-sweeper", async move {
-            let mut ticks = interval(SWEEP);
+            let mut ticks = interval(SWEEP_INTERVAL);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
@@ -79,7 +80,7 @@ impl Proxy {
     /// Handles a request; returns the backend's response, or a Status.
     pub fn handle<'a, B: Into<RequestBody>>(
         &'a self,
-        upstream: &'a Upstream,
+        upstream: &'a RouteEntry,
         request: Request<B>,
         context: ProxyContext<'a>,
     ) -> impl Future<Output = Response<ProxyBody>> + Send + use<'a, B> {
@@ -87,8 +88,10 @@ impl Proxy {
         let admitted = self.admit(upstream, request, &context);
         async move {
             let answered = match admitted {
-                Ok(Admitted { permit, request, to: None }) => self.forward(permit, request, &context).await,
-                Ok(Admitted { permit, request, to: Some((protocol, client)) }) => {
+                Ok(AdmittedRequest { permit, request, upgrade: None }) => {
+                    self.forward(permit, request, &context).await
+                }
+                Ok(AdmittedRequest { permit, request, upgrade: Some((protocol, client)) }) => {
                     let deadline = context.deadline;
                     let upgraded =
                         upgrade::upgrade(&self.shared, permit, request, client, protocol, deadline, None);
@@ -97,8 +100,8 @@ impl Proxy {
                 Err(refusal) => Err(refusal),
             };
             answered.unwrap_or_else(|refusal| {
-                if let Some(walk) = context.walk {
-                    walk.refused(refusal.walk_stage(), refusal.to_string());
+                if let Some(trace) = context.trace {
+                    trace.record_refused(refusal.trace_stage(), refusal.to_string());
                 }
                 respond(&refusal, upstream.route(), self.shared.limits.plain_text_errors)
             })
@@ -108,16 +111,16 @@ impl Proxy {
     /// Makes the checks that precede sending.
     fn admit<'a, B: Into<RequestBody>>(
         &self,
-        upstream: &Upstream,
+        upstream: &RouteEntry,
         request: Request<B>,
         context: &ProxyContext<'a>,
-    ) -> Result<Admitted<'a>, Refusal> {
+    ) -> Result<AdmittedRequest<'a>, Refusal> {
         let backend = upstream.route().backend.as_ref().ok_or(Refusal::NoBackend)?;
         check_available(&upstream.route().available)?;
         let transport = upstream
             .transport(|backend, ca| {
                 let key = TransportKey::to_backend(backend, &self.shared.limits);
-                let counts = upstream.counts(|| self.transports.counts.of(&backend.service));
+                let counts = upstream.counts(|| self.transports.counts.get_or_create(&backend.service));
                 self.transports.get(&self.shared, key, Some(counts), ca)
             })
             .ok_or(Refusal::NoBackend)?
@@ -130,9 +133,9 @@ impl Proxy {
         let upgrade = headers::requested_upgrade(&parts.headers);
         let client = parts.extensions.remove();
         let proxy_headers = ProxyHeaders::new(identity, context.client, context.audit_id)?;
-        let mut request = Outgoing::new(parts, body.into(), proxy_headers)?;
+        let mut request = OutgoingRequest::new(parts, body.into(), proxy_headers)?;
         let to = match upgrade {
-            Upgrade::No => None,
+            Upgrade::None => None,
             Upgrade::Refused(why) => return Err(Refusal::UpgradeRefused(why)),
             Upgrade::To(_) if !context.request_info.is_resource_request => {
                 let why = "an upgrade is not passed on outside of resources".to_owned();
@@ -140,17 +143,17 @@ impl Proxy {
             }
             Upgrade::To(protocol) => Some((protocol, client)),
         };
-        request.walk = context.walk.cloned();
+        request.trace = context.trace.cloned();
         // Requests without a deadline and traced requests are not copied.
-        let is_copied = to.is_none() && context.deadline.is_some() && context.walk.is_none();
+        let is_copied = to.is_none() && context.deadline.is_some() && context.trace.is_none();
         if backend.policy.mirror.is_some() && is_copied {
             self.mirror(upstream, &mut request);
         }
-        Ok(Admitted { permit, request, to })
+        Ok(AdmittedRequest { permit, request, upgrade: to })
     }
 
     /// Copies the request to the mirror, if the policy selects the request.
-    fn mirror(&self, upstream: &Upstream, request: &mut Outgoing<'_>) {
+    fn mirror(&self, upstream: &RouteEntry, request: &mut OutgoingRequest<'_>) {
         let (shared, transports) = (&self.shared, &self.transports);
         if let Some(mirror) = upstream.mirror(|route, ca| Mirror::of(route, ca, shared, transports)) {
             mirror.copy(request, shared);
@@ -160,12 +163,12 @@ impl Proxy {
     async fn forward(
         &self,
         permit: Permit,
-        mut request: Outgoing<'_>,
+        mut request: OutgoingRequest<'_>,
         context: &ProxyContext<'_>,
     ) -> Result<Response<ProxyBody>, Refusal> {
         let deadline = self.deadline(context);
-        if let Some(walk) = context.walk.filter(|walk| !walk.sends()) {
-            return Box::pin(look(permit, walk)).await;
+        if let Some(trace) = context.trace.filter(|trace| !trace.should_send()) {
+            return Box::pin(connect_only(permit, trace)).await;
         }
         let begin = Instant::now();
         let sending = permit.transport().send(&mut request);
@@ -176,14 +179,14 @@ impl Proxy {
             }
         };
         let answer = answer?;
-        if let Some(walk) = context.walk {
+        if let Some(trace) = context.trace {
             let (status, begin) = (answer.head.status, begin.into_std());
             match status.is_client_error() || status.is_server_error() {
-                true => walk.failed("response", begin, status.to_string()),
-                false => walk.passed("response", begin, status.to_string()),
+                true => trace.record_failed("response", begin, status.to_string()),
+                false => trace.record_passed("response", begin, status.to_string()),
             }
         }
-        self.answer(permit, answer, deadline.map(|(at, _)| at))
+        self.finish(permit, answer, deadline.map(|(at, _)| at))
     }
 
     /// Returns the earlier of the request's deadline and, on a discovery path, the discovery deadline; the boolean is true for
@@ -197,28 +200,28 @@ impl Proxy {
         Some(request.filter(|request| request.0 < discovery.0).unwrap_or(discovery))
     }
 
-    fn answer(
+    fn finish(
         &self,
         permit: Permit,
-        answer: Answer,
+        answer: BackendResponse,
         deadline: Option<Instant>,
     ) -> Result<Response<ProxyBody>, Refusal> {
-        let Answer { mut head, body, carrier, target } = answer;
+        let BackendResponse { mut head, body, carrier, target } = answer;
         check_status(head.status, &head.headers, self.shared.limits.reject_redirects)?;
         headers::clean_response(&mut head.headers, permit.transport().authority(target));
         head.version = Version::HTTP_11;
-        let mut body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(target)));
+        let mut body = ProxyBody::from(ResponseBody::new(body, carrier, permit, Some(target)));
         if let Some(deadline) = deadline {
-            body = body.until(deadline);
+            body = body.with_deadline(deadline);
         }
         Ok(Response::from_parts(head, body))
     }
 }
 
 /// Opens or takes a connection as a request would, and sends nothing.
-async fn look(permit: Permit, walk: &Walk) -> Result<Response<ProxyBody>, Refusal> {
-    permit.transport().reach(walk).await?;
-    walk.stop("not sent to the backend");
+async fn connect_only(permit: Permit, trace: &RequestTrace) -> Result<Response<ProxyBody>, Refusal> {
+    permit.transport().connect_only(trace).await?;
+    trace.stop("not sent to the backend");
     Ok(Response::new(ProxyBody::empty()))
 }
 
@@ -248,7 +251,7 @@ fn check_resolved(backend: &Backend) -> Result<(), Refusal> {
 /// Refuses redirects, by which a client would send its credentials to another server, and unexpected 101 responses.
 fn check_status(status: StatusCode, headers: &HeaderMap, reject_redirects: bool) -> Result<(), Refusal> {
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        let message = "the backend switched the protocol without being asked".to_owned();
+        let message = "the backend switched protocols without an upgrade request".to_owned();
         return Err(Refusal::Unreachable { stage: Stage::Http, message });
     }
     if reject_redirects && status.is_redirection() && headers.contains_key(LOCATION) {

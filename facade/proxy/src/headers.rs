@@ -5,7 +5,7 @@
 //! a client can remove or forge them.
 
 mod forwarded;
-mod hop;
+mod hop_by_hop;
 mod identity;
 mod proxy_headers;
 mod response;
@@ -14,10 +14,10 @@ mod trailers;
 
 pub use forwarded::ClientAddress;
 pub(crate) use forwarded::set_target;
-pub(crate) use hop::{Upgrade, requested_upgrade};
+pub(crate) use hop_by_hop::{Upgrade, requested_upgrade};
 pub use identity::Identity;
 pub(crate) use proxy_headers::ProxyHeaders;
-pub(crate) use response::{clean_answer, clean_response};
+pub(crate) use response::{clean_direct_response, clean_response};
 pub(crate) use strip::{strip_client, strip_request};
 pub(crate) use trailers::{announced_trailers, clean_trailers, keep_announced};
 

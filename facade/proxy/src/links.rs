@@ -3,11 +3,11 @@
 //! This is upstream's rule. Relative links and links to other hosts do not change.
 
 mod html;
-mod rewritten;
+mod rewritten_body;
 
-pub(crate) use rewritten::RewrittenBody;
+pub(crate) use rewritten_body::RewrittenBody;
 #[doc(hidden)]
-pub use rewritten::rewrite_links;
+pub use rewritten_body::rewrite_links;
 
 use http::HeaderValue;
 use portico_kit::header_text::text;
@@ -15,7 +15,7 @@ use portico_machinery::connect::clean_path;
 
 /// Rewrites links so that they point to the proxy.
 #[derive(Clone, Debug)]
-pub(crate) struct Links {
+pub(crate) struct LinkRewriter {
     /// URL path of the proxy, without a trailing slash.
     prefix: String,
     /// Host of this server as the client addresses it.
@@ -32,26 +32,26 @@ struct Link<'a> {
     rest: &'a str,
 }
 
-impl Links {
+impl LinkRewriter {
     pub(crate) fn new(prefix: String, host: &HeaderValue, authority: &HeaderValue) -> Self {
         Self { prefix, host: text(host).to_owned(), authority: text(authority).to_owned() }
     }
 
     /// Prepares the rewriter for links in HTML attributes, quoted or not: the path contains text of the caller, which
     /// must not become markup. A URL's path contains no quotes, angle brackets or spaces.
-    fn in_markup(self) -> Self {
+    fn for_html(self) -> Self {
         Self { prefix: self.prefix.replace('&', "&amp;"), ..self }
     }
 
     /// Returns the rewritten link, or `None` if the link does not change.
     pub(crate) fn rewrite(&self, link: &str) -> Option<String> {
         let Link { scheme, host, path, rest } = Link::parse(link)?;
-        let ours = !host.is_empty() && host == self.host;
-        if !host.is_empty() && !ours && !self.is_target(scheme, host) || !path.starts_with('/') {
+        let is_own_host = !host.is_empty() && host == self.host;
+        if !host.is_empty() && !is_own_host && !self.is_target(scheme, host) || !path.starts_with('/') {
             return None;
         }
         // A URL with the host that the client uses keeps its origin; any other becomes a path.
-        let origin = if ours { &link[..link.len() - path.len() - rest.len()] } else { "" };
+        let origin = if is_own_host { &link[..link.len() - path.len() - rest.len()] } else { "" };
         let path = match path.strip_prefix(&self.prefix) {
             Some(_) => path.to_owned(),
             None => clean_path(&format!("{}{path}", self.prefix)),
@@ -71,16 +71,16 @@ impl<'a> Link<'a> {
     /// Returns `None` for links that do not address a host (`mailto:`, `javascript:`, `data:`).
     fn parse(link: &'a str) -> Option<Self> {
         let end = link.find(['?', '#']).unwrap_or(link.len());
-        let (place, rest) = link.split_at(end);
-        let (scheme, after) = match place.split_once("://") {
+        let (location, rest) = link.split_at(end);
+        let (scheme, after) = match location.split_once("://") {
             Some((scheme, after)) if !scheme.contains('/') => (scheme, Some(after)),
-            _ => ("", place.strip_prefix("//")),
+            _ => ("", location.strip_prefix("//")),
         };
         let Some(after) = after else {
-            return (!place.split('/').next().unwrap_or_default().contains(':')).then_some(Self {
+            return (!location.split('/').next().unwrap_or_default().contains(':')).then_some(Self {
                 scheme: "",
                 host: "",
-                path: place,
+                path: location,
                 rest,
             });
         };
@@ -99,13 +99,13 @@ pub(crate) fn is_html(media_type: Option<&HeaderValue>) -> bool {
 mod tests {
     use super::*;
 
-    pub(super) fn links() -> Links {
+    pub(super) fn links() -> LinkRewriter {
         let value = HeaderValue::from_static;
-        Links::new("/api/v1/pods/p/proxy".to_owned(), &value("k8s:6443"), &value("10.0.0.1:80"))
+        LinkRewriter::new("/api/v1/pods/p/proxy".to_owned(), &value("k8s:6443"), &value("10.0.0.1:80"))
     }
 
     #[test]
-    fn links_to_the_target_lead_through_the_proxy() {
+    fn links_to_the_target_point_to_the_proxy() {
         let proxy = "/api/v1/pods/p/proxy";
         for (link, want) in [
             ("/a", Some(format!("{proxy}/a"))),

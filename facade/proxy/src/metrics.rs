@@ -18,7 +18,7 @@ pub(crate) enum Handling {
     /// The kubelet supports the protocol; there is no translation.
     ByKubelet,
     /// This process translates.
-    Here,
+    ByProxy,
 }
 
 /// Metrics of the proxy. `apiserver_request_terminations_total` belongs to the handler chain: see [`crate::Termination`].
@@ -119,52 +119,52 @@ impl ProxyMetrics {
     }
 
     /// Counts a retry for this reason.
-    pub(crate) fn repeated(&self, reason: &'static str) {
+    pub(crate) fn record_retry(&self, reason: &'static str) {
         self.repeated.get_or_create(&[("reason", reason)]).inc();
     }
 
     /// Counts a copy for a mirror by its result.
-    pub(crate) fn mirrored(&self, result: &'static str) {
+    pub(crate) fn record_mirrored(&self, result: &'static str) {
         self.mirrored.get_or_create(&[("result", result)]).inc();
     }
 
     /// Counts the ejection of an address.
-    pub(crate) fn ejected(&self) {
+    pub(crate) fn record_ejection(&self) {
         self.ejections.inc();
     }
 
     /// Counts an upgraded connection until the returned guard is dropped.
-    pub(crate) fn upgrade(&self) -> OpenUpgrade {
+    pub(crate) fn track_upgrade(&self) -> OpenUpgrade {
         self.upgrades.inc();
         OpenUpgrade(self.upgrades.clone())
     }
 
     /// Counts a translated command by its status code.
-    pub(crate) fn translated(&self, code: u16) {
+    pub(crate) fn record_translation(&self, code: u16) {
         self.translator.get_or_create(&[("code", code)]).inc();
     }
 
     /// Counts a request for tunneled SPDY by the status code of its response.
-    pub(crate) fn tunnelled(&self, code: u16) {
+    pub(crate) fn record_tunnel(&self, code: u16) {
         self.tunnels.get_or_create(&[("code", code)]).inc();
     }
 
     /// Counts a WebSocket request by subresource: only requests for which the control service returned a target.
-    pub(crate) fn web_socket(&self, subresource: &str, handling: Handling) {
+    pub(crate) fn record_web_socket(&self, subresource: &str, handling: Handling) {
         let handling = match handling {
             Handling::ByKubelet => "proxied_to_kubelet",
-            Handling::Here => "translated_at_apiserver",
+            Handling::ByProxy => "translated_at_apiserver",
         };
         let labels = [("proxy_type", handling.to_owned()), ("subresource", subresource.to_owned())];
         self.web_sockets.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn dialled(&self, outcome: Result<(), Stage>) {
+    pub(crate) fn record_dial(&self, outcome: Result<(), Stage>) {
         let result = outcome.map_or_else(Stage::as_str, |()| "ok");
         self.dials.get_or_create(&[("result", result)]).inc();
     }
 
-    pub(crate) fn certificate_refused(&self, error: &DialError) {
+    pub(crate) fn record_certificate_refusal(&self, error: &DialError) {
         if error.certificate().is_some_and(|fault| fault.kind == FaultKind::MissingSan) {
             self.missing_san.inc();
         }

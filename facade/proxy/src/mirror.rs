@@ -16,16 +16,16 @@ use http_body_util::Full;
 use portico_machinery::route::{self, Route, Trust};
 use tokio::time::timeout;
 
-use crate::mirror_counts::{MirrorCounts, Mirrored};
-use crate::outgoing::Outgoing;
+use crate::mirror_counts::{MirrorCounts, MirrorStats};
+use crate::outgoing_request::OutgoingRequest;
 use crate::request_body::RequestBody;
 use crate::transport::{
-    AnswerBody, Permit, Shared, Transport, TransportError, TransportKey, Transports, changes_nothing,
+    Permit, ResponseBody, Shared, Transport, TransportError, TransportKey, Transports, is_safe,
 };
 use tee::Tee;
 
 /// Header that marks a copy. A copy is not copied again: a mirror may be this server.
-const COPY: HeaderName = HeaderName::from_static("portico-mirrored");
+const COPY_HEADER: HeaderName = HeaderName::from_static("portico-mirrored");
 /// Task name of a copy.
 const TASK: &str = "proxy-mirrored-request";
 
@@ -36,14 +36,14 @@ pub(crate) struct Mirror {
     transport: Arc<Transport>,
     counts: Arc<MirrorCounts>,
     /// True if the mirror gets the caller's identity.
-    identified: bool,
+    sends_identity: bool,
     /// Requests that were eligible for a copy.
-    seen: AtomicUsize,
+    eligible: AtomicUsize,
 }
 
 /// A copy that was not sent yet. If it is dropped, it is counted as dropped.
 struct CopiedRequest {
-    request: Outgoing<'static>,
+    request: OutgoingRequest<'static>,
     permit: Option<Permit>,
     counts: Arc<MirrorCounts>,
     shared: Arc<Shared>,
@@ -60,50 +60,50 @@ impl Mirror {
         let backend = route.backend.as_ref()?;
         let policy = backend.policy.mirror.clone()?;
         let key = TransportKey::to_mirror(&route.name, backend, &policy, &shared.limits);
-        let identified = backend.trust != Trust::Insecure;
+        let sends_identity = backend.trust != Trust::Insecure;
         Some(transports.get(shared, key, None, ca).map(|transport| {
             let counts = transport.mirror_counts();
-            Self { policy, transport, counts, identified, seen: AtomicUsize::new(0) }
+            Self { policy, transport, counts, sends_identity, eligible: AtomicUsize::new(0) }
         }))
     }
 
     /// Returns the counters of the mirror.
-    pub(crate) fn mirrored(&self) -> Mirrored {
+    pub(crate) fn stats(&self) -> MirrorStats {
         self.counts.read()
     }
 
     /// Copies a request that is about to be sent, if the policy selects the request.
-    pub(crate) fn copy(&self, request: &mut Outgoing<'_>, shared: &Arc<Shared>) {
-        let most = usize::try_from(self.policy.max_body_bytes).unwrap_or(usize::MAX);
-        let is_wanted = most > 0 || changes_nothing(request);
-        if !is_wanted || request.headers.contains_key(COPY) || !self.is_in_share() {
+    pub(crate) fn copy(&self, request: &mut OutgoingRequest<'_>, shared: &Arc<Shared>) {
+        let max_bytes = usize::try_from(self.policy.max_body_bytes).unwrap_or(usize::MAX);
+        let is_eligible = max_bytes > 0 || is_safe(request);
+        if !is_eligible || request.headers.contains_key(COPY_HEADER) || !self.is_in_share() {
             return;
         }
         let too_long = request.body.size_hint().lower() > u64::from(self.policy.max_body_bytes);
         let permit = if too_long { None } else { self.transport.admit().ok() };
         let Some(permit) = permit else {
-            shared.metrics.mirrored("dropped");
-            return self.counts.dropped();
+            shared.metrics.record_mirrored("dropped");
+            return self.counts.record_dropped();
         };
         let mut copy = CopiedRequest {
-            request: request.copied(self.identified),
+            request: request.copy_for_mirror(self.sends_identity),
             permit: Some(permit),
             counts: self.counts.clone(),
             shared: shared.clone(),
         };
-        copy.request.headers.insert(COPY, HeaderValue::from_static("true"));
+        copy.request.headers.insert(COPY_HEADER, HeaderValue::from_static("true"));
         if request.body.is_end_stream() || request.body.size_hint().exact() == Some(0) {
             copy.send(Bytes::new());
         } else {
             let body = std::mem::take(&mut request.body);
-            request.body = body.through(|body| Tee::new(body, most, move |whole| copy.send(whole)));
+            request.body = body.filtered(|body| Tee::new(body, max_bytes, move |whole| copy.send(whole)));
         }
     }
 
     /// Spreads the share evenly: selects the policy's percentage of every hundred consecutive requests.
     fn is_in_share(&self) -> bool {
         let percent = usize::try_from(self.policy.percent).unwrap_or(100);
-        let seen = self.seen.fetch_add(1, Ordering::Relaxed) % 100;
+        let seen = self.eligible.fetch_add(1, Ordering::Relaxed) % 100;
         (seen * percent) % 100 < percent
     }
 }
@@ -121,7 +121,7 @@ impl CopiedRequest {
 
     async fn exchange(mut self, permit: Permit) {
         let limits = &self.shared.limits;
-        let (time, most) = (limits.mirror_timeout, limits.mirror_answer_bytes);
+        let (time, max_bytes) = (limits.mirror_timeout, limits.mirror_answer_bytes);
         let outcome = timeout(time, async {
             let answer = permit
                 .transport()
@@ -129,18 +129,18 @@ impl CopiedRequest {
                 .send(&mut self.request)
                 .await
                 .map_err(|error| error.to_string())?;
-            let body = AnswerBody::new(answer.body, answer.carrier, permit, Some(answer.target));
-            discard(body, most).await
+            let body = ResponseBody::new(answer.body, answer.carrier, permit, Some(answer.target));
+            discard(body, max_bytes).await
         });
-        match outcome.await.unwrap_or_else(|_| Err(format!("no whole answer within {time:?}"))) {
+        match outcome.await.unwrap_or_else(|_| Err(format!("no complete response within {time:?}"))) {
             Ok(()) => {
-                self.counts.sent();
-                self.shared.metrics.mirrored("sent");
+                self.counts.record_sent();
+                self.shared.metrics.record_mirrored("sent");
             }
             Err(error) => {
-                self.shared.metrics.mirrored("failed");
+                self.shared.metrics.record_mirrored("failed");
                 tracing::debug!(error, "request to a mirror failed");
-                if self.counts.failed(error) {
+                if self.counts.record_failure(error) {
                     tracing::warn!("requests to a mirror fail: `portico explain` shows the reason");
                 }
             }
@@ -151,20 +151,20 @@ impl CopiedRequest {
 impl Drop for CopiedRequest {
     fn drop(&mut self) {
         if self.permit.is_some() {
-            self.shared.metrics.mirrored("dropped");
-            self.counts.dropped();
+            self.shared.metrics.record_mirrored("dropped");
+            self.counts.record_dropped();
         }
     }
 }
 
 /// Reads a response to its end, so that its connection can be reused; the connection of a longer response is closed.
-async fn discard(mut body: AnswerBody, most: u64) -> Result<(), String> {
-    let mut left = most;
+async fn discard(mut body: ResponseBody, max_bytes: u64) -> Result<(), String> {
+    let mut remaining = max_bytes;
     while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {
         let frame = frame.map_err(|error| error.to_string())?;
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-        match left.checked_sub(length) {
-            Some(rest) => left = rest,
+        match remaining.checked_sub(length) {
+            Some(rest) => remaining = rest,
             None => return Ok(()),
         }
     }

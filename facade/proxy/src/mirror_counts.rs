@@ -15,7 +15,7 @@ pub(crate) struct MirrorCounts {
 
 /// Copies that a facade has sent to one mirror since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirrorStats {
     /// Copies that got a response of any status.
     pub sent: u64,
     /// Copies that were not sent: too many were in flight, or the body was too long or incomplete.
@@ -27,23 +27,23 @@ pub struct Mirrored {
 }
 
 impl MirrorCounts {
-    pub(crate) fn sent(&self) {
+    pub(crate) fn record_sent(&self) {
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn dropped(&self) {
+    pub(crate) fn record_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a failed copy; returns true for the first one.
-    pub(crate) fn failed(&self, why: String) -> bool {
+    pub(crate) fn record_failure(&self, why: String) -> bool {
         *self.failure.lock() = why;
         self.failed.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    pub(crate) fn read(&self) -> Mirrored {
+    pub(crate) fn read(&self) -> MirrorStats {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let (sent, dropped, failed) = (count(&self.sent), count(&self.dropped), count(&self.failed));
-        Mirrored { sent, dropped, failed, failure: self.failure.lock().clone() }
+        MirrorStats { sent, dropped, failed, failure: self.failure.lock().clone() }
     }
 }

@@ -51,11 +51,11 @@ pub struct TargetState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EjectionState {
     /// True if the address is ejected.
-    pub is_out: bool,
+    pub is_ejected: bool,
     /// Consecutive failed requests.
     pub failures: u32,
     /// Time of the first of these failures, or of the return, in milliseconds since 1970; `None` if no request ever failed.
     pub since_ms: Option<u64>,
     /// Time of the next probe request, in milliseconds since 1970; `None` while the address is not ejected.
-    pub tried_at_ms: Option<u64>,
+    pub probe_at_ms: Option<u64>,
 }

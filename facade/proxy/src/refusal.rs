@@ -96,7 +96,7 @@ impl Refusal {
             Self::Transport(_) | Self::MissingUser | Self::Identity(_) => {
                 Status::failure(Reason::InternalError, message)
             }
-            Self::NoBackend => return Status::no_route(),
+            Self::NoBackend => return Status::route_not_found(),
             Self::Body(status) => return status.as_ref().clone(),
             Self::UpgradeRefused(_) | Self::BadRequest(_) => return Status::bad_request(message),
             Self::Deadline { discovery: false } => return Status::timeout(message),
@@ -129,7 +129,7 @@ impl Refusal {
     }
 
     /// Returns the stage of the request trace at which the refusal occurs.
-    pub(crate) fn walk_stage(&self) -> &'static str {
+    pub(crate) fn trace_stage(&self) -> &'static str {
         match self {
             Self::NoBackend => "router",
             Self::Unavailable { .. } | Self::Unknown => "available",

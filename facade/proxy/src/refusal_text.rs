@@ -9,8 +9,8 @@ pub(crate) async fn read_text<B: Body<Data = Bytes> + Unpin>(mut body: B, limit:
     let mut text = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {
         let data = frame.into_data().unwrap_or_default();
-        let left = limit - text.len();
-        text.extend_from_slice(&data[..data.len().min(left)]);
+        let remaining = limit - text.len();
+        text.extend_from_slice(&data[..data.len().min(remaining)]);
         if text.len() == limit {
             break;
         }

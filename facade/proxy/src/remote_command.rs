@@ -6,19 +6,19 @@
 //! forwarded is buffered: a side that does not read slows down only the other side. This module knows neither pods nor how to
 //! connect to kubelets.
 
-mod bounds;
 mod channel;
-mod ending;
 mod from_kubelet;
 mod link;
+mod outcome;
 mod session;
+mod session_limits;
 mod streams;
 mod to_kubelet;
 mod version;
 
-pub(crate) use bounds::Bounds;
-pub(crate) use ending::Ending;
+pub(crate) use outcome::CommandOutcome;
 pub(crate) use session::run;
+pub(crate) use session_limits::SessionLimits;
 pub(crate) use streams::greeting;
-pub(crate) use to_kubelet::gone;
+pub(crate) use to_kubelet::wait_disconnected;
 pub(crate) use version::{OFFERED, Version};

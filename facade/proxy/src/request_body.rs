@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use portico_kit::received::Received;
+use portico_kit::received_body::ReceivedBody;
 
 use crate::headers;
 
@@ -26,7 +26,7 @@ pub struct RequestBody {
 #[derive(Debug)]
 enum RequestKind {
     Empty,
-    Received(Received),
+    Received(ReceivedBody),
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
     /// The body failed. Every later poll fails as well, so that no reader mistakes the failure for the end.
     Failed,
@@ -40,21 +40,21 @@ struct FailedBefore;
 impl RequestBody {
     /// No body.
     pub fn empty() -> Self {
-        Self::of(RequestKind::Empty)
+        Self::with_kind(RequestKind::Empty)
     }
 
-    fn of(kind: RequestKind) -> Self {
+    fn with_kind(kind: RequestKind) -> Self {
         Self { kind, trailers: Box::default() }
     }
 
     /// Sets the trailers that these headers, which the backend gets, announce.
-    pub(crate) fn behind(mut self, headers: &HeaderMap) -> Self {
+    pub(crate) fn with_trailers_of(mut self, headers: &HeaderMap) -> Self {
         self.trailers = headers::announced_trailers(headers);
         self
     }
 
     /// Wraps the body in a filter. The trailers that are forwarded stay the same.
-    pub(crate) fn through<B>(self, filter: impl FnOnce(Self) -> B) -> Self
+    pub(crate) fn filtered<B>(self, filter: impl FnOnce(Self) -> B) -> Self
     where
         B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
     {
@@ -62,7 +62,7 @@ impl RequestBody {
         Self { trailers, ..Self::new(filter(self)) }
     }
 
-    /// Creates a body that a filter has wrapped. [`RequestBody::from`] a [`Received`] body costs less.
+    /// Creates a body that a filter has wrapped. [`RequestBody::from`] a [`ReceivedBody`] body costs less.
     pub fn new<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -71,7 +71,7 @@ impl RequestBody {
         if body.is_end_stream() {
             return Self::empty();
         }
-        Self::of(RequestKind::Boxed(body.map_err(Into::into).boxed_unsync()))
+        Self::with_kind(RequestKind::Boxed(body.map_err(Into::into).boxed_unsync()))
     }
 }
 
@@ -81,12 +81,12 @@ impl Default for RequestBody {
     }
 }
 
-impl From<Received> for RequestBody {
-    fn from(body: Received) -> Self {
+impl From<ReceivedBody> for RequestBody {
+    fn from(body: ReceivedBody) -> Self {
         if body.is_end_stream() {
             return Self::empty();
         }
-        Self::of(RequestKind::Received(body))
+        Self::with_kind(RequestKind::Received(body))
     }
 }
 

@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 /// Extension of a 101 response. Drops its values when the upgraded connection has ended and the response was sent.
 #[derive(Clone, Default)]
 pub struct Tunnel {
-    kept: Arc<Mutex<Vec<Box<dyn Send>>>>,
+    values: Arc<Mutex<Vec<Box<dyn Send>>>>,
 }
 
 impl Tunnel {
     /// Keeps `value` until the connection ends.
     pub fn keep(&self, value: impl Send + 'static) {
-        self.kept.lock().push(Box::new(value));
+        self.values.lock().push(Box::new(value));
     }
 }

@@ -12,20 +12,20 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::dial::{http_reason, io_reason};
 use portico_kit::header_text::{first, tokens};
-use portico_kit::throttled::Throttled;
+use portico_kit::throttled_io::ThrottledIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, timeout_at};
 
 use crate::body::ProxyBody;
 use crate::headers::clean_response;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::refusal::Refusal;
 use crate::stage::Stage;
-use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared, is_failure};
+use crate::transport::{Carrier, Http1Error, Http1Response, Permit, ResponseBody, Shared, is_failure};
 use crate::tunnel::Tunnel;
 
 /// Maximum bytes of one read from an upgraded connection: a TLS record.
-const PIECE: usize = 16 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 
 /// Name of SPDY in an upgrade; kubelets and container runtimes multiplex streams with SPDY.
 pub(crate) const SPDY: &str = "SPDY/3.1";
@@ -40,7 +40,7 @@ const BEARER_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 pub(crate) async fn upgrade(
     shared: &Shared,
     permit: Permit,
-    mut request: Outgoing<'_>,
+    mut request: OutgoingRequest<'_>,
     client: Option<OnUpgrade>,
     protocol: HeaderValue,
     deadline: Option<Instant>,
@@ -50,48 +50,48 @@ pub(crate) async fn upgrade(
         stage: Stage::Http,
         message: "the client's connection cannot be upgraded".to_owned(),
     })?;
-    let ask = ask(&permit, &mut request, protocol.clone());
+    let upgrade = request_upgrade(&permit, &mut request, protocol.clone());
     let (answered, authority) = match deadline {
-        Some(at) => timeout_at(at, ask).await.map_err(|_| Refusal::Deadline { discovery: false })??,
-        None => ask.await?,
+        Some(at) => timeout_at(at, upgrade).await.map_err(|_| Refusal::Deadline { discovery: false })??,
+        None => upgrade.await?,
     };
     match answered.1.status() {
         StatusCode::SWITCHING_PROTOCOLS => {
-            switched(shared, permit, client, answered, (&protocol, &authority), rate)
+            start_tunnel(shared, permit, client, answered, (&protocol, &authority), rate)
         }
         status if status.as_u16() < 400 => Err(Refusal::NotUpgraded(status.as_u16())),
-        _ => Ok(refused(shared, permit, answered, &authority)),
+        _ => Ok(refusal_response(shared, permit, answered, &authority)),
     }
 }
 
 /// Requests an upgrade to this protocol on a new connection. Also returns the authority of the target.
-pub(crate) async fn ask(
+pub(crate) async fn request_upgrade(
     permit: &Permit,
-    request: &mut Outgoing<'_>,
+    request: &mut OutgoingRequest<'_>,
     protocol: HeaderValue,
-) -> Result<(Answered, HeaderValue), Refusal> {
+) -> Result<(Http1Response, HeaderValue), Refusal> {
     request.insert_proxy_headers();
     remove_bearer_protocol(&mut request.headers);
     request.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     request.headers.insert(UPGRADE, protocol);
-    let (connection, target) = permit.transport().dedicated().await?;
+    let (connection, target) = permit.transport().dedicated_connection().await?;
     match connection.send(request, &target.authority).await {
         Ok(answered) => {
-            permit.transport().note(target, !is_failure(answered.1.status()));
+            permit.transport().record_outcome(target, !is_failure(answered.1.status()));
             Ok((answered, target.authority.clone()))
         }
         Err(Http1Error::Unsent(error) | Http1Error::Broken(error)) => {
-            permit.transport().note(target, false);
+            permit.transport().record_outcome(target, false);
             Err(error.into())
         }
     }
 }
 
-fn switched(
+fn start_tunnel(
     shared: &Shared,
     permit: Permit,
     client: OnUpgrade,
-    (_connection, mut response): Answered,
+    (_connection, mut response): Http1Response,
     (protocol, authority): (&HeaderValue, &HeaderValue),
     rate: Option<NonZeroU32>,
 ) -> Result<Response<ProxyBody>, Refusal> {
@@ -108,7 +108,7 @@ fn switched(
     parts.extensions.insert(opened.clone());
     let metrics = shared.metrics.clone();
     shared.tasks.spawn_until_cancelled("proxy-tunnel", async move {
-        let _open = (metrics.upgrade(), opened);
+        let _open = (metrics.track_upgrade(), opened);
         if let Err(error) = tunnel(client, backend, rate).await {
             tracing::debug!(%error, "upgraded connection failed");
         }
@@ -132,7 +132,7 @@ async fn tunnel(client: OnUpgrade, backend: OnUpgrade, rate: Option<NonZeroU32>)
     let (client, backend) =
         (client.await.map_err(TunnelError::Client)?, backend.await.map_err(TunnelError::Backend)?);
     let (mut from_client, mut to_client) = split(TokioIo::new(client));
-    let (mut from_backend, mut to_backend) = split(Throttled::new(TokioIo::new(backend), rate));
+    let (mut from_backend, mut to_backend) = split(ThrottledIo::new(TokioIo::new(backend), rate));
     let copied = tokio::select! {
         copied = pump(&mut from_client, &mut to_backend) => copied,
         copied = pump(&mut from_backend, &mut to_client) => copied,
@@ -149,7 +149,7 @@ async fn pump(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
 ) -> std::io::Result<()> {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_SIZE];
     loop {
         let read = from.read(&mut piece).await?;
         if read == 0 {
@@ -161,18 +161,18 @@ async fn pump(
 }
 
 /// Returns the backend's refusal of the upgrade: the client gets the complete response, then its connection ends.
-pub(crate) fn refused(
+pub(crate) fn refusal_response(
     shared: &Shared,
     permit: Permit,
-    (connection, response): Answered,
+    (connection, response): Http1Response,
     authority: &HeaderValue,
 ) -> Response<ProxyBody> {
     let (mut parts, body) = response.into_parts();
     clean_response(&mut parts.headers, authority);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     parts.extensions.clear();
-    let body = ProxyBody::from(AnswerBody::new(body, Carrier::Http1(connection), permit, None));
-    Response::from_parts(parts, body.until(Instant::now() + shared.limits.refused_upgrade_deadline))
+    let body = ProxyBody::from(ResponseBody::new(body, Carrier::Http1(connection), permit, None));
+    Response::from_parts(parts, body.with_deadline(Instant::now() + shared.limits.refused_upgrade_deadline))
 }
 
 /// Returns true if a response switches to SPDY.
@@ -190,12 +190,12 @@ fn remove_bearer_protocol(headers: &mut HeaderMap) {
     if !offered().any(|protocol| is_token(&protocol)) {
         return;
     }
-    let kept: Vec<&[u8]> = offered().filter(|protocol| !is_token(protocol)).collect();
-    let kept = HeaderValue::from_bytes(&kept.join(&b", "[..]));
+    let offered_protocols: Vec<&[u8]> = offered().filter(|protocol| !is_token(protocol)).collect();
+    let offered_protocols = HeaderValue::from_bytes(&offered_protocols.join(&b", "[..]));
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
-    if let Ok(kept) = kept
-        && !kept.is_empty()
+    if let Ok(offered_protocols) = offered_protocols
+        && !offered_protocols.is_empty()
     {
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, offered_protocols);
     }
 }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_answered_as_the_standards_example() {
+    fn handshake_of_the_standards_example() {
         let headers = headers(&[]);
         let handshake = Handshake::read(&Method::GET, &headers).unwrap();
         let response = handshake.response(Some(HeaderValue::from_static("v5.channel.k8s.io")));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_are_refused_as_upstream_refuses_them() {
+    fn handshakes_are_refused_like_upstream() {
         let read = |method, changes: &[_]| Handshake::read(&method, &headers(changes)).map(drop);
         assert_eq!(read(Method::POST, &[]), Err(HandshakeRefusal::Method));
         assert_eq!(read(Method::GET, &[("sec-websocket-key", "")]), Err(HandshakeRefusal::NoKey));

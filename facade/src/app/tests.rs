@@ -10,8 +10,8 @@ use http::header::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use portico_auditor::Auditor;
 use portico_auth::AuthenticatorChain;
-use portico_auth::authn::{NoReview, Reviewer, Reviewing, TokenFile};
-use portico_auth::authz::{Decider, Deciding, Mode};
+use portico_auth::authn::{ReviewError, TokenFile, TokenReviewBackend, TokenReviewFuture};
+use portico_auth::authz::{AuthorizationMode, RemoteAuthorizer, RemoteDecisionFuture};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
 use portico_machinery::Attributes;
@@ -22,10 +22,10 @@ use tower::Service;
 mod audit;
 
 use super::*;
+use crate::active_config::ActiveConfig;
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::in_flight::InFlight;
-use crate::in_force::InForce;
 use crate::layers::hsts::hsts;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::request::{Request, RequestView, Response};
@@ -68,7 +68,7 @@ struct Rig {
     timeout: Duration,
     reads: usize,
     retry_after: bool,
-    decider: Arc<dyn Decider>,
+    decider: Arc<dyn RemoteAuthorizer>,
     auditor: Option<Arc<Auditor>>,
 }
 
@@ -82,32 +82,32 @@ impl Default for Rig {
             timeout: Duration::from_secs(60),
             reads: 2,
             retry_after: false,
-            decider: Arc::new(Nobody),
+            decider: Arc::new(UnreachableService),
             auditor: None,
         }
     }
 }
 
 /// Control service that cannot be reached: reviews no token and makes no decision.
-struct Nobody;
+struct UnreachableService;
 
-impl Reviewer for Nobody {
-    fn review<'a>(&'a self, _: &'a str) -> Reviewing<'a> {
-        Box::pin(std::future::ready(Err(NoReview::Unreachable)))
+impl TokenReviewBackend for UnreachableService {
+    fn review<'a>(&'a self, _: &'a str) -> TokenReviewFuture<'a> {
+        Box::pin(std::future::ready(Err(ReviewError::Unreachable)))
     }
 }
 
-impl Decider for Nobody {
-    fn decide<'a>(&'a self, _: &'a Attributes) -> Deciding<'a> {
+impl RemoteAuthorizer for UnreachableService {
+    fn decide<'a>(&'a self, _: &'a Attributes) -> RemoteDecisionFuture<'a> {
         Box::pin(std::future::ready(None))
     }
 }
 
 /// Decider that never responds.
-struct Silent;
+struct SilentDecider;
 
-impl Decider for Silent {
-    fn decide<'a>(&'a self, _: &'a Attributes) -> Deciding<'a> {
+impl RemoteAuthorizer for SilentDecider {
+    fn decide<'a>(&'a self, _: &'a Attributes) -> RemoteDecisionFuture<'a> {
         Box::pin(std::future::pending())
     }
 }
@@ -118,20 +118,23 @@ impl Rig {
         let tokens =
             "good,alice,1\nmaster,root,2,\"system:masters\"\nnode,system:node:n,3,\"system:nodes\"\n";
         let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
-        let mut in_force = InForce::default();
+        let mut in_force = ActiveConfig::default();
         let chain = AuthenticatorChain::default().with_tokens(tokens).with_anonymous(true);
         in_force.set_authenticators(chain);
-        in_force.set_policy(everybody_may_see_the_version(), &[Mode::Node, Mode::Rbac]);
+        in_force.set_policy(version_reader_policy(), &[AuthorizationMode::Node, AuthorizationMode::Rbac]);
         let layers = Layers {
             mux_complete: self.complete.clone(),
-            in_force: Arc::new(ArcSwap::from_pointee(in_force)),
+            active_config: Arc::new(ArcSwap::from_pointee(in_force)),
             metrics: metrics.clone(),
             retry_after: self.retry_after.then(|| RetryAfter { not_accepting: self.not_accepting.clone() }),
             hsts: hsts(&["max-age=1".to_owned(), "preload".to_owned()]).unwrap(),
             goaway_chance: None,
             watch_termination: None,
             wait_group: CountShortRequests { group: self.group.clone() },
-            audits: self.auditor.clone().map(|auditor| Audits { auditor, duration: metrics.filter("audit") }),
+            audits: self
+                .auditor
+                .clone()
+                .map(|auditor| AuditState { auditor, duration: metrics.filter("audit") }),
             request_deadlines: RequestDeadlines {
                 auditor: None,
                 request_timeout: self.timeout,
@@ -142,18 +145,21 @@ impl Rig {
                 console: false,
                 cors: None,
                 auditor: None,
-                reviewer: Arc::new(Nobody),
+                reviewer: Arc::new(UnreachableService),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },
-            traces: false,
-            route_tries: RouteTries { decider: self.decider.clone(), facade: "test".to_owned() },
-            impersonation: Impersonations {
+            exports_spans: false,
+            route_traces: RouteTraceState {
+                remote_authorizer: self.decider.clone(),
+                facade: "test".to_owned(),
+            },
+            impersonation: ImpersonationState {
                 decider: self.decider.clone(),
                 duration: metrics.filter("impersonation"),
             },
             flow: None,
             max_in_flight: Some(MaxInFlight { in_flight: InFlight::new(self.reads, 1, metrics.clone()) }),
-            authorization: Permissions {
+            authorization: AuthorizationState {
                 decider: self.decider.clone(),
                 metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),
                 console: false,
@@ -163,13 +169,13 @@ impl Rig {
         app(layers, tower::service_fn(stub))
     }
 
-    async fn ask(&self, request: Request) -> Answer {
-        ask(&self.app(), request).await
+    async fn send(&self, request: Request) -> Answer {
+        send(&self.app(), request).await
     }
 }
 
 /// Returns the part of the bootstrap policy that lets all users read `/version` and the health checks.
-fn everybody_may_see_the_version() -> Policy {
+fn version_reader_policy() -> Policy {
     let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let rule = Rule {
         verbs: list(&["get"]),
@@ -178,7 +184,7 @@ fn everybody_may_see_the_version() -> Policy {
     };
     let groups = ["system:authenticated", "system:unauthenticated"];
     let binding = Binding {
-        role: RoleRef { cluster: true, name: "info".to_owned() },
+        role: RoleRef { is_cluster_role: true, name: "info".to_owned() },
         subjects: groups.map(|g| Subject::Group(g.to_owned())).to_vec(),
     };
     let facts = [
@@ -202,7 +208,7 @@ impl Answer {
     }
 }
 
-async fn ask(app: &impl Handler, request: Request) -> Answer {
+async fn send(app: &impl Handler, request: Request) -> Answer {
     let Ok(response) = app.clone().call(request).await;
     let (parts, body) = response.into_parts();
     let body = body.collect().await.map(|b| b.to_bytes()).unwrap_or_default();
@@ -231,7 +237,7 @@ fn request(line: &str, headers: &[&str]) -> Request {
 type Row = (&'static str, &'static [&'static str], u16, &'static str, &'static str, &'static str);
 
 #[tokio::test]
-async fn each_layer_does_its_part() {
+async fn each_layer_has_its_effect() {
     #[rustfmt::skip]
     let rows: &[Row] = &[
         ("GET /x", &["Audit-ID: abc"], 200, "stub", "audit-id", "abc"),
@@ -266,7 +272,7 @@ async fn each_layer_does_its_part() {
     let rig = Rig::default();
     let app = rig.app();
     for (line, headers, code, body, name, value) in rows {
-        let got = ask(&app, request(line, headers)).await;
+        let got = send(&app, request(line, headers)).await;
         assert_eq!(got.code, *code, "{line} {headers:?}: {}", got.body);
         assert!(got.body.contains(body), "{line} {headers:?}: {}", got.body);
         if !name.is_empty() {
@@ -276,17 +282,17 @@ async fn each_layer_does_its_part() {
 }
 
 #[tokio::test]
-async fn an_audit_id_is_made_when_there_is_none() {
-    let got = Rig::default().ask(request("GET /x", &[])).await;
+async fn a_missing_audit_id_is_generated() {
+    let got = Rig::default().send(request("GET /x", &[])).await;
     assert!(uuid::Uuid::parse_str(got.header("audit-id")).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_answers_for_a_slow_handler_and_cuts_a_slow_body() {
+async fn a_deadline_ends_a_slow_handler_with_504_and_cuts_a_slow_body() {
     let rig = Rig::default();
     let app = rig.app();
     let begin = tokio::time::Instant::now();
-    let got = ask(&app, request("GET /slow?timeout=3s", &["Accept: application/yaml"])).await;
+    let got = send(&app, request("GET /slow?timeout=3s", &["Accept: application/yaml"])).await;
     assert_eq!(got.code, 504);
     assert!(
         got.body.starts_with(r#"{"metadata":{},"status":"Failure","message":"Timeout: "#),
@@ -296,7 +302,7 @@ async fn a_deadline_answers_for_a_slow_handler_and_cuts_a_slow_body() {
     assert!(got.header("content-type").starts_with("text/plain"));
     assert!(!got.header("audit-id").is_empty());
     assert_eq!(begin.elapsed().as_secs(), 3);
-    let got = ask(&app, request("GET /slow-body?timeout=10h", &[])).await;
+    let got = send(&app, request("GET /slow-body?timeout=10h", &[])).await;
     assert_eq!((got.code, got.body.as_str()), (200, ""));
     assert!((59..=63).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
     let text = rig.registry.encode(Format::Text);
@@ -304,10 +310,10 @@ async fn a_deadline_answers_for_a_slow_handler_and_cuts_a_slow_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_while_authorization_is_asked_is_counted_as_what_it_was() {
-    let rig = Rig { decider: Arc::new(Silent), ..Rig::default() };
+async fn a_timeout_during_authorization_is_counted_with_the_labels_of_its_request() {
+    let rig = Rig { decider: Arc::new(SilentDecider), ..Rig::default() };
     let secret = request("GET /api/v1/namespaces/n/secrets/s?timeout=3s", &["Authorization: Bearer node"]);
-    assert_eq!(rig.ask(secret).await.code, 504);
+    assert_eq!(rig.send(secret).await.code, 504);
     let text = rig.registry.encode(Format::Text);
     let counted = |line: &&str| line.starts_with("apiserver_request_total{") && line.contains("code=\"504\"");
     let line = text.lines().find(counted).unwrap();
@@ -327,14 +333,14 @@ async fn the_limiter_refuses_all_but_masters_and_long_running_requests() {
         let _ = started.send(response);
     });
     let held = running.await.unwrap();
-    let got = ask(&app, request("GET /version", &["Authorization: Bearer good"])).await;
+    let got = send(&app, request("GET /version", &["Authorization: Bearer good"])).await;
     assert_eq!((got.code, got.header("retry-after")), (429, "1"));
     assert_eq!(got.body, "Too many requests, please try again later.\n");
-    assert_eq!(ask(&app, request("GET /x", &[])).await.code, 200);
-    let watch = ask(&app, request("GET /api/v1/pods?watch=true", &["Authorization: Bearer good"])).await;
+    assert_eq!(send(&app, request("GET /x", &[])).await.code, 200);
+    let watch = send(&app, request("GET /api/v1/pods?watch=true", &["Authorization: Bearer good"])).await;
     assert_eq!(watch.code, 403);
     drop(held);
-    assert_eq!(ask(&app, request("GET /version", &["Authorization: Bearer good"])).await.code, 200);
+    assert_eq!(send(&app, request("GET /version", &["Authorization: Bearer good"])).await.code, 200);
 }
 
 #[tokio::test]
@@ -342,23 +348,23 @@ async fn a_drain_refuses_late_requests_but_not_health() {
     let rig = Rig::default();
     let app = rig.app();
     rig.group.close();
-    let got = ask(&app, request("GET /x", &[])).await;
+    let got = send(&app, request("GET /x", &[])).await;
     assert_eq!((got.code, got.header("retry-after")), (503, "1"));
     assert!(got.body.contains("apiserver is shutting down"), "{}", got.body);
-    assert_eq!(ask(&app, request("GET /healthz", &[])).await.code, 200);
-    assert_eq!(ask(&app, request("GET /x", &["User-Agent: kube-apiserver/v1"])).await.code, 200);
+    assert_eq!(send(&app, request("GET /healthz", &[])).await.code, 200);
+    assert_eq!(send(&app, request("GET /x", &["User-Agent: kube-apiserver/v1"])).await.code, 200);
 
     let rig = Rig { retry_after: true, ..Rig::default() };
     let app = rig.app();
-    assert_eq!(ask(&app, request("GET /x", &[])).await.code, 200);
+    assert_eq!(send(&app, request("GET /x", &[])).await.code, 200);
     rig.not_accepting.signal();
-    let got = ask(&app, request("GET /x", &[])).await;
+    let got = send(&app, request("GET /x", &[])).await;
     assert_eq!((got.code, got.header("retry-after"), got.header("connection")), (429, "5", "close"));
-    assert_eq!(ask(&app, request("GET /metrics", &[])).await.code, 200);
+    assert_eq!(send(&app, request("GET /metrics", &[])).await.code, 200);
 }
 
 #[test]
-fn a_request_on_its_way_is_small() {
+fn the_future_of_a_request_is_small() {
     let size = std::mem::size_of_val(&Rig::default().app().call(request("GET /x", &[])));
     // The future is copied once per request; a layer that keeps much state across an await increases it. The director's is boxed.
     let director = std::mem::size_of_val(&stub(request("GET /x", &[])));
@@ -366,7 +372,7 @@ fn a_request_on_its_way_is_small() {
 }
 
 #[test]
-fn what_must_be_refused_at_start_is() {
+fn invalid_settings_are_refused_at_start() {
     for origin in ["", "example.com", "^a", "a$", "("] {
         assert!(AllowedOrigins::new(&[origin.to_owned()]).is_err(), "{origin}");
     }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portico_auth::AuthenticatorChain;
-use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenCacheMetrics, TokenFile};
+use portico_auth::authn::{
+    RequestHeaderConfig, TokenCacheMetrics, TokenFile, TokenReviewCache, TrustedAuthority,
+};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry;
 use portico_kit::pki::CertInfo;
@@ -12,7 +14,7 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::FrontProxy;
 
 use super::error::StartError;
-use portico_auth::authz::Mode;
+use portico_auth::authz::AuthorizationMode;
 
 use crate::configuration::Configuration;
 use crate::settings::FacadeSettings;
@@ -20,11 +22,11 @@ use crate::settings::FacadeSettings;
 /// Files with CAs and tokens that are trusted. Clones share them.
 #[derive(Clone)]
 pub(super) struct AuthFiles {
-    internal: Option<Authority>,
-    client_ca: Option<FileWatch<Authority>>,
-    proxy_ca: Option<(FileWatch<Authority>, Arc<FrontProxy>)>,
+    internal: Option<TrustedAuthority>,
+    client_ca: Option<FileWatch<TrustedAuthority>>,
+    proxy_ca: Option<(FileWatch<TrustedAuthority>, Arc<FrontProxy>)>,
     tokens: Option<FileWatch<TokenFile>>,
-    reviews: Arc<Reviews>,
+    reviews: Arc<TokenReviewCache>,
     anonymous: bool,
 }
 
@@ -32,7 +34,7 @@ impl AuthFiles {
     /// Reads all files. Tokens that the token file does not contain are reviewed by the control service.
     pub(super) fn load(settings: &FacadeSettings, registry: &Registry) -> Result<Self, StartError> {
         let auth = &settings.authentication;
-        let internal = auth.internal_ca.as_deref().map(Authority::from_pem).transpose();
+        let internal = auth.internal_ca.as_deref().map(TrustedAuthority::from_pem).transpose();
         let proxy_ca = auth.request_header.as_ref().map(|proxy| {
             let ca = authority(&proxy.client_ca_file)?;
             Ok::<_, FileError>((ca, Arc::new(proxy.clone())))
@@ -42,8 +44,10 @@ impl AuthFiles {
             client_ca: auth.client_ca_file.as_deref().map(authority).transpose()?,
             proxy_ca: proxy_ca.transpose()?,
             tokens: auth.token_auth_file.clone().map(tokens).transpose()?,
-            reviews: Arc::new(Reviews::default().counted(TokenCacheMetrics::new(registry))),
-            anonymous: auth.anonymous.unwrap_or(!settings.authorization.contains(&Mode::AlwaysAllow)),
+            reviews: Arc::new(TokenReviewCache::default().with_metrics(TokenCacheMetrics::new(registry))),
+            anonymous: auth
+                .anonymous
+                .unwrap_or(!settings.authorization.contains(&AuthorizationMode::AlwaysAllow)),
         })
     }
 
@@ -53,8 +57,8 @@ impl AuthFiles {
             .with_anonymous(self.anonymous)
             .with_reviews(Arc::clone(&self.reviews));
         if let Some((ca, proxy)) = &self.proxy_ca {
-            chain = chain.with_request_header(RequestHeader {
-                authority: Authority::clone(&ca.current()),
+            chain = chain.with_request_header(RequestHeaderConfig {
+                authority: TrustedAuthority::clone(&ca.current()),
                 allowed_names: proxy.allowed_names.clone(),
                 username_headers: proxy.username_headers.clone(),
                 uid_headers: proxy.uid_headers.clone(),
@@ -66,7 +70,7 @@ impl AuthFiles {
             chain = chain.with_internal_authority(internal.clone());
         }
         if let Some(ca) = &self.client_ca {
-            chain = chain.with_client_authority(Authority::clone(&ca.current()));
+            chain = chain.with_client_authority(TrustedAuthority::clone(&ca.current()));
         }
         if let Some(tokens) = &self.tokens {
             chain = chain.with_tokens(tokens.current());
@@ -78,7 +82,7 @@ impl AuthFiles {
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let client = self.client_ca.as_ref().map(|ca| ("client CA", ca.current()));
         let proxy = self.proxy_ca.as_ref().map(|(ca, _)| ("front-proxy CA", ca.current()));
-        let read = |(usage, ca): (&'static str, Arc<Authority>)| {
+        let read = |(usage, ca): (&'static str, Arc<TrustedAuthority>)| {
             let infos = ca.certificates().iter().filter_map(|der| CertInfo::parse(der).ok());
             infos.map(|info| (usage, info)).collect::<Vec<_>>()
         };
@@ -130,8 +134,8 @@ impl AuthFiles {
     }
 }
 
-fn authority(path: &Path) -> Result<FileWatch<Authority>, FileError> {
-    let parse = |raw: &[Vec<u8>]| Authority::from_pem(raw.first().map_or(&[], Vec::as_slice));
+fn authority(path: &Path) -> Result<FileWatch<TrustedAuthority>, FileError> {
+    let parse = |raw: &[Vec<u8>]| TrustedAuthority::from_pem(raw.first().map_or(&[], Vec::as_slice));
     FileWatch::new(vec![path.to_owned()], parse)
 }
 

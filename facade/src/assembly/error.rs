@@ -27,10 +27,10 @@ pub enum StartError {
     },
     /// `--cors-allowed-origins`
     #[error(transparent)]
-    Cors(#[from] cors::BadOrigin),
+    Cors(#[from] cors::InvalidOrigin),
     /// `--strict-transport-security-directives`
     #[error(transparent)]
-    Hsts(#[from] hsts::BadDirective),
+    Hsts(#[from] hsts::InvalidDirective),
     /// `--egress-selector-config-file`
     #[error(transparent)]
     Egress(#[from] portico_kit::egress::EgressError),
@@ -57,7 +57,7 @@ impl StartError {
 
     /// True if a setting is wrong, rather than the machine or the data.
     #[must_use]
-    pub fn is_setting(&self) -> bool {
+    pub fn is_settings_error(&self) -> bool {
         use StartError::{Cors, Egress, File, Hsts, Tls};
         matches!(self, File(_) | Tls(_) | Cors(_) | Hsts(_) | Egress(_))
     }

@@ -18,59 +18,61 @@ use super::error::StartError;
 use crate::settings::{FacadeSettings, KubeletSettings, ProxyClientCertificate};
 
 /// Egress selection for connections to backends.
-const SELECTION: &str = "cluster";
+const EGRESS_SELECTION: &str = "cluster";
 
 /// The proxy and the files with its client certificates and CAs.
 #[derive(Clone)]
-pub(super) struct Proxying {
+pub(super) struct ProxyAssembly {
     pub(super) proxy: Proxy,
     pub(super) policy: AddressPolicy,
     client_cert: Option<ClientCert>,
-    files: Files,
+    files: ProxyFiles,
 }
 
 /// Files that are reread when they change.
 #[derive(Clone)]
-struct Files {
+struct ProxyFiles {
     proxy_client: Option<FileWatch<CertPair>>,
     kubelet_client: Option<FileWatch<CertPair>>,
     kubelet_authority: Option<FileWatch<Bundle>>,
     peer_authority: Option<FileWatch<Bundle>>,
 }
 
-impl Proxying {
+impl ProxyAssembly {
     /// Reads all files.
     pub(super) fn load(
         settings: &FacadeSettings,
         registry: &Registry,
         tasks: &TaskSet,
     ) -> Result<Self, StartError> {
-        let wanted = &settings.proxying;
-        let files = Files::load(settings)?;
-        let client_cert = match (&wanted.client_cert, &files.proxy_client) {
-            (Some(ProxyClientCertificate::Given(given)), _) => Some(ClientCert::Awaited(given.clone())),
+        let proxying = &settings.proxying;
+        let files = ProxyFiles::load(settings)?;
+        let client_cert = match (&proxying.client_cert, &files.proxy_client) {
+            (Some(ProxyClientCertificate::Channel(channel)), _) => {
+                Some(ClientCert::Optional(channel.clone()))
+            }
             (_, files) => files.as_ref().map(|files| ClientCert::Present(files.subscribe())),
         };
-        let egress = match &wanted.egress_selector_config_file {
-            Some(path) => match EgressConfig::load(path)?.selection(SELECTION) {
+        let egress = match &proxying.egress_selector_config_file {
+            Some(path) => match EgressConfig::load(path)?.selection(EGRESS_SELECTION) {
                 Some(selection) => EgressDialer::new(selection, Some(EgressMetrics::new(registry)))?,
                 None => None,
             },
             None => None,
         };
-        let policy = AddressPolicy::new(wanted.backend_allow_cidr.clone());
+        let policy = AddressPolicy::new(proxying.backend_allow_cidr.clone());
         let options = ConnectorOptions {
-            dial_timeout: wanted.dial_timeout,
+            dial_timeout: proxying.dial_timeout,
             policy: policy.clone(),
             ..ConnectorOptions::default()
         };
         let limits = Limits {
-            max_idle_per_target: wanted.max_idle_connections,
-            max_requests_per_backend: wanted.max_requests_per_backend,
-            dial_timeout: wanted.dial_timeout,
-            reject_redirects: wanted.reject_redirects,
-            max_mirrored_requests: wanted.max_mirrored_requests,
-            mirror_timeout: wanted.mirror_timeout,
+            max_idle_per_target: proxying.max_idle_connections,
+            max_requests_per_backend: proxying.max_requests_per_backend,
+            dial_timeout: proxying.dial_timeout,
+            reject_redirects: proxying.reject_redirects,
+            max_mirrored_requests: proxying.max_mirrored_requests,
+            mirror_timeout: proxying.mirror_timeout,
             connection_bytes_per_second: settings.kubelets.max_connection_bytes,
             web_socket_idle_timeout: settings.kubelets.streaming_idle_timeout,
             web_socket_message_bytes: settings.kubelets.streaming_max_message_bytes,
@@ -78,20 +80,21 @@ impl Proxying {
         };
         let connector = Connector::with_egress(options, egress);
         let kubelets = files.kubelets(settings.kubelets.timeout);
-        let shown = client_cert.clone();
-        let proxy = ProxySettings { connector, client_cert: shown, kubelets, tasks: tasks.clone(), limits };
+        let presented_cert = client_cert.clone();
+        let proxy =
+            ProxySettings { connector, client_cert: presented_cert, kubelets, tasks: tasks.clone(), limits };
         Ok(Self { proxy: Proxy::new(proxy, ProxyMetrics::new(registry)), policy, client_cert, files })
     }
 
     /// Returns the client certificate that the proxy presents to backends.
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
-        let shown = self.client_cert.as_ref().and_then(ClientCert::current);
-        shown.iter().map(|pair| ("client of backends", pair.info().clone())).collect()
+        let presented_cert = self.client_cert.as_ref().and_then(ClientCert::current);
+        presented_cert.iter().map(|pair| ("client of backends", pair.info().clone())).collect()
     }
 
     /// Polls the files; the proxy receives their changes.
     pub(super) fn follow(&self, tasks: &TaskSet) {
-        let Files { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
+        let ProxyFiles { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
         if let Some(files) = proxy_client {
             files.watch(tasks, "aggregator-reload-proxy-client-cert");
         }
@@ -108,7 +111,7 @@ impl Proxying {
 
     /// Rereads the files now.
     pub(super) async fn reload(&self) -> Vec<FileError> {
-        let Files { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
+        let ProxyFiles { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
         let mut errors = Vec::new();
         for pair in [proxy_client, kubelet_client].into_iter().flatten() {
             errors.extend(pair.reload().await.err());
@@ -125,20 +128,21 @@ impl Proxying {
     }
 }
 
-impl Files {
+impl ProxyFiles {
     fn load(settings: &FacadeSettings) -> Result<Self, FileError> {
         let KubeletSettings { client_cert, certificate_authority, .. } = &settings.kubelets;
         let pair = |flag, files: &Option<_>| {
-            files.clone().map(|(cert, key)| FileWatch::pair(flag, cert, key)).transpose()
+            files.clone().map(|(cert, key)| FileWatch::cert_pair(flag, cert, key)).transpose()
         };
         let authorities = |flag, file: &Option<PathBuf>| {
-            let watched =
-                |file: &PathBuf| FileWatch::new(vec![file.clone()], move |raw| authority(flag, &raw[0]));
+            let watched = |file: &PathBuf| {
+                FileWatch::new(vec![file.clone()], move |raw| parse_authority(flag, &raw[0]))
+            };
             file.as_ref().map(watched).transpose()
         };
         let proxy_client = match settings.proxying.client_cert.clone() {
             Some(ProxyClientCertificate::Files { cert, key }) => Some((cert, key)),
-            Some(ProxyClientCertificate::Given(_)) | None => None,
+            Some(ProxyClientCertificate::Channel(_)) | None => None,
         };
         Ok(Self {
             proxy_client: pair("--proxy-client-cert-file", &proxy_client)?,
@@ -158,8 +162,8 @@ impl Files {
 }
 
 /// Returns a CA bundle that is usable for TLS.
-fn authority(flag: &str, pem: &[u8]) -> Result<Bundle, TlsError> {
-    let roots = Roots::Pem { what: flag.to_owned(), pem: pem.into() };
+fn parse_authority(flag: &str, pem: &[u8]) -> Result<Bundle, TlsError> {
+    let roots = Roots::Pem { label: flag.to_owned(), pem: pem.into() };
     ClientTls::builder().roots(roots).build()?;
     Ok(Bundle::new(pem.to_vec()))
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use portico_kit::drain;
-use portico_kit::health::{Endpoint, Health, HealthQuery};
+use portico_kit::health::{Health, HealthEndpoint, HealthQuery};
 use portico_kit::lifecycle::Signal;
 use portico_proto::convert::Check;
 
 /// Interval between two checks of readiness.
-const PERIOD: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Resolves when a configuration is active and `/readyz` would return 200, without the checks in [`Check::REPAIRED_OVER_API`].
 pub(super) async fn ready(synced: Signal, health: Health) {
@@ -17,15 +17,20 @@ pub(super) async fn ready(synced: Signal, health: Health) {
         exclude: Check::REPAIRED_OVER_API.map(str::to_owned).to_vec(),
         ..HealthQuery::default()
     };
-    let mut ticks = tokio::time::interval(PERIOD);
-    while !health.run(Endpoint::Readyz, &query).await.passed() {
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    while !health.run(HealthEndpoint::Readyz, &query).await.has_passed() {
         ticks.tick().await;
     }
 }
 
 /// Resolves when connections may be accepted: at once, or, if `waits_for_readiness`, when the facade is ready or stops.
-pub(super) async fn may_serve(waits: bool, synced: Signal, health: Health, mut drain: drain::Watch) {
-    if waits {
+pub(super) async fn wait_until_servable(
+    waits_for_readiness: bool,
+    synced: Signal,
+    health: Health,
+    mut drain: drain::Watch,
+) {
+    if waits_for_readiness {
         tokio::select! {
             () = ready(synced, health) => {}
             () = drain.signaled() => {}
@@ -44,7 +49,7 @@ mod tests {
         let (synced, health) = (Signal::new("synced"), Health::new(Duration::ZERO));
         for name in Check::REPAIRED_OVER_API {
             let fails = health::Check::new(name, || Err("it fails".to_owned()));
-            health.add(&[Endpoint::Readyz], fails).unwrap();
+            health.add(&[HealthEndpoint::Readyz], fails).unwrap();
         }
         synced.signal();
         ready(synced, health).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::in_force::Current;
+use crate::active_config::ActiveConfigCell;
 use crate::local::LocalMetrics;
 use crate::metrics::RequestMetrics;
 
@@ -13,7 +13,11 @@ use crate::metrics::RequestMetrics;
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Drops series until canceled.
-pub(super) async fn drop_unserved(current: Current, requests: Arc<RequestMetrics>, local: LocalMetrics) {
+pub(super) async fn drop_unserved(
+    current: ActiveConfigCell,
+    requests: Arc<RequestMetrics>,
+    local: LocalMetrics,
+) {
     let mut passes = interval(INTERVAL);
     passes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -11,7 +11,7 @@ use crate::settings::{FacadeSettings, ServingCertificate};
 
 /// TLS of the listener and the source of its certificates.
 #[derive(Clone)]
-pub(super) struct Serving {
+pub(super) struct ServingTls {
     pub(super) tls: ServerTls,
     default: Source,
     sni: Vec<FileWatch<CertPair>>,
@@ -20,29 +20,29 @@ pub(super) struct Serving {
 #[derive(Clone)]
 enum Source {
     Files(FileWatch<CertPair>),
-    Given(watch::Receiver<CertPair>),
+    Channel(watch::Receiver<CertPair>),
 }
 
 impl Source {
     fn current(&self) -> CertPair {
         match self {
             Self::Files(files) => CertPair::clone(&files.current()),
-            Self::Given(given) => given.borrow().clone(),
+            Self::Channel(given) => given.borrow().clone(),
         }
     }
 }
 
-impl Serving {
+impl ServingTls {
     /// Reads all certificates and keys.
     pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
         let default = match &settings.serving {
             ServingCertificate::Files { cert, key } => {
-                Source::Files(FileWatch::pair("--tls-cert-file", cert.clone(), key.clone())?)
+                Source::Files(FileWatch::cert_pair("--tls-cert-file", cert.clone(), key.clone())?)
             }
-            ServingCertificate::Given(given) => Source::Given(given.clone()),
+            ServingCertificate::Channel(given) => Source::Channel(given.clone()),
         };
         let pair = |(cert, key): &(_, _)| {
-            FileWatch::pair("--tls-sni-cert-key", Clone::clone(cert), Clone::clone(key))
+            FileWatch::cert_pair("--tls-sni-cert-key", Clone::clone(cert), Clone::clone(key))
         };
         let sni = settings.sni.iter().map(pair).collect::<Result<Vec<_>, _>>()?;
         let mut options = ServerTlsOptions {
@@ -54,7 +54,7 @@ impl Serving {
         if settings.disable_http2_serving {
             options.alpn = vec![b"http/1.1".to_vec()];
         }
-        let tls = ServerTls::new(default.current(), &named(&sni), &options)?;
+        let tls = ServerTls::new(default.current(), &sni_certificates(&sni), &options)?;
         Ok(Self { tls, default, sni })
     }
 
@@ -62,10 +62,10 @@ impl Serving {
     pub(super) fn follow(&self, tasks: &TaskSet) {
         match &self.default {
             Source::Files(files) => self.follow_files(tasks, files, "tls-cert-file"),
-            Source::Given(given) => {
-                let (this, mut given) = (self.clone(), given.clone());
+            Source::Channel(channel) => {
+                let (this, mut channel) = (self.clone(), channel.clone());
                 tasks.spawn_until_cancelled("serving-certificate", async move {
-                    while given.changed().await.is_ok() {
+                    while channel.changed().await.is_ok() {
                         this.replace();
                     }
                 });
@@ -105,10 +105,10 @@ impl Serving {
     }
 
     fn replace(&self) {
-        self.tls.replace(self.default.current(), &named(&self.sni));
+        self.tls.replace(self.default.current(), &sni_certificates(&self.sni));
     }
 }
 
-fn named(sni: &[FileWatch<CertPair>]) -> Vec<SniCert> {
+fn sni_certificates(sni: &[FileWatch<CertPair>]) -> Vec<SniCert> {
     sni.iter().map(|files| SniCert { pair: CertPair::clone(&files.current()), names: Vec::new() }).collect()
 }

@@ -12,18 +12,18 @@ use portico_kit::tasks::{TaskFailure, TaskSet};
 
 use super::Parts;
 use super::authentication::AuthFiles;
-use super::proxying::Proxying;
+use super::proxying::ProxyAssembly;
 use super::readiness::ready;
-use super::serving::Serving;
+use super::serving::ServingTls;
 use crate::settings::FacadeSettings;
 
 /// Time for connections to close at shutdown once no request is in flight.
 ///
 /// Limit (Serving): connections are closed.
-const GOODBYE: Duration = Duration::from_secs(2);
+const DRAIN_GRACE: Duration = Duration::from_secs(2);
 
 /// Files that are reread when they change.
-pub(super) type Files = (Serving, AuthFiles, Proxying);
+pub(super) type ReloadableFiles = (ServingTls, AuthFiles, ProxyAssembly);
 
 /// A running facade. Dropping it does not stop it; call [`RunningFacade::shutdown`].
 pub struct RunningFacade {
@@ -32,7 +32,7 @@ pub struct RunningFacade {
     parts: Parts,
     drain: drain::Signal,
     connections: TaskSet,
-    files: Files,
+    files: ReloadableFiles,
 }
 
 impl RunningFacade {
@@ -42,7 +42,7 @@ impl RunningFacade {
         parts: Parts,
         drain: drain::Signal,
         connections: TaskSet,
-        files: Files,
+        files: ReloadableFiles,
     ) -> Self {
         Self { addr, settings, parts, drain, connections, files }
     }
@@ -68,7 +68,7 @@ impl RunningFacade {
     }
 
     /// Resolves when a configuration is active.
-    pub fn configured(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub fn wait_until_configured(&self) -> impl Future<Output = ()> + Send + use<> {
         let synced = self.parts.configuration.synced.clone();
         async move { synced.signaled().await }
     }
@@ -117,11 +117,11 @@ impl RunningFacade {
         if !self.settings.shutdown_send_retry_after {
             self.drain.signal();
         }
-        self.drained().await;
+        self.drain_requests().await;
         life.in_flight_requests_drained.signal();
         self.drain.signal();
         self.parts.watches.cancel();
-        let cut = self.connections.shutdown(GOODBYE).await;
+        let cut = self.connections.shutdown(DRAIN_GRACE).await;
         if !cut.is_empty() {
             tracing::info!(
                 connections = cut.join(", "),
@@ -129,27 +129,28 @@ impl RunningFacade {
             );
         }
         life.http_server_stopped_listening.signal();
-        let mut aborted = self.parts.watches.shutdown(GOODBYE).await;
-        aborted.extend(self.parts.tasks.shutdown(GOODBYE).await);
+        let mut aborted = self.parts.watches.shutdown(DRAIN_GRACE).await;
+        aborted.extend(self.parts.tasks.shutdown(DRAIN_GRACE).await);
         if !aborted.is_empty() {
             tracing::info!(tasks = aborted.join(", "), "tasks aborted");
         }
     }
 
     /// Waits for short requests, and for watches during their grace period.
-    async fn drained(&self) {
-        self.parts.short.close();
-        let short = tokio::time::timeout(self.settings.request_timeout, self.parts.short.drained());
-        if short.await.is_err() {
+    async fn drain_requests(&self) {
+        self.parts.short_requests.close();
+        let short_requests_drained =
+            tokio::time::timeout(self.settings.request_timeout, self.parts.short_requests.drained());
+        if short_requests_drained.await.is_err() {
             tracing::warn!(
-                requests = self.parts.short.len(),
+                requests = self.parts.short_requests.len(),
                 "requests still in flight after the request timeout"
             );
         }
         let grace = self.settings.shutdown_watch_termination_grace_period;
         if !grace.is_zero() {
-            self.parts.watching.close();
-            let _ = tokio::time::timeout(grace, self.parts.watching.drained()).await;
+            self.parts.watch_requests.close();
+            let _ = tokio::time::timeout(grace, self.parts.watch_requests.drained()).await;
         }
     }
 }

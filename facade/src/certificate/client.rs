@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_kit::pki::{PemPair, Profile};
+use portico_kit::pki::{CertProfile, PemPair};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use portico_proto::client::{Connection, Credentials};
 
-use super::{CertificateError, Files, PERIOD, is_due};
+use super::{CHECK_INTERVAL, CertificateError, CertificateFiles, needs_renewal};
 use crate::control::sign::Purpose;
 use crate::control_services::ControlServices;
 
@@ -17,72 +17,73 @@ use crate::control_services::ControlServices;
 ///
 /// # Errors
 /// [`CertificateError`] if the stored certificate cannot be used to connect.
-pub fn keep_client_certificate(
+pub fn maintain_client_certificate(
     dir: &Path,
     connections: &[Connection],
     control: &ControlServices,
     tasks: &TaskSet,
 ) -> Result<(), CertificateError> {
-    let mut given: Option<CertPair> = None;
+    let mut newest: Option<CertPair> = None;
     for connection in connections {
         if let Credentials::Certificate { cert_pem, key_pem } = &connection.credentials {
             let pair = CertPair::from_pem("--control-kubeconfig", cert_pem, key_pem)?;
-            let is_younger = given.as_ref().is_none_or(|g| pair.info().not_after > g.info().not_after);
-            given = if is_younger { Some(pair) } else { given };
+            let is_newer = newest.as_ref().is_none_or(|g| pair.info().not_after > g.info().not_after);
+            newest = if is_newer { Some(pair) } else { newest };
         }
     }
-    let Some(given) = given else { return Ok(()) };
-    let files = Files::new(dir, "control-client");
-    let stored = files.read()?.filter(|(_, pair)| pair.info().not_after > given.info().not_after);
-    let keeper = Keeper { files, connections: connections.to_vec(), control: control.clone() };
+    let Some(newest) = newest else { return Ok(()) };
+    let files = CertificateFiles::new(dir, "control-client");
+    let stored = files.read()?.filter(|(_, pair)| pair.info().not_after > newest.info().not_after);
+    let renewer = Renewer { files, connections: connections.to_vec(), control: control.clone() };
     let current = match stored {
-        None => given,
+        None => newest,
         Some((pem, pair)) => {
-            keeper.use_from_now_on(&pem)?;
+            renewer.reconnect_with(&pem)?;
             pair
         }
     };
-    tasks.spawn_until_cancelled("control-client-certificate", keeper.keep(current));
+    tasks.spawn_until_cancelled("control-client-certificate", renewer.run(current));
     Ok(())
 }
 
-struct Keeper {
-    files: Files,
+struct Renewer {
+    files: CertificateFiles,
     connections: Vec<Connection>,
     control: ControlServices,
 }
 
-impl Keeper {
-    async fn keep(self, mut current: CertPair) {
+impl Renewer {
+    async fn run(self, mut current: CertPair) {
         loop {
-            if is_due(&current) {
-                match self.renewed(&current).await {
+            if needs_renewal(&current) {
+                match self.renew(&current).await {
                     Ok(pair) => current = pair,
                     Err(error) => {
                         tracing::warn!(%error, "cannot renew the client certificate of the facade, retrying");
                     }
                 }
             }
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    async fn renewed(&self, current: &CertPair) -> Result<CertPair, CertificateError> {
+    async fn renew(&self, current: &CertPair) -> Result<CertPair, CertificateError> {
         // The control service overrides the name with that of the caller, and sets its own validity.
-        let profile = Profile::client(&current.info().common_name, &[], Duration::from_secs(86_400));
+        let profile = CertProfile::client(&current.info().common_name, &[], Duration::from_secs(86_400));
         let (pem, pair) = self.files.sign(&self.control, &profile, Purpose::Client).await?;
-        self.use_from_now_on(&pem)?;
+        self.reconnect_with(&pem)?;
         tracing::info!(not_after = pair.info().not_after_text(), "client certificate of the facade renewed");
         Ok(pair)
     }
 
-    fn use_from_now_on(&self, pem: &PemPair) -> Result<(), CertificateError> {
-        let connections: Vec<_> = self.connections.iter().map(|connection| with(connection, pem)).collect();
+    fn reconnect_with(&self, pem: &PemPair) -> Result<(), CertificateError> {
+        let connections: Vec<_> =
+            self.connections.iter().map(|connection| with_certificate(connection, pem)).collect();
         Ok(self.control.reconnect(&connections)?)
     }
 }
 
-fn with(connection: &Connection, pem: &PemPair) -> Connection {
+fn with_certificate(connection: &Connection, pem: &PemPair) -> Connection {
     if !matches!(connection.credentials, Credentials::Certificate { .. }) {
         return connection.clone();
     }

@@ -4,26 +4,26 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_kit::pki::{Authority, Profile};
+use portico_kit::pki::{Authority, CertProfile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use tokio::sync::watch;
 
-use super::{CertificateError, Files, PERIOD, SELF_MADE_CA, is_due, is_foreign};
+use super::{CHECK_INTERVAL, CertificateError, CertificateFiles, TEMPORARY_CA, is_foreign, needs_renewal};
 use crate::control::sign::Purpose;
 use crate::control_services::ControlServices;
 use crate::settings::ServingCertificate;
 
 /// Validity of a temporary certificate; a signed one replaces it long before.
-const SELF_MADE_LIFE: Duration = Duration::from_secs(365 * 86_400);
+const TEMPORARY_VALIDITY: Duration = Duration::from_secs(365 * 86_400);
 /// Interval between requests for a signed certificate while a temporary one is in use.
-const SELF_MADE_PERIOD: Duration = Duration::from_secs(1);
+const TEMPORARY_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout for the first signature at a start.
-const FIRST_ANSWER: Duration = Duration::from_secs(2);
+const FIRST_SIGN_TIMEOUT: Duration = Duration::from_secs(2);
 
-struct Keeper {
-    files: Files,
-    profile: Profile,
+struct Renewer {
+    files: CertificateFiles,
+    profile: CertProfile,
     control: ControlServices,
 }
 
@@ -31,7 +31,7 @@ struct Keeper {
 ///
 /// # Errors
 /// [`CertificateError`] if no certificate can be obtained or issued.
-pub async fn signed_certificate(
+pub async fn serving_certificate(
     dir: &Path,
     names: &[String],
     control: &ControlServices,
@@ -40,21 +40,22 @@ pub async fn signed_certificate(
     let local =
         ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     let all: Vec<String> = local.iter().map(ToString::to_string).chain(names.iter().cloned()).collect();
-    let profile = Profile::server("portico-facade", &all, SELF_MADE_LIFE);
-    let keeper = Keeper { files: Files::new(dir, "apiserver"), profile, control: control.clone() };
-    let (certificate, receiver) = watch::channel(keeper.first().await?);
-    tasks.spawn_until_cancelled("serving-certificate", async move { keeper.keep(&certificate).await });
-    Ok(ServingCertificate::Given(receiver))
+    let profile = CertProfile::server("portico-facade", &all, TEMPORARY_VALIDITY);
+    let keeper =
+        Renewer { files: CertificateFiles::new(dir, "apiserver"), profile, control: control.clone() };
+    let (certificate, receiver) = watch::channel(keeper.initial_certificate().await?);
+    tasks.spawn_until_cancelled("serving-certificate", async move { keeper.run(&certificate).await });
+    Ok(ServingCertificate::Channel(receiver))
 }
 
-impl Keeper {
+impl Renewer {
     /// Returns the stored certificate if it is foreign or not due, else a signed one, else a temporary one.
-    async fn first(&self) -> Result<CertPair, CertificateError> {
+    async fn initial_certificate(&self) -> Result<CertPair, CertificateError> {
         let stored = self.files.read()?.map(|(_, pair)| pair);
-        if let Some(pair) = stored.as_ref().filter(|p| is_foreign(p.info()) || !is_due(p)) {
+        if let Some(pair) = stored.as_ref().filter(|p| is_foreign(p.info()) || !needs_renewal(p)) {
             return Ok(pair.clone());
         }
-        match tokio::time::timeout(FIRST_ANSWER, self.signed()).await {
+        match tokio::time::timeout(FIRST_SIGN_TIMEOUT, self.request_certificate()).await {
             Ok(Ok(pair)) => return Ok(pair),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "cannot obtain a serving certificate, using another one")
@@ -69,21 +70,21 @@ impl Keeper {
         if let Some(pair) = stored {
             return Ok(pair);
         }
-        let authority = Authority::load_or_create(&self.files.dir, "facade-ca", SELF_MADE_CA)?;
+        let authority = Authority::load_or_create(&self.files.dir, "facade-ca", TEMPORARY_CA)?;
         Ok(authority.issue(&self.profile)?.cert_pair("apiserver")?)
     }
 
-    async fn keep(&self, certificate: &watch::Sender<CertPair>) {
+    async fn run(&self, certificate: &watch::Sender<CertPair>) {
         loop {
             // Clients that trust the CA of the control service refuse a temporary certificate: replace it as soon as possible.
-            let self_made = certificate.borrow().info().issuer == SELF_MADE_CA;
-            tokio::time::sleep(if self_made { SELF_MADE_PERIOD } else { PERIOD }).await;
-            let stays =
-                is_foreign(certificate.borrow().info()) || !self_made && !is_due(&certificate.borrow());
-            if stays {
+            let is_temporary = certificate.borrow().info().issuer == TEMPORARY_CA;
+            tokio::time::sleep(if is_temporary { TEMPORARY_RETRY_INTERVAL } else { CHECK_INTERVAL }).await;
+            let is_current = is_foreign(certificate.borrow().info())
+                || !is_temporary && !needs_renewal(&certificate.borrow());
+            if is_current {
                 continue;
             }
-            match self.signed().await {
+            match self.request_certificate().await {
                 Ok(pair) => {
                     certificate.send_replace(pair);
                 }
@@ -92,7 +93,7 @@ impl Keeper {
         }
     }
 
-    async fn signed(&self) -> Result<CertPair, CertificateError> {
+    async fn request_certificate(&self) -> Result<CertPair, CertificateError> {
         let signed = self.files.sign(&self.control, &self.profile, Purpose::Serving).await?;
         Ok(signed.1)
     }

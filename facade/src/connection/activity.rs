@@ -11,14 +11,14 @@ use super::limits::ConnectionLimits;
 /// Activity of one connection.
 #[derive(Debug)]
 pub struct Activity {
-    begin: Instant,
+    start: Instant,
     /// Milliseconds after `start` at which the connection last became idle.
     idle_since: AtomicU64,
     /// Milliseconds plus one after `start` at which an incomplete request head began; 0 if there is none.
     head_since: AtomicU64,
-    requests: AtomicUsize,
+    active_requests: AtomicUsize,
     /// Number of requests since the start of the connection.
-    begun: AtomicU64,
+    request_count: AtomicU64,
     upgraded: AtomicBool,
 }
 
@@ -26,7 +26,7 @@ pub struct Activity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Keep the connection.
-    Fine,
+    Healthy,
     /// No request within the idle timeout.
     Idle,
     /// A request head is incomplete after the header timeout.
@@ -40,11 +40,11 @@ pub struct ActiveRequestGuard(Arc<Activity>);
 impl Default for Activity {
     fn default() -> Self {
         Self {
-            begin: Instant::now(),
+            start: Instant::now(),
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
-            requests: AtomicUsize::new(0),
-            begun: AtomicU64::new(0),
+            active_requests: AtomicUsize::new(0),
+            request_count: AtomicU64::new(0),
             upgraded: AtomicBool::new(false),
         }
     }
@@ -53,9 +53,9 @@ impl Default for Activity {
 impl Activity {
     /// Records the start of a request.
     #[must_use]
-    pub fn busy(self: &Arc<Self>) -> ActiveRequestGuard {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.begun.fetch_add(1, Ordering::Relaxed);
+    pub fn start_request(self: &Arc<Self>) -> ActiveRequestGuard {
+        self.active_requests.fetch_add(1, Ordering::Relaxed);
+        self.request_count.fetch_add(1, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
         ActiveRequestGuard(self.clone())
     }
@@ -63,48 +63,48 @@ impl Activity {
     /// True if a request is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.requests.load(Ordering::Relaxed) > 0
+        self.active_requests.load(Ordering::Relaxed) > 0
     }
 
     /// Time at which the connection last became idle.
     #[must_use]
     pub fn idle_since(&self) -> Instant {
-        self.begin + Duration::from_millis(self.idle_since.load(Ordering::Relaxed))
+        self.start + Duration::from_millis(self.idle_since.load(Ordering::Relaxed))
     }
 
     /// Number of requests that have started.
     #[must_use]
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub fn request_count(&self) -> u64 {
+        self.request_count.load(Ordering::Relaxed)
     }
 
     /// Decides on the connection at the current time.
     #[must_use]
     pub fn verdict(&self, limits: &ConnectionLimits) -> Verdict {
         if self.is_busy() {
-            return Verdict::Fine;
+            return Verdict::Healthy;
         }
         let now = self.millis();
         let head = self.head_since.load(Ordering::Relaxed);
         if head != 0 && now >= (head - 1).saturating_add(millis(limits.header_timeout)) {
             return Verdict::SlowHead;
         }
-        if head == 0 && now >= self.idle_at(limits) {
+        if head == 0 && now >= self.idle_deadline(limits) {
             return Verdict::Idle;
         }
-        Verdict::Fine
+        Verdict::Healthy
     }
 
     /// Time until the next check: the end of the idle timeout if it is near, otherwise an interval short enough to find
     /// a slow head.
     #[must_use]
-    pub fn next_look(&self, limits: &ConnectionLimits) -> Duration {
-        let often = limits.look();
+    pub fn next_check(&self, limits: &ConnectionLimits) -> Duration {
+        let check_interval = limits.check_interval();
         if self.is_busy() {
-            return often;
+            return check_interval;
         }
-        let left = self.idle_at(limits).saturating_sub(self.millis());
-        often.min(Duration::from_millis(left.max(1)))
+        let remaining = self.idle_deadline(limits).saturating_sub(self.millis());
+        check_interval.min(Duration::from_millis(remaining.max(1)))
     }
 
     /// Records that the connection was upgraded to another protocol.
@@ -119,14 +119,14 @@ impl Activity {
     }
 
     /// Records a read of HTTP/1: between requests, bytes start a request head.
-    pub fn read(&self) {
-        if self.requests.load(Ordering::Relaxed) == 0 {
-            self.head(true);
+    pub fn on_read(&self) {
+        if self.active_requests.load(Ordering::Relaxed) == 0 {
+            self.set_head_incomplete(true);
         }
     }
 
     /// Records whether the bytes read so far end within a request head.
-    pub fn head(&self, incomplete: bool) {
+    pub fn set_head_incomplete(&self, incomplete: bool) {
         if !incomplete {
             self.head_since.store(0, Ordering::Relaxed);
         } else if self.head_since.load(Ordering::Relaxed) == 0 {
@@ -135,12 +135,12 @@ impl Activity {
     }
 
     /// Time, in milliseconds after `start`, at which a connection without requests exceeds the idle timeout.
-    fn idle_at(&self, limits: &ConnectionLimits) -> u64 {
+    fn idle_deadline(&self, limits: &ConnectionLimits) -> u64 {
         self.idle_since.load(Ordering::Relaxed).saturating_add(millis(limits.idle_timeout))
     }
 
     fn millis(&self) -> u64 {
-        millis(self.begin.elapsed())
+        millis(self.start.elapsed())
     }
 }
 
@@ -152,7 +152,7 @@ impl Drop for ActiveRequestGuard {
     fn drop(&mut self) {
         self.0.idle_since.store(self.0.millis(), Ordering::Relaxed);
         self.0.head_since.store(0, Ordering::Relaxed);
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        self.0.active_requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -167,26 +167,26 @@ mod tests {
             idle_timeout: Duration::ZERO,
             ..ConnectionLimits::default()
         };
-        let begin = Instant::now().checked_sub(Duration::from_secs(5)).unwrap();
-        let activity = Arc::new(Activity { begin, ..Activity::default() });
+        let start = Instant::now().checked_sub(Duration::from_secs(5)).unwrap();
+        let activity = Arc::new(Activity { start, ..Activity::default() });
         assert_eq!(activity.verdict(&limits), Verdict::Idle);
-        let busy = activity.busy();
-        assert_eq!(activity.verdict(&limits), Verdict::Fine);
+        let busy = activity.start_request();
+        assert_eq!(activity.verdict(&limits), Verdict::Healthy);
         drop(busy);
-        activity.read();
+        activity.on_read();
         assert_eq!(activity.verdict(&limits), Verdict::SlowHead);
-        assert_eq!(activity.verdict(&ConnectionLimits::default()), Verdict::Fine);
-        activity.head(false);
+        assert_eq!(activity.verdict(&ConnectionLimits::default()), Verdict::Healthy);
+        activity.set_head_incomplete(false);
         assert_eq!(activity.verdict(&limits), Verdict::Idle);
     }
 
     #[test]
-    fn an_idle_connection_is_looked_at_when_its_time_is_over() {
-        let begin = Instant::now().checked_sub(Duration::from_secs(89)).unwrap();
-        let activity = Arc::new(Activity { begin, ..Activity::default() });
+    fn an_idle_connection_is_checked_at_its_idle_deadline() {
+        let start = Instant::now().checked_sub(Duration::from_secs(89)).unwrap();
+        let activity = Arc::new(Activity { start, ..Activity::default() });
         let limits = ConnectionLimits::default();
-        assert!(activity.next_look(&limits) <= Duration::from_secs(1));
-        let _busy = activity.busy();
-        assert_eq!(activity.next_look(&limits), Duration::from_secs(8));
+        assert!(activity.next_check(&limits) <= Duration::from_secs(1));
+        let _busy = activity.start_request();
+        assert_eq!(activity.next_check(&limits), Duration::from_secs(8));
     }
 }

@@ -16,47 +16,47 @@ tokio::task_local! {
 }
 
 /// Returns the exchange of the stream in whose task this is called; `None` in HTTP/1.
-pub(super) fn of_task() -> Option<Arc<Exchange>> {
+pub(super) fn current() -> Option<Arc<Exchange>> {
     EXCHANGE.try_with(Arc::clone).ok()
 }
 
 /// Runs the task of a stream with its exchange.
-pub fn in_task<F: Future>(exchange: Arc<Exchange>, stream: F) -> TaskLocalFuture<Arc<Exchange>, F> {
+pub fn scope<F: Future>(exchange: Arc<Exchange>, stream: F) -> TaskLocalFuture<Arc<Exchange>, F> {
     EXCHANGE.scope(exchange, stream)
 }
 
 /// Delivery of a response. In HTTP/1 the connection has one exchange for all responses, which follow each other.
 #[derive(Debug)]
 pub struct Exchange {
-    begin: Instant,
+    start: Instant,
     is_stream: bool,
     /// Milliseconds plus one after `start`; 0 if there is no deadline.
     deadline: AtomicU64,
     /// Milliseconds plus one after `start` at which bytes were offered that the client has not read; 0 while the response
     /// waits for its source.
-    offered: AtomicU64,
+    offered_at: AtomicU64,
     aborted: AtomicBool,
 }
 
 impl Exchange {
     /// Creates the exchange of all responses of an HTTP/1 connection.
     #[must_use]
-    pub fn of_connection() -> Self {
+    pub fn for_connection() -> Self {
         Self::new(false)
     }
 
     /// Creates the exchange of one HTTP/2 stream.
     #[must_use]
-    pub fn of_stream() -> Self {
+    pub fn for_stream() -> Self {
         Self::new(true)
     }
 
     fn new(is_stream: bool) -> Self {
         Self {
-            begin: Instant::now(),
+            start: Instant::now(),
             is_stream,
             deadline: AtomicU64::new(0),
-            offered: AtomicU64::new(0),
+            offered_at: AtomicU64::new(0),
             aborted: AtomicBool::new(false),
         }
     }
@@ -68,54 +68,54 @@ impl Exchange {
     }
 
     /// Starts a request; the deadline of the previous one no longer applies.
-    pub fn request(&self) {
+    pub fn start_request(&self) {
         self.deadline.store(0, Ordering::Relaxed);
     }
 
     /// Starts a response. The client must read the body by `deadline`, unless the deadline has already passed: the response
     /// then reports the timeout itself.
-    pub fn respond(&self, deadline: Option<Instant>) {
-        let deadline = deadline.filter(|at| *at > Instant::now()).map_or(0, |at| self.mark(at));
+    pub fn start_response(&self, deadline: Option<Instant>) {
+        let deadline = deadline.filter(|at| *at > Instant::now()).map_or(0, |at| self.offset_of(at));
         self.deadline.store(deadline, Ordering::Relaxed);
-        self.offer();
+        self.mark_offered();
     }
 
     /// Records that bytes of the body are ready for the client.
-    pub fn offer(&self) {
+    pub fn mark_offered(&self) {
         if self.is_stream {
-            self.offered.store(self.mark(Instant::now()), Ordering::Relaxed);
+            self.offered_at.store(self.offset_of(Instant::now()), Ordering::Relaxed);
         }
     }
 
     /// Records that the response was passed to hyper. A response without a filter is complete and waits for the client
     /// from now on.
-    pub fn hand_over(&self) {
-        if self.offered.load(Ordering::Relaxed) == 0 {
-            self.offer();
+    pub fn record_handover(&self) {
+        if self.offered_at.load(Ordering::Relaxed) == 0 {
+            self.mark_offered();
         }
     }
 
     /// Records that the client has read everything and the body waits for its source.
     pub fn wait_for_source(&self) {
         if self.is_stream {
-            self.offered.store(0, Ordering::Relaxed);
+            self.offered_at.store(0, Ordering::Relaxed);
         }
     }
 
     /// Time by which the client must have read the complete response.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.at(self.deadline.load(Ordering::Relaxed))
+        self.instant_at(self.deadline.load(Ordering::Relaxed))
     }
 
     /// Time at which the response is aborted if the client continues to read nothing. While the response waits for its source,
     /// only a deadline that has passed counts.
     #[must_use]
-    pub fn due(&self, stalled_write: Duration) -> Option<Instant> {
+    pub fn abort_at(&self, stalled_write: Duration) -> Option<Instant> {
         let deadline = self.deadline();
-        match self.at(self.offered.load(Ordering::Relaxed)) {
-            Some(offered) => {
-                let stalled = offered + stalled_write;
+        match self.instant_at(self.offered_at.load(Ordering::Relaxed)) {
+            Some(offered_at) => {
+                let stalled = offered_at + stalled_write;
                 Some(deadline.map_or(stalled, |deadline| deadline.min(stalled)))
             }
             None => deadline.filter(|at| *at <= Instant::now()),
@@ -133,13 +133,13 @@ impl Exchange {
         self.aborted.load(Ordering::Relaxed)
     }
 
-    fn mark(&self, at: Instant) -> u64 {
-        let millis = at.saturating_duration_since(self.begin).as_millis();
+    fn offset_of(&self, at: Instant) -> u64 {
+        let millis = at.saturating_duration_since(self.start).as_millis();
         u64::try_from(millis).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    fn at(&self, mark: u64) -> Option<Instant> {
-        mark.checked_sub(1).and_then(|millis| self.begin.checked_add(Duration::from_millis(millis)))
+    fn instant_at(&self, offset: u64) -> Option<Instant> {
+        offset.checked_sub(1).and_then(|millis| self.start.checked_add(Duration::from_millis(millis)))
     }
 }
 
@@ -150,25 +150,25 @@ mod tests {
     const STALLED: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_response_is_due_at_its_deadline_or_when_nothing_was_taken_for_too_long() {
-        let exchange = Exchange::of_stream();
-        assert_eq!(exchange.due(STALLED), None, "no response yet");
+    fn a_response_is_aborted_at_its_deadline_or_when_the_client_stalls() {
+        let exchange = Exchange::for_stream();
+        assert_eq!(exchange.abort_at(STALLED), None, "no response yet");
         let now = Instant::now();
-        exchange.respond(Some(now + Duration::from_secs(5)));
-        let due = exchange.due(STALLED).unwrap();
-        assert!(due <= now + Duration::from_secs(6), "the deadline is nearer");
+        exchange.start_response(Some(now + Duration::from_secs(5)));
+        let abort_at = exchange.abort_at(STALLED).unwrap();
+        assert!(abort_at <= now + Duration::from_secs(6), "the deadline is earlier than the stall timeout");
         exchange.wait_for_source();
-        assert_eq!(exchange.due(STALLED), None, "there is nothing to take");
-        exchange.respond(None);
-        let due = exchange.due(STALLED).unwrap();
-        assert!(due > now + Duration::from_secs(59), "long-running: only the stall counts");
+        assert_eq!(exchange.abort_at(STALLED), None, "the response waits for its source");
+        exchange.start_response(None);
+        let abort_at = exchange.abort_at(STALLED).unwrap();
+        assert!(abort_at > now + Duration::from_secs(59), "long-running: only the stall counts");
     }
 
     #[test]
-    fn a_response_that_reports_a_passed_deadline_may_still_be_taken() {
-        let exchange = Exchange::of_stream();
-        exchange.respond(Instant::now().checked_sub(Duration::from_secs(1)));
+    fn a_response_that_reports_a_passed_deadline_is_still_delivered() {
+        let exchange = Exchange::for_stream();
+        exchange.start_response(Instant::now().checked_sub(Duration::from_secs(1)));
         assert_eq!(exchange.deadline(), None);
-        assert!(exchange.due(STALLED).is_some());
+        assert!(exchange.abort_at(STALLED).is_some());
     }
 }

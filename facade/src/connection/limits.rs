@@ -43,7 +43,7 @@ impl Default for ConnectionLimits {
 impl ConnectionLimits {
     /// Interval between checks of a connection, short enough to find a slow head soon after its timeout.
     #[must_use]
-    pub fn look(&self) -> Duration {
+    pub fn check_interval(&self) -> Duration {
         self.header_timeout.min(self.idle_timeout) / 4
     }
 }

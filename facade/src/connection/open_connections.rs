@@ -37,13 +37,15 @@ impl OpenConnections {
 
     /// Closes the connection that has been idle for longest, preferably one of an unauthenticated client. A connection of an
     /// authenticated client is not closed while connections in their handshake or about to be closed take some of the `capacity`.
-    pub fn close_idle(&self, places: usize) {
+    pub fn close_idle(&self, capacity: usize) {
         let open = self.inner.open.lock();
-        let known_too = open.len() >= places && !open.values().any(|connection| connection.is_closing());
-        let idle =
-            open.values().filter(|connection| connection.is_idle() && (known_too || !connection.is_known()));
+        let includes_authenticated =
+            open.len() >= capacity && !open.values().any(|connection| connection.is_closing());
+        let idle = open.values().filter(|connection| {
+            connection.is_idle() && (includes_authenticated || !connection.is_authenticated())
+        });
         if let Some(longest) =
-            idle.min_by_key(|connection| (connection.is_known(), connection.activity.idle_since()))
+            idle.min_by_key(|connection| (connection.is_authenticated(), connection.activity.idle_since()))
         {
             longest.close();
         }
@@ -66,7 +68,7 @@ mod tests {
         let connections = OpenConnections::default();
         let _open = connections.add(&connection);
         connections.close_idle(1);
-        let request = connection.activity.busy();
+        let request = connection.activity.start_request();
         assert!(!connection.confirm_close() && !connection.is_closing());
         drop(request);
         connections.close_idle(1);
@@ -85,8 +87,8 @@ mod tests {
             closed.map(|(name, ..)| *name).collect::<Vec<_>>()
         };
         let [known, busy, ..] = &opened;
-        known.2.set_known();
-        let under_way = busy.2.activity.busy();
+        known.2.set_authenticated();
+        let under_way = busy.2.activity.start_request();
         for expected in [&["old"][..], &["old", "new"], &["old", "new"]] {
             connections.close_idle(4);
             assert_eq!(closed(), expected, "a known one stays while others are being closed");

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_refused_is_reported_once_there_is_room() {
+    async fn refusals_are_reported_once_there_is_room() {
         let (outbox, mut inbox) = mpsc::channel(1);
         let mut acks = Acks::default();
         for (revision, refused) in [(1, &["a"][..]), (2, &["b"]), (3, &[])] {

@@ -20,14 +20,14 @@ use portico_proto::config::WatchFacadesRequest;
 use portico_proto::config::config_client::ConfigClient;
 use portico_proto::history::ListRequest as PastRequest;
 use portico_proto::history::history_client::HistoryClient;
-use portico_proto::identity::Forwarded;
+use portico_proto::identity::ForwardedCaller;
 use portico_proto::routes::routes_client::RoutesClient;
 use portico_proto::rpc_status::from_rpc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::console_paths;
-use crate::control_services::{CallReason, ControlServices, Member, Repeat};
+use crate::control_services::{CallReason, ControlServices, Member, RetryCondition};
 use crate::request::RequestView;
 use crate::transport::GrpcService;
 use crate::unavailable::unavailable;
@@ -48,7 +48,7 @@ pub enum JsonMethod {
     /// `portico.history.v1.History/States`
     States,
     /// `portico.history.v1.History/List`
-    Past,
+    History,
     /// `portico.history.v1.History/Restore`
     Restore,
 }
@@ -69,9 +69,9 @@ impl JsonMethod {
         ("/grpc/portico.config.v1.Config/Facades", Self::Facades),
         (console_paths::WATCH_FACADES, Self::WatchFacades),
         ("/grpc/portico.apiextensions.v1.Definitions/Check", Self::Check),
-        (console_paths::STATES, Self::States),
-        (console_paths::PAST, Self::Past),
-        (console_paths::RESTORE, Self::Restore),
+        (console_paths::HISTORY_STATES, Self::States),
+        (console_paths::HISTORY_LIST, Self::History),
+        (console_paths::HISTORY_RESTORE, Self::Restore),
     ];
 }
 
@@ -110,37 +110,49 @@ impl JsonCalls {
         request: &Parts,
         body: &[u8],
     ) -> Result<JsonAnswer, CallError> {
-        use Repeat::{Always, IfNeverReceived};
+        use RetryCondition::{Always, IfNeverReceived};
         let (r, b) = (request, body);
         match method {
             JsonMethod::Explain => {
-                self.whole(Always, r, b, |to, rpc| async move { routes(&to).explain(rpc).await }).await
+                self.call_unary(Always, r, b, |to, rpc| async move { routes_client(&to).explain(rpc).await })
+                    .await
             }
             JsonMethod::Routes => {
-                self.whole(Always, r, b, |to, rpc| async move { routes(&to).list(rpc).await }).await
+                self.call_unary(Always, r, b, |to, rpc| async move { routes_client(&to).list(rpc).await })
+                    .await
             }
             JsonMethod::Facades => {
-                self.whole(Always, r, b, |to, rpc| async move { config(&to).facades(rpc).await }).await
+                self.call_unary(Always, r, b, |to, rpc| async move { config_client(&to).facades(rpc).await })
+                    .await
             }
             JsonMethod::WatchFacades => self.watch_facades(r, b).await,
             JsonMethod::Check => {
-                self.whole(Always, r, b, |to, rpc| async move { definitions(&to).check(rpc).await }).await
+                self.call_unary(
+                    Always,
+                    r,
+                    b,
+                    |to, rpc| async move { definitions_client(&to).check(rpc).await },
+                )
+                .await
             }
             JsonMethod::States => {
-                self.whole(Always, r, b, |to, rpc| async move { history(&to).states(rpc).await }).await
-            }
-            JsonMethod::Past => self.past(r, b).await,
-            JsonMethod::Restore => {
-                self.whole(IfNeverReceived, r, b, |to, rpc| async move { history(&to).restore(rpc).await })
+                self.call_unary(Always, r, b, |to, rpc| async move { history_client(&to).states(rpc).await })
                     .await
+            }
+            JsonMethod::History => self.list_history(r, b).await,
+            JsonMethod::Restore => {
+                self.call_unary(IfNeverReceived, r, b, |to, rpc| async move {
+                    history_client(&to).restore(rpc).await
+                })
+                .await
             }
         }
     }
 
     /// Calls a unary method.
-    async fn whole<Q, A, F, Fut>(
+    async fn call_unary<Q, A, F, Fut>(
         &self,
-        repeat: Repeat,
+        retry_condition: RetryCondition,
         request: &Parts,
         body: &[u8],
         attempt: F,
@@ -151,26 +163,26 @@ impl JsonCalls {
         F: Fn(Arc<Member>, tonic::Request<Q>) -> Fut,
         Fut: Future<Output = Result<tonic::Response<A>, tonic::Status>>,
     {
-        let answer = self.ask(repeat, request, &read(body)?, attempt).await?;
-        written(&answer).map(JsonAnswer::Whole)
+        let answer = self.call_with_failover(retry_condition, request, &decode(body)?, attempt).await?;
+        encode(&answer).map(JsonAnswer::Whole)
     }
 
     /// Calls the method whose stream ends only when the client disconnects.
     async fn watch_facades(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
-        let message: WatchFacadesRequest = read(body)?;
+        let message: WatchFacadesRequest = decode(body)?;
         let ask = |member: Arc<Member>, rpc| async move {
             ConfigClient::new(member.transport.streams.clone()).watch_facades(rpc).await
         };
-        let reports = self.ask(Repeat::Always, request, &message, ask).await?;
+        let reports = self.call_with_failover(RetryCondition::Always, request, &message, ask).await?;
         Ok(JsonAnswer::Lines(lines(reports)))
     }
 
     /// Lists the objects that existed at a time. A failure before the first message is returned as an error.
-    async fn past(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
-        let message: PastRequest = read(body)?;
-        let ask = |to: Arc<Member>, rpc| async move { history(&to).list(rpc).await };
-        let mut parts = self.ask(Repeat::Always, request, &message, ask).await?;
-        let first = parts.message().await.map_err(|error| refused(&error))?;
+    async fn list_history(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
+        let message: PastRequest = decode(body)?;
+        let ask = |to: Arc<Member>, rpc| async move { history_client(&to).list(rpc).await };
+        let mut parts = self.call_with_failover(RetryCondition::Always, request, &message, ask).await?;
+        let first = parts.message().await.map_err(|error| call_error(&error))?;
         let first = stream::iter(first.map(|part| line(&part)));
         Ok(JsonAnswer::Lines(first.chain(lines(parts)).boxed()))
     }
@@ -184,13 +196,13 @@ impl JsonCalls {
             AdminClient::new(member.transport.calls.clone()).describe_log(rpc).await
         };
         let message = DescribeLogRequest::default();
-        Ok(self.ask(Repeat::Always, request, &message, ask).await?.revision)
+        Ok(self.call_with_failover(RetryCondition::Always, request, &message, ask).await?.revision)
     }
 
-    /// Calls the control service in use, and another one if it is lost, as far as `repeat` allows.
-    async fn ask<Q, A, F, Fut>(
+    /// Calls the control service in use, and another one if it is lost, as far as `retry_condition` allows.
+    async fn call_with_failover<Q, A, F, Fut>(
         &self,
-        repeat: Repeat,
+        retry_condition: RetryCondition,
         request: &Parts,
         message: &Q,
         attempt: F,
@@ -200,7 +212,7 @@ impl JsonCalls {
         F: Fn(Arc<Member>, tonic::Request<Q>) -> Fut,
         Fut: Future<Output = Result<tonic::Response<A>, tonic::Status>>,
     {
-        let forwarded = Forwarded {
+        let forwarded = ForwardedCaller {
             user: request.user(),
             request: Arc::clone(request.info()),
             audit_id: header_text::text(request.audit_id()).to_owned(),
@@ -216,29 +228,29 @@ impl JsonCalls {
             attempt(member, rpc)
         };
         let deadline = deadline.map(tokio::time::Instant::from_std);
-        let answered = self.services.call(repeat, deadline, attempt).await;
-        answered.map(|(_, answer)| answer.into_inner()).map_err(|error| refused(&error))
+        let result = self.services.call(retry_condition, deadline, attempt).await;
+        result.map(|(_, answer)| answer.into_inner()).map_err(|error| call_error(&error))
     }
 }
 
-fn routes(member: &Member) -> RoutesClient<GrpcService> {
+fn routes_client(member: &Member) -> RoutesClient<GrpcService> {
     RoutesClient::new(member.transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-fn config(member: &Member) -> ConfigClient<GrpcService> {
+fn config_client(member: &Member) -> ConfigClient<GrpcService> {
     ConfigClient::new(member.transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-fn definitions(member: &Member) -> DefinitionsClient<GrpcService> {
+fn definitions_client(member: &Member) -> DefinitionsClient<GrpcService> {
     let client = DefinitionsClient::new(member.transport.calls.clone());
     client.max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-fn history(member: &Member) -> HistoryClient<GrpcService> {
+fn history_client(member: &Member) -> HistoryClient<GrpcService> {
     HistoryClient::new(member.transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-fn refused(error: &tonic::Status) -> CallError {
+fn call_error(error: &tonic::Status) -> CallError {
     CallError::Refused(Box::new(match error.code() {
         tonic::Code::Unavailable | tonic::Code::Unknown => {
             tracing::debug!(error = %CallReason(error), "cannot reach the control service");
@@ -251,11 +263,11 @@ fn refused(error: &tonic::Status) -> CallError {
     }))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, CallError> {
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, CallError> {
     serde_json::from_slice(body).map_err(|error| CallError::Message(error.to_string()))
 }
 
-fn written(answer: &impl Serialize) -> Result<Vec<u8>, CallError> {
+fn encode(answer: &impl Serialize) -> Result<Vec<u8>, CallError> {
     serde_json::to_vec(answer)
         .map_err(|error| CallError::Refused(Box::new(Status::internal(error.to_string()))))
 }
@@ -266,20 +278,20 @@ fn lines<M: Serialize + Send + 'static>(messages: tonic::Streaming<M>) -> BoxStr
         let mut messages = messages?;
         match messages.message().await {
             Ok(message) => message.map(|message| (line(&message), Some(messages))),
-            Err(error) => Some((failed(refused(&error)), None)),
+            Err(error) => Some((error_line(call_error(&error)), None)),
         }
     });
     all.boxed()
 }
 
 fn line(message: &impl Serialize) -> Bytes {
-    match written(message) {
+    match encode(message) {
         Ok(json) => [b"{\"result\":", &*json, b"}\n"].concat().into(),
-        Err(error) => failed(error),
+        Err(error) => error_line(error),
     }
 }
 
-fn failed(error: CallError) -> Bytes {
+fn error_line(error: CallError) -> Bytes {
     let status = match error {
         CallError::Refused(status) => *status,
         CallError::Message(message) => Status::internal(message),
@@ -294,12 +306,12 @@ mod tests {
     use super::*;
 
     fn at(json: &str) -> Result<Option<At>, String> {
-        let read: Result<PastRequest, _> = read(json.as_bytes());
+        let read: Result<PastRequest, _> = decode(json.as_bytes());
         read.map(|request| request.at).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn messages_are_read_as_proto3_has_them_and_what_they_do_not_have_is_refused() {
+    fn messages_are_decoded_as_proto3_json_and_unknown_fields_are_refused() {
         assert_eq!(at(r#"{"revision": 7}"#), Ok(Some(At::Revision(7))));
         assert_eq!(at(r#"{"revision": "7"}"#), Ok(Some(At::Revision(7))));
         assert_eq!(at(r#"{"target": null}"#), Ok(None));

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use portico_proxy::Mirrored;
+use portico_proxy::MirrorStats;
 use tokio::time::Instant;
 
 use crate::route_table::RouteTable;
 
 /// Interval after which a reachable backend is reported again: a control service that cannot reach the backend itself trusts
 /// the report of a facade for twice this time.
-const REPEAT: Duration = Duration::from_secs(30);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Observation of one backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct BackendObservation {
     /// Name of the APIService.
     pub name: String,
     /// Stage that fails; empty if the backend is reachable.
@@ -26,58 +26,64 @@ pub(super) struct Seen {
 /// State that was last reported. It is empty when a stream starts.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    reported: HashMap<String, Reported>,
-    mirrored: HashMap<String, Mirrored>,
+    reported: HashMap<String, LastReport>,
+    reported_mirrors: HashMap<String, MirrorStats>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Reported {
+struct LastReport {
     stage: &'static str,
-    at: Instant,
+    reported_at: Instant,
 }
 
-impl Reported {
+impl LastReport {
     /// True if this stage must be reported, given the time of the last request to the backend.
     fn is_outdated(self, stage: &'static str, last_used: Instant, now: Instant) -> bool {
-        let goes_on = stage.is_empty() && last_used > self.at;
-        stage != self.stage || goes_on && now.duration_since(self.at) >= REPEAT
+        let is_still_used = stage.is_empty() && last_used > self.reported_at;
+        stage != self.stage || is_still_used && now.duration_since(self.reported_at) >= REPEAT_INTERVAL
     }
 }
 
 impl Observer {
     /// Returns observations that differ from the last report, and successes that were reported long ago while requests continue.
     /// Routes that were never used have no observation.
-    pub fn changes(&self, table: &RouteTable) -> Vec<Seen> {
+    pub fn changes(&self, table: &RouteTable) -> Vec<BackendObservation> {
         let now = Instant::now();
-        let seen = table.routes().filter_map(|upstream| {
+        let observations = table.routes().filter_map(|upstream| {
             let observation = upstream.observation()?;
             let stage = observation.failed.map_or("", portico_proxy::Stage::as_str);
             let name = &upstream.route().name;
-            let known = self.reported.get(name);
-            let is_news = known.is_none_or(|known| known.is_outdated(stage, observation.last_used, now));
-            is_news.then(|| Seen { name: name.clone(), stage, detail: observation.message })
+            let last_report = self.reported.get(name);
+            let is_news =
+                last_report.is_none_or(|report| report.is_outdated(stage, observation.last_used, now));
+            is_news.then(|| BackendObservation { name: name.clone(), stage, detail: observation.message })
         });
-        seen.collect()
+        observations.collect()
     }
 
     /// Returns the counts of mirrors that differ from the last report.
-    pub fn mirrored(&self, table: &RouteTable) -> Vec<(String, Mirrored)> {
-        let counted = table.routes().filter_map(|upstream| {
-            let (name, counts) = (&upstream.route().name, upstream.mirrored()?);
-            let is_new = match self.mirrored.get(name) {
-                Some(known) => *known != counts,
-                None => counts != Mirrored::default(),
+    pub fn mirror_changes(&self, table: &RouteTable) -> Vec<(String, MirrorStats)> {
+        let changed = table.routes().filter_map(|upstream| {
+            let (name, counts) = (&upstream.route().name, upstream.mirror_stats()?);
+            let is_new = match self.reported_mirrors.get(name) {
+                Some(reported) => *reported != counts,
+                None => counts != MirrorStats::default(),
             };
             is_new.then(|| (name.clone(), counts))
         });
-        counted.collect()
+        changed.collect()
     }
 
     /// Records that these observations and counts were reported.
-    pub fn reported(&mut self, seen: Vec<Seen>, mirrored: Vec<(String, Mirrored)>) {
-        let at = Instant::now();
-        self.reported.extend(seen.into_iter().map(|s| (s.name, Reported { stage: s.stage, at })));
-        self.mirrored.extend(mirrored);
+    pub fn record_reported(
+        &mut self,
+        observations: Vec<BackendObservation>,
+        mirrors: Vec<(String, MirrorStats)>,
+    ) {
+        let reported_at = Instant::now();
+        self.reported
+            .extend(observations.into_iter().map(|s| (s.name, LastReport { stage: s.stage, reported_at })));
+        self.reported_mirrors.extend(mirrors);
     }
 }
 
@@ -86,16 +92,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_is_news_and_so_is_what_goes_well_for_long_while_it_is_used() {
-        let at = Instant::now();
-        let after = |seconds| at + Duration::from_secs(seconds);
-        let is_news = |known, stage, last_used, now| {
-            Reported { stage: known, at }.is_outdated(stage, after(last_used), after(now))
+    fn changes_are_reported_and_so_are_successes_while_requests_continue() {
+        let reported_at = Instant::now();
+        let after = |seconds| reported_at + Duration::from_secs(seconds);
+        let is_news = |last_stage, stage, last_used, now| {
+            LastReport { stage: last_stage, reported_at }.is_outdated(stage, after(last_used), after(now))
         };
         assert!(is_news("", "dial", 1, 1) && is_news("dial", "", 1, 1));
-        assert!(is_news("", "", 1, 30), "it is used");
-        assert!(!is_news("", "", 29, 29), "it was reported just now");
-        assert!(!is_news("", "", 0, 300), "nothing was sent since");
-        assert!(!is_news("dial", "dial", 300, 300), "the first report is enough while it cannot be reached");
+        assert!(is_news("", "", 1, 30), "requests continue");
+        assert!(!is_news("", "", 29, 29), "the last report is recent");
+        assert!(!is_news("", "", 0, 300), "no request since the last report");
+        assert!(!is_news("dial", "dial", 300, 300), "an unreachable backend is reported once");
     }
 }

@@ -3,10 +3,10 @@
 use portico_kit::pki::CertInfo;
 use portico_proto::config as pb;
 
-use crate::last_hour::{Load, Report};
+use crate::last_hour::{FacadeReport, LoadSample};
 
-impl From<Report> for pb::Report {
-    fn from(report: Report) -> Self {
+impl From<FacadeReport> for pb::Report {
+    fn from(report: FacadeReport) -> Self {
         Self {
             loads: report.loads.iter().map(load).collect(),
             failing: report.failing,
@@ -15,7 +15,7 @@ impl From<Report> for pb::Report {
     }
 }
 
-fn load(load: &Load) -> pb::Load {
+fn load(load: &LoadSample) -> pb::Load {
     pb::Load {
         time: load.time,
         seconds: load.seconds,

@@ -7,7 +7,7 @@ use portico_proto::config::config_client::ConfigClient;
 use portico_proto::config::{CertificateUsage, SignRequest};
 use tonic::Status;
 
-use crate::control_services::{ControlServices, Member, Repeat};
+use crate::control_services::{ControlServices, Member, RetryCondition};
 
 /// Use of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,12 @@ pub(crate) async fn sign(
         Purpose::FrontProxy => CertificateUsage::FrontProxy,
     };
     let message = SignRequest { certificate_signing_request: request_pem.to_owned(), usage: usage.into() };
-    let asked = services.call(Repeat::Always, None, |member| asked(member, message.clone())).await;
-    asked.map(|(_, certificate)| certificate)
+    let result =
+        services.call(RetryCondition::Always, None, |member| call_sign(member, message.clone())).await;
+    result.map(|(_, certificate)| certificate)
 }
 
-async fn asked(member: Arc<Member>, message: SignRequest) -> Result<String, Status> {
+async fn call_sign(member: Arc<Member>, message: SignRequest) -> Result<String, Status> {
     let client = ConfigClient::new(member.transport.calls.clone());
     let mut client = client.max_decoding_message_size(MAX_MESSAGE_BYTES);
     Ok(client.sign(member.transport.request(message)).await?.into_inner().certificate)

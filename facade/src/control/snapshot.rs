@@ -7,7 +7,7 @@ use portico_proto::convert::{Entry, Version};
 use crate::configuration::Refusal;
 
 /// Snapshot that is received and not active yet.
-pub(super) struct Snapshot {
+pub(super) struct PendingSnapshot {
     /// Version of the snapshot, including changes received after it.
     pub(super) version: Version,
     /// Entries, one per key.
@@ -16,7 +16,7 @@ pub(super) struct Snapshot {
     complete: bool,
 }
 
-impl Snapshot {
+impl PendingSnapshot {
     /// Creates an empty snapshot.
     pub(super) fn new(version: Version) -> Self {
         Self { version, entries: Vec::new(), refused: Vec::new(), complete: false }
@@ -34,7 +34,7 @@ impl Snapshot {
     }
 
     /// Records that all parts have arrived.
-    pub(super) fn complete(&mut self) {
+    pub(super) fn mark_complete(&mut self) {
         self.complete = true;
         self.entries.shrink_to_fit();
     }
@@ -45,10 +45,10 @@ impl Snapshot {
     }
 
     /// True if the snapshot is older than `active`, within the same epoch of the store.
-    pub(super) fn is_older_than(&self, held: Option<&Version>) -> bool {
-        held.is_some_and(|held| {
-            (&held.store_id, &held.epoch) == (&self.version.store_id, &self.version.epoch)
-                && held.revision > self.version.revision
+    pub(super) fn is_older_than(&self, active: Option<&Version>) -> bool {
+        active.is_some_and(|version| {
+            (&version.store_id, &version.epoch) == (&self.version.store_id, &self.version.epoch)
+                && version.revision > self.version.revision
         })
     }
 }
@@ -69,8 +69,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_come_while_it_waits_are_part_of_it() {
-        let mut snapshot = Snapshot::new(version("1", 7));
+    fn changes_are_merged_into_a_pending_snapshot() {
+        let mut snapshot = PendingSnapshot::new(version("1", 7));
         snapshot.add(
             None,
             vec![setting("a", Some("1")), setting("b", Some("1")), setting("c", None)],
@@ -82,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn it_is_older_until_what_it_shows_has_caught_up() {
-        let held = version("1", 9);
-        let mut snapshot = Snapshot::new(version("1", 7));
-        assert!(snapshot.is_older_than(Some(&held)) && !snapshot.is_older_than(None));
+    fn a_pending_snapshot_is_older_until_changes_reach_the_active_revision() {
+        let active = version("1", 9);
+        let mut snapshot = PendingSnapshot::new(version("1", 7));
+        assert!(snapshot.is_older_than(Some(&active)) && !snapshot.is_older_than(None));
         snapshot.add(Some(version("1", 9)), Vec::new(), Vec::new());
-        assert!(!snapshot.is_older_than(Some(&held)));
-        assert!(!Snapshot::new(version("2", 1)).is_older_than(Some(&held)), "restored since");
+        assert!(!snapshot.is_older_than(Some(&active)));
+        assert!(!PendingSnapshot::new(version("2", 1)).is_older_than(Some(&active)), "restored since");
     }
 }

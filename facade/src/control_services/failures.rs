@@ -8,44 +8,44 @@ use tonic::{Code, ConnectError, Status, TimeoutExpired};
 /// Source of failures of calls that the facade canceled.
 #[derive(Debug, thiserror::Error)]
 #[error("canceled")]
-pub(super) struct GivenUp;
+pub(super) struct CallCanceled;
 
 /// Creates the failure of a call whose control service was lost before it responded.
-pub(crate) fn lost(message: impl Into<String>) -> Status {
+pub(crate) fn lost_status(message: impl Into<String>) -> Status {
     let mut status = Status::unavailable(message);
-    status.set_source(Arc::new(GivenUp));
+    status.set_source(Arc::new(CallCanceled));
     status
 }
 
 /// Prefix of tonic's message for a failure that is inferred from an HTTP status.
-const INFERRED: &str = "grpc-status header missing";
+const INFERRED_PREFIX: &str = "grpc-status header missing";
 
 /// True if a control service returned this failure. A failure with a source was created in this process, by the transport or by
 /// [`lost_status`]; one that is inferred from an HTTP status was returned by a proxy in front of the control service.
-pub(crate) fn is_answer(failure: &Status) -> bool {
-    failure.source().is_none() && !failure.message().starts_with(INFERRED)
+pub(crate) fn is_from_control_service(failure: &Status) -> bool {
+    failure.source().is_none() && !failure.message().starts_with(INFERRED_PREFIX)
 }
 
 /// True if the call has no response because its control service, or the connection to it, was lost. A call that changes nothing
 /// may then be repeated at another one.
-pub(crate) fn was_lost(failure: &Status) -> bool {
+pub(crate) fn is_service_lost(failure: &Status) -> bool {
     match failure.code() {
         Code::Unavailable => true,
         // Deadlines are set by the caller.
-        _ if !is_answer(failure) => !is_late(failure),
+        _ if !is_from_control_service(failure) => !is_late(failure),
         _ => false,
     }
 }
 
 /// True if the deadline of the call has passed.
 pub(super) fn is_late(failure: &Status) -> bool {
-    any(failure, |cause| cause.is::<TimeoutExpired>())
+    any_cause(failure, |cause| cause.is::<TimeoutExpired>())
 }
 
 /// True if the call certainly never reached a control service: there was no connection, the call was not passed to it, or the
 /// other side reported that it did not process the call.
-pub(crate) fn never_received(failure: &Status) -> bool {
-    any(failure, |cause| {
+pub(crate) fn was_never_received(failure: &Status) -> bool {
+    any_cause(failure, |cause| {
         cause.is::<ConnectError>()
             || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
             || cause
@@ -55,10 +55,10 @@ pub(crate) fn never_received(failure: &Status) -> bool {
 }
 
 /// True if any cause of a failure satisfies `matches`.
-fn any(failure: &Status, is: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
+fn any_cause(failure: &Status, matches: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
     let mut cause = failure.source();
     while let Some(error) = cause {
-        if is(error) {
+        if matches(error) {
             return true;
         }
         cause = error.source();
@@ -74,21 +74,21 @@ mod tests {
     use super::*;
     use crate::control_services::CallReason;
 
-    fn made_of(error: impl Error + Send + Sync + 'static) -> Status {
+    fn status_with_source(error: impl Error + Send + Sync + 'static) -> Status {
         Status::from_error(Box::new(error))
     }
 
     #[test]
-    fn what_found_no_connection_or_was_refused_unread_was_never_received() {
+    fn calls_without_a_connection_or_refused_unprocessed_were_never_received() {
         let refused = ConnectError(Box::new(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)));
-        assert!(never_received(&made_of(refused)));
-        let unread = made_of(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-        assert!(!never_received(&unread) && was_lost(&unread));
-        assert!(!never_received(&Status::unavailable("said by the control service")));
+        assert!(was_never_received(&status_with_source(refused)));
+        let unread = status_with_source(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        assert!(!was_never_received(&unread) && is_service_lost(&unread));
+        assert!(!was_never_received(&Status::unavailable("said by the control service")));
     }
 
     #[tokio::test]
-    async fn the_error_of_a_proxy_in_front_is_no_answer_of_a_control_service() {
+    async fn an_error_of_a_proxy_is_not_from_a_control_service() {
         for code in [502, 503, 504] {
             let proxy = tower::service_fn(move |_: http::Request<tonic::body::Body>| async move {
                 let mut response = http::Response::new(tonic::body::Body::empty());
@@ -96,18 +96,23 @@ mod tests {
                 Ok::<_, std::convert::Infallible>(response)
             });
             let failure = ObjectsClient::new(proxy).r#do(DoRequest::default()).await.unwrap_err();
-            assert!(!is_answer(&failure) && was_lost(&failure), "{code}: {failure}");
+            assert!(!is_from_control_service(&failure) && is_service_lost(&failure), "{code}: {failure}");
             let reason = format!("a proxy in front of the control service answered with HTTP status {code}");
             assert_eq!(CallReason(&failure).to_string(), reason);
         }
     }
 
     #[test]
-    fn an_answer_and_a_deadline_are_no_loss() {
-        assert!(!was_lost(&Status::invalid_argument("no")) && !was_lost(&Status::internal("no")));
-        assert!(!was_lost(&made_of(TimeoutExpired(()))));
-        assert!(was_lost(&Status::unavailable("not here")));
-        assert!(is_answer(&Status::unavailable("not here")) && !is_answer(&lost("not here")));
-        assert!(!is_answer(&made_of(TimeoutExpired(()))));
+    fn a_response_and_a_deadline_are_no_loss() {
+        assert!(
+            !is_service_lost(&Status::invalid_argument("no")) && !is_service_lost(&Status::internal("no"))
+        );
+        assert!(!is_service_lost(&status_with_source(TimeoutExpired(()))));
+        assert!(is_service_lost(&Status::unavailable("not here")));
+        assert!(
+            is_from_control_service(&Status::unavailable("not here"))
+                && !is_from_control_service(&lost_status("not here"))
+        );
+        assert!(!is_from_control_service(&status_with_source(TimeoutExpired(()))));
     }
 }

@@ -10,20 +10,20 @@ use portico_proto::config::{PingRequest, PingResponse};
 use portico_proto::convert::Version;
 use tokio::sync::Notify;
 
-use super::failures::lost;
+use super::failures::lost_status;
 use crate::transport::ControlTransport;
 
 /// Timeout of a ping that waits for a revision; longer than the control service itself waits.
-const CATCH_UP: Duration = Duration::from_secs(3);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Round trips by which the distance to a control service is measured.
 ///
 /// Limit (Facades and control services): the oldest one is removed.
-const TRIPS: usize = 64;
+const MAX_ROUND_TRIPS: usize = 64;
 
 /// The state of a control service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum MemberState {
     /// No response yet.
     Unknown,
     /// Ready to be used.
@@ -33,14 +33,14 @@ pub(crate) enum State {
     /// About to stop.
     Draining,
     /// Serves another store.
-    Foreign,
+    OtherStore,
     /// Does not respond.
     Lost,
 }
 
-impl State {
+impl MemberState {
     /// True if it responds to calls.
-    pub(crate) fn answers(self) -> bool {
+    pub(crate) fn responds(self) -> bool {
         matches!(self, Self::Serving | Self::NotReady | Self::Draining)
     }
 
@@ -51,7 +51,7 @@ impl State {
             Self::Serving => "serving",
             Self::NotReady => "not ready",
             Self::Draining => "draining",
-            Self::Foreign => "of another store",
+            Self::OtherStore => "of another store",
             Self::Lost => "lost",
         }
     }
@@ -66,14 +66,14 @@ pub(crate) struct Member {
     /// Connections to it.
     pub(crate) transport: ControlTransport,
     /// Revision that its reads are known to show.
-    reached: AtomicI64,
-    begin: Instant,
+    known_revision: AtomicI64,
+    start: Instant,
     /// Microseconds plus one after `start` of its last response; 0 if it never responded.
     last_answer: AtomicU64,
     /// Notified when a call has failed.
     suspected: Notify,
     /// Latest round trip times, oldest first.
-    trips: Mutex<VecDeque<Duration>>,
+    round_trips: Mutex<VecDeque<Duration>>,
 }
 
 impl Member {
@@ -82,43 +82,43 @@ impl Member {
             index,
             name,
             transport,
-            reached: AtomicI64::new(0),
-            begin: Instant::now(),
+            known_revision: AtomicI64::new(0),
+            start: Instant::now(),
             last_answer: AtomicU64::new(0),
             suspected: Notify::new(),
-            trips: Mutex::default(),
+            round_trips: Mutex::default(),
         }
     }
 
     /// Revision that its reads are known to show.
-    pub(super) fn reached(&self) -> i64 {
-        self.reached.load(Ordering::Acquire)
+    pub(super) fn known_revision(&self) -> i64 {
+        self.known_revision.load(Ordering::Acquire)
     }
 
-    pub(super) fn has_reached(&self, revision: i64) {
-        self.reached.fetch_max(revision, Ordering::AcqRel);
+    pub(super) fn record_revision(&self, revision: i64) {
+        self.known_revision.fetch_max(revision, Ordering::AcqRel);
     }
 
-    pub(super) fn forget_revision(&self) {
-        self.reached.store(0, Ordering::Release);
+    pub(super) fn reset_revision(&self) {
+        self.known_revision.store(0, Ordering::Release);
     }
 
     /// Records a response to a call, or a message on the configuration stream.
     pub(crate) fn record_answer(&self) {
-        let now = u64::try_from(self.begin.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let now = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.last_answer.store(now.saturating_add(1), Ordering::Release);
     }
 
     /// Time since its last response; `None` if it never responded.
     pub(crate) fn silence(&self) -> Option<Duration> {
         let last_answer = self.last_answer.load(Ordering::Acquire).checked_sub(1)?;
-        Some(self.begin.elapsed().saturating_sub(Duration::from_micros(last_answer)))
+        Some(self.start.elapsed().saturating_sub(Duration::from_micros(last_answer)))
     }
 
     /// Records the round trip of a ping and returns the shortest of the recent ones.
-    pub(super) fn answered_in(&self, took: Duration) -> Duration {
-        let mut trips = self.trips.lock();
-        if trips.len() == TRIPS {
+    pub(super) fn record_round_trip(&self, took: Duration) -> Duration {
+        let mut trips = self.round_trips.lock();
+        if trips.len() == MAX_ROUND_TRIPS {
             trips.pop_front();
         }
         trips.push_back(took);
@@ -127,7 +127,7 @@ impl Member {
 
     /// Shortest of the recent round trips; `None` if there is none.
     pub(super) fn round_trip(&self) -> Option<Duration> {
-        self.trips.lock().iter().min().copied()
+        self.round_trips.lock().iter().min().copied()
     }
 
     /// Records that a call has failed, so that the watchdog checks the control service at once.
@@ -136,23 +136,23 @@ impl Member {
     }
 
     /// Waits until a call has failed.
-    pub(super) async fn suspected(&self) {
+    pub(super) async fn wait_until_suspected(&self) {
         self.suspected.notified().await;
     }
 
     /// Pings the control service.
-    pub(super) async fn sign_of_life(&self) -> Result<PingResponse, tonic::Status> {
-        self.asked(0).await
+    pub(super) async fn probe(&self) -> Result<PingResponse, tonic::Status> {
+        self.send_ping(0).await
     }
 
     /// Waits, within a timeout, until its reads show this revision. Returns its version.
-    pub(super) async fn ping(&self, at_least: i64) -> Result<Option<Version>, tonic::Status> {
-        let answer = tokio::time::timeout(CATCH_UP, self.asked(at_least)).await;
-        let late = |_| lost("the control service does not answer");
-        Ok(answer.map_err(late)??.version.map(Version::from))
+    pub(super) async fn wait_for_revision(&self, at_least: i64) -> Result<Option<Version>, tonic::Status> {
+        let answer = tokio::time::timeout(CATCH_UP_TIMEOUT, self.send_ping(at_least)).await;
+        let timed_out = |_| lost_status("the control service does not answer");
+        Ok(answer.map_err(timed_out)??.version.map(Version::from))
     }
 
-    async fn asked(&self, at_least: i64) -> Result<PingResponse, tonic::Status> {
+    async fn send_ping(&self, at_least: i64) -> Result<PingResponse, tonic::Status> {
         let mut client = ConfigClient::new(self.transport.config.clone());
         let answer = client.ping(self.transport.request(PingRequest { at_least })).await?;
         self.record_answer();

@@ -8,8 +8,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::in_use::InUse;
-use super::member::{Member, State};
+use super::member::{Member, MemberState};
+use super::member_states::MemberStates;
 
 type ByServer = [(&'static str, String); 1];
 type ByReason = [(&'static str, &'static str); 1];
@@ -62,27 +62,27 @@ impl Metrics {
     }
 
     /// Sets the gauges to the current states.
-    pub(super) fn show<'m>(&self, members: impl Iterator<Item = &'m Member>, now: &InUse) {
+    pub(super) fn update<'m>(&self, members: impl Iterator<Item = &'m Member>, states: &MemberStates) {
         for member in members {
             let label = [("server", member.name.clone())];
-            self.in_use.get_or_create(&label).set((now.current() == member.index).into());
-            self.up.get_or_create(&label).set((now.state(member.index) == State::Serving).into());
+            self.in_use.get_or_create(&label).set((states.current() == member.index).into());
+            self.up.get_or_create(&label).set((states.state(member.index) == MemberState::Serving).into());
         }
     }
 
-    pub(super) fn round_trip(&self, member: &Member, took: Duration) {
+    pub(super) fn set_round_trip(&self, member: &Member, took: Duration) {
         self.round_trip.get_or_create(&[("server", member.name.clone())]).set(took.as_secs_f64());
     }
 
-    pub(super) fn moved(&self, reason: &'static str) {
+    pub(super) fn count_switch(&self, reason: &'static str) {
         self.moves.get_or_create(&[("reason", reason)]).inc();
     }
 
-    pub(super) fn resent(&self) {
+    pub(super) fn count_resent(&self) {
         self.resent.inc();
     }
 
-    pub(super) fn refused(&self, member: &Member) {
+    pub(super) fn count_refused(&self, member: &Member) {
         self.refused.get_or_create(&[("server", member.name.clone())]).inc();
     }
 }

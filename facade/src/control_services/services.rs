@@ -9,8 +9,8 @@ use portico_proto::client::{ConnectError, Connection};
 use portico_proto::convert::Version;
 use tokio::sync::watch;
 
-use super::in_use::InUse;
-use super::member::{Member, State};
+use super::member::{Member, MemberState};
+use super::member_states::MemberStates;
 use super::metrics::Metrics;
 use crate::transport::ControlTransport;
 
@@ -20,19 +20,19 @@ pub struct ControlServices(Arc<Inner>);
 
 struct Inner {
     members: Vec<Arc<Member>>,
-    in_use: watch::Sender<InUse>,
+    in_use: watch::Sender<MemberStates>,
     /// Time without a response after which a control service counts as lost.
-    silence: Duration,
+    max_silence: Duration,
     /// Highest revision that was shown to a client, within the epoch in `store_epoch`.
-    shown: AtomicI64,
+    max_shown_revision: AtomicI64,
     /// Epoch to which these revisions belong.
-    life: Mutex<Life>,
+    store_epoch: Mutex<StoreEpoch>,
     metrics: Mutex<Option<Metrics>>,
 }
 
 /// ID and epoch of the store, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Life {
+struct StoreEpoch {
     store_id: Option<String>,
     epoch: Option<String>,
 }
@@ -40,43 +40,43 @@ struct Life {
 impl From<ControlTransport> for ControlServices {
     /// Wraps a single control service: in this process, or the only one in the settings.
     fn from(transport: ControlTransport) -> Self {
-        Self::of(vec![("the control service".to_owned(), transport)], Duration::MAX, None)
+        Self::new(vec![("the control service".to_owned(), transport)], Duration::MAX, None)
     }
 }
 
 impl ControlServices {
     /// Creates a set of control services, named by their addresses, in order of preference if equally near. One that does not
-    /// respond within `silence` counts as lost. `store_id` is the ID of their store; if `None`, that of the first one
+    /// respond within `max_silence` counts as lost. `store_id` is the ID of their store; if `None`, that of the first one
     /// to respond.
     ///
     /// # Panics
     /// Panics if `transports` is empty.
     #[must_use]
-    pub fn of(
+    pub fn new(
         transports: Vec<(String, ControlTransport)>,
-        silence: Duration,
+        max_silence: Duration,
         store_id: Option<String>,
     ) -> Self {
-        assert!(!transports.is_empty(), "there is a control service");
+        assert!(!transports.is_empty(), "at least one control service is required");
         let members: Vec<_> = transports
             .into_iter()
             .enumerate()
             .map(|(index, (name, transport))| Arc::new(Member::new(index, name, transport)))
             .collect();
-        let in_use = watch::channel(InUse::new(members.len())).0;
+        let in_use = watch::channel(MemberStates::new(members.len())).0;
         Self(Arc::new(Inner {
             members,
             in_use,
-            silence,
-            shown: AtomicI64::new(0),
-            life: Mutex::new(Life { store_id, epoch: None }),
+            max_silence,
+            max_shown_revision: AtomicI64::new(0),
+            store_epoch: Mutex::new(StoreEpoch { store_id, epoch: None }),
             metrics: Mutex::new(None),
         }))
     }
 
     /// True if there is only one control service.
     #[must_use]
-    pub fn is_one(&self) -> bool {
+    pub fn is_single(&self) -> bool {
         self.0.members.len() == 1
     }
 
@@ -105,102 +105,104 @@ impl ControlServices {
     }
 
     /// Subscribes to changes of the states and of the control service in use.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<InUse> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<MemberStates> {
         self.0.in_use.subscribe()
     }
 
     /// Describes the control service in use and the number of those that serve.
-    pub(crate) fn described(&self) -> String {
-        let now = self.0.in_use.borrow();
-        let (current, all) = (&self.0.members[now.current()], self.0.members.len());
-        let state = now.state(current.index).as_str();
-        format!("{} in use ({state}), {} of {all} serve", current.name, now.serving())
+    pub(crate) fn describe(&self) -> String {
+        let states = self.0.in_use.borrow();
+        let (current, all) = (&self.0.members[states.current()], self.0.members.len());
+        let state = states.state(current.index).as_str();
+        format!("{} in use ({state}), {} of {all} serve", current.name, states.serving_count())
     }
 
     /// Time without a response after which a control service counts as lost.
-    pub(super) fn silence(&self) -> Duration {
-        self.0.silence
+    pub(super) fn max_silence(&self) -> Duration {
+        self.0.max_silence
     }
 
     /// Sets the metrics to update.
-    pub(super) fn count_in(&self, metrics: Metrics) {
+    pub(super) fn set_metrics(&self, metrics: Metrics) {
         *self.0.metrics.lock() = Some(metrics);
     }
 
     /// Changes the states or the control service in use. `change` returns true if it changed anything, and so does this function.
-    pub(super) fn change(&self, change: impl FnOnce(&mut InUse) -> bool) -> bool {
+    pub(super) fn change_states(&self, change: impl FnOnce(&mut MemberStates) -> bool) -> bool {
         self.0.in_use.send_if_modified(change)
     }
 
     /// Updates metrics, if there are any.
-    pub(super) fn count(&self, counted: impl FnOnce(&Metrics)) {
+    pub(super) fn count(&self, update: impl FnOnce(&Metrics)) {
         if let Some(metrics) = &*self.0.metrics.lock() {
-            counted(metrics);
+            update(metrics);
         }
     }
 
     /// Checks the version of a control service's store. Returns false if it is another store: the control service must
     /// not be used.
-    pub(crate) fn is_of_the_store(&self, member: &Member, version: &Version) -> bool {
-        if self.is_one() {
+    pub(crate) fn check_store(&self, member: &Member, version: &Version) -> bool {
+        if self.is_single() {
             return true;
         }
-        let mut life = self.0.life.lock();
-        if *life.store_id.get_or_insert_with(|| version.store_id.clone()) != version.store_id {
+        let mut store_epoch = self.0.store_epoch.lock();
+        if *store_epoch.store_id.get_or_insert_with(|| version.store_id.clone()) != version.store_id {
             return false;
         }
-        if life.epoch.as_ref() != Some(&version.epoch) {
+        if store_epoch.epoch.as_ref() != Some(&version.epoch) {
             // The store was restored: revisions of the previous epoch do not count.
-            if life.epoch.replace(version.epoch.clone()).is_some() {
-                self.0.shown.store(0, Ordering::Release);
-                self.0.members.iter().for_each(|member| member.forget_revision());
+            if store_epoch.epoch.replace(version.epoch.clone()).is_some() {
+                self.0.max_shown_revision.store(0, Ordering::Release);
+                self.0.members.iter().for_each(|member| member.reset_revision());
             }
         }
-        drop(life);
-        member.has_reached(version.revision);
+        drop(store_epoch);
+        member.record_revision(version.revision);
         true
     }
 
     /// Records that a response of this control service showed this revision, or the revision of a write.
-    pub(crate) fn has_shown(&self, member: &Member, revision: i64) {
-        if !self.is_one() && revision > 0 {
-            member.has_reached(revision);
-            self.0.shown.fetch_max(revision, Ordering::AcqRel);
+    pub(crate) fn record_shown(&self, member: &Member, revision: i64) {
+        if !self.is_single() && revision > 0 {
+            member.record_revision(revision);
+            self.0.max_shown_revision.fetch_max(revision, Ordering::AcqRel);
         }
     }
 
     /// Highest revision that was shown.
-    pub(super) fn shown(&self) -> i64 {
-        self.0.shown.load(Ordering::Acquire)
+    pub(super) fn max_shown_revision(&self) -> i64 {
+        self.0.max_shown_revision.load(Ordering::Acquire)
     }
 
     /// True if the control service can be used.
-    pub(crate) fn serves(&self, member: &Member) -> bool {
-        self.is_one() || self.0.in_use.borrow().state(member.index) == State::Serving
+    pub(crate) fn is_serving(&self, member: &Member) -> bool {
+        self.is_single() || self.0.in_use.borrow().state(member.index) == MemberState::Serving
     }
 
     /// Waits until this control service is lost and another one is in use. Never resolves if there is only one.
-    pub(crate) async fn lost(&self, member: &Member) {
-        self.left_when(member, |state| state == State::Lost).await;
+    pub(crate) async fn until_lost(&self, member: &Member) {
+        self.until_switched_when(member, |state| state == MemberState::Lost).await;
     }
 
     /// Waits until this control service no longer serves and another one is in use.
-    pub(crate) async fn left(&self, member: &Member) {
-        self.left_when(member, |state| state != State::Serving).await;
+    pub(crate) async fn until_not_serving(&self, member: &Member) {
+        self.until_switched_when(member, |state| state != MemberState::Serving).await;
     }
 
     /// Waits until another control service is in use.
-    pub(crate) async fn moved_from(&self, member: &Member) {
-        self.left_when(member, |_| true).await;
+    pub(crate) async fn until_switched(&self, member: &Member) {
+        self.until_switched_when(member, |_| true).await;
     }
 
-    async fn left_when(&self, member: &Member, is_over: impl Fn(State) -> bool) {
-        if self.is_one() {
+    async fn until_switched_when(&self, member: &Member, is_reason: impl Fn(MemberState) -> bool) {
+        if self.is_single() {
             return std::future::pending().await;
         }
-        let mut in_use = self.subscribe();
-        let moved = |now: &InUse| now.current() != member.index && is_over(now.state(member.index));
-        if in_use.wait_for(moved).await.is_err() {
+        let mut states = self.subscribe();
+        let switched = |current_states: &MemberStates| {
+            current_states.current() != member.index && is_reason(current_states.state(member.index))
+        };
+        if states.wait_for(switched).await.is_err() {
             // The sender lives as long as `self`.
             std::future::pending().await
         }

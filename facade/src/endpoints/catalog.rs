@@ -7,14 +7,14 @@ use portico_facade_catalog::{Catalog, Document, Reply, Request};
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
-use super::state::Shared;
+use super::state::SharedEndpoints;
 use crate::body::Body;
-use crate::render::{Layout, Rendered, Renderer, Rendering, Style, accepts_gzip};
+use crate::render::{JsonStyle, Layout, RenderedBody, Renderer, Rendering, accepts_gzip};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
 /// Serves `/apis` and `/openapi/...`.
-pub(super) async fn document(State(endpoints): Shared, request: Asked) -> Response {
+pub(super) async fn document(State(endpoints): SharedEndpoints, request: Asked) -> Response {
     let (parts, _) = request.into_parts();
     let answer = discovery(&endpoints.catalog, &endpoints.renderer, &parts).await;
     answer.unwrap_or_else(|| respond::not_found(&parts))
@@ -23,41 +23,41 @@ pub(super) async fn document(State(endpoints): Shared, request: Asked) -> Respon
 /// Returns the response of the catalog; `None` if the path is not part of it or names an API that is not served.
 pub async fn discovery(catalog: &Catalog, renderer: &Renderer, request: &Parts) -> Option<Response> {
     let reply = reply(catalog, request).await?;
-    Some(answered(renderer, request, reply).await)
+    Some(render_reply(renderer, request, reply).await)
 }
 
 async fn reply(catalog: &Catalog, request: &Parts) -> Option<Reply> {
-    let asked = Request {
+    let catalog_request = Request {
         method: &request.method,
         path: request.info().api_path(),
         query: request.query(),
         headers: &request.headers,
         client: Some(request.connection().peer.ip()),
     };
-    catalog.respond(&request.in_force().apis, &asked).await
+    catalog.respond(&request.active_config().apis, &catalog_request).await
 }
 
-async fn answered(renderer: &Renderer, request: &Parts, reply: Reply) -> Response {
+async fn render_reply(renderer: &Renderer, request: &Parts, reply: Reply) -> Response {
     match reply {
-        Reply::Document(document) => written(renderer, request, document).await,
-        Reply::Ready(response) => response.map(Body::whole),
+        Reply::Document(document) => encode_document(renderer, request, document).await,
+        Reply::Ready(response) => response.map(Body::full),
         Reply::Refused(status) => respond::status(request, &status),
     }
 }
 
-async fn written(renderer: &Renderer, request: &Parts, document: Document) -> Response {
-    let style = Style::of(request.query(), request.header(USER_AGENT));
+async fn encode_document(renderer: &Renderer, request: &Parts, document: Document) -> Response {
+    let style = JsonStyle::negotiate(request.query(), request.header(USER_AGENT));
     let layout = match document.encoding {
         Encoding::Yaml => Layout::Yaml,
-        Encoding::Json if document.pretty || style == Style::Pretty => Layout::Indented,
+        Encoding::Json if document.pretty || style == JsonStyle::Pretty => Layout::Indented,
         Encoding::Json | Encoding::Protobuf => Layout::AsIs,
     };
     let rendering = Rendering { layout, gzip: accepts_gzip(request.header(ACCEPT_ENCODING)) };
-    let Rendered { body, is_gzip, .. } = match renderer.render(rendering, document.body).await {
+    let RenderedBody { body, is_gzip, .. } = match renderer.render(rendering, document.body).await {
         Ok(rendered) => rendered,
         Err(error) => return respond::status(request, &Status::internal(error)),
     };
-    let mut response = Response::new(Body::whole(body));
+    let mut response = Response::new(Body::full(body));
     *response.headers_mut() = document.headers;
     let headers = response.headers_mut();
     headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(document.encoding.media_type()));

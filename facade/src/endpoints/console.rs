@@ -32,9 +32,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
     font-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; require-trusted-types-for 'script'; \
     trusted-types 'none'";
 /// Cache policy of assets: their path changes with their contents.
-const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// Cache policy of the page: browsers revalidate it with each use.
-const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
@@ -54,37 +54,37 @@ pub(super) async fn redirect() -> Response {
 
 /// Serves the page.
 pub(super) async fn page(request: Request) -> Response {
-    answer(&request, Some(&files().page), REVALIDATED)
+    serve_file(&request, Some(&files().page), REVALIDATE)
 }
 
 /// Serves an asset of the page; its folder is named after the contents.
 pub(super) async fn asset(request: Request) -> Response {
-    let below = request.uri().path().strip_prefix(ASSETS).unwrap_or_default();
-    let found = below.split_once('/').filter(|(folder, _)| *folder == files().folder);
-    answer(&request, found.and_then(|(_, name)| files().assets.get(name)), FOR_EVER)
+    let path = request.uri().path().strip_prefix(ASSETS).unwrap_or_default();
+    let folder_and_name = path.split_once('/').filter(|(folder, _)| *folder == files().folder);
+    serve_file(&request, folder_and_name.and_then(|(_, name)| files().assets.get(name)), IMMUTABLE)
 }
 
-fn answer(request: &Request, file: Option<&File>, cached: HeaderValue) -> Response {
+fn serve_file(request: &Request, file: Option<&File>, cache_control: HeaderValue) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return respond::status(request, &Status::no_method());
+        return respond::status(request, &Status::method_not_allowed());
     }
     let Some(file) = file else { return respond::page_not_found() };
-    let known =
+    let is_not_modified =
         request.header(IF_NONE_MATCH).split(',').any(|tag| tag.trim() == file.tag || tag.trim() == "*");
     let gzip = file.gzip.as_ref().filter(|_| accepts_gzip(request.header(ACCEPT_ENCODING)));
-    let mut response = match (known, gzip) {
-        (true, _) => respond::whole(StatusCode::NOT_MODIFIED, file.media_type, ""),
-        (false, Some(gzip)) => respond::whole(StatusCode::OK, file.media_type, gzip.clone()),
-        (false, None) => respond::whole(StatusCode::OK, file.media_type, file.plain.clone()),
+    let mut response = match (is_not_modified, gzip) {
+        (true, _) => respond::with_body(StatusCode::NOT_MODIFIED, file.media_type, ""),
+        (false, Some(gzip)) => respond::with_body(StatusCode::OK, file.media_type, gzip.clone()),
+        (false, None) => respond::with_body(StatusCode::OK, file.media_type, file.plain.clone()),
     };
     let headers = response.headers_mut();
-    if gzip.is_some() && !known {
+    if gzip.is_some() && !is_not_modified {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     if let Ok(tag) = HeaderValue::from_str(&file.tag) {
         headers.insert(ETAG, tag);
     }
-    headers.insert(CACHE_CONTROL, cached);
+    headers.insert(CACHE_CONTROL, cache_control);
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }

@@ -6,7 +6,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
 use portico_kit::telemetry::Telemetry;
 
-use super::state::Shared;
+use super::state::SharedEndpoints;
 use crate::request::Response;
 use crate::respond;
 
@@ -17,10 +17,10 @@ const MAX_BODY: usize = 1024;
 pub(super) async fn index() -> Response {
     let body = "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n\
         <table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n";
-    respond::whole(StatusCode::OK, "text/html; charset=utf-8", body)
+    respond::with_body(StatusCode::OK, "text/html; charset=utf-8", body)
 }
 
-pub(super) async fn verbosity(State(endpoints): Shared, request: Request) -> Response {
+pub(super) async fn verbosity(State(endpoints): SharedEndpoints, request: Request) -> Response {
     set_verbosity(endpoints.telemetry.as_ref(), request).await
 }
 

@@ -15,7 +15,7 @@ use http_body_util::StreamBody;
 use portico_machinery::Status;
 
 use super::json_body::{JSON, JSON_LINES, json_body};
-use super::state::{Endpoints, Shared};
+use super::state::{Endpoints, SharedEndpoints};
 use crate::body::Body;
 use crate::control::{CallError, JsonAnswer, JsonMethod};
 use crate::request::Response;
@@ -26,27 +26,27 @@ pub(super) fn methods() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<
     JsonMethod::ALL.into_iter().map(|(path, method)| {
         (
             path,
-            any(move |State(endpoints): Shared, request: Request| async move {
-                called(&endpoints, method, request).await
+            any(move |State(endpoints): SharedEndpoints, request: Request| async move {
+                call_method(&endpoints, method, request).await
             }),
         )
     })
 }
 
-async fn called(endpoints: &Endpoints, method: JsonMethod, request: Request) -> Response {
+async fn call_method(endpoints: &Endpoints, method: JsonMethod, request: Request) -> Response {
     let Some(console) = &endpoints.console else { return respond::not_found(&request) };
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
-        return respond::status(&parts, &Status::no_method());
+        return respond::status(&parts, &Status::method_not_allowed());
     }
     let body = match json_body(&parts, body, console.control.max_body).await {
         Ok(body) => body,
         Err(status) => return respond::status(&parts, &status),
     };
     match console.control.call(method, &parts, &body).await {
-        Ok(JsonAnswer::Whole(json)) => respond::whole(StatusCode::OK, JSON, json),
+        Ok(JsonAnswer::Whole(json)) => respond::with_body(StatusCode::OK, JSON, json),
         Ok(JsonAnswer::Lines(lines)) => {
-            let mut response = respond::whole(StatusCode::OK, JSON_LINES, "");
+            let mut response = respond::with_body(StatusCode::OK, JSON_LINES, "");
             let stopping = console.stopping.clone();
             let lines = lines.take_until(async move { stopping.signaled().await });
             let frames = lines.map(|line| Ok::<_, Infallible>(Frame::data(line)));

@@ -3,13 +3,13 @@
 use axum::extract::Request;
 use http::StatusCode;
 use portico_gostd::url::Query;
-use portico_kit::health::{Endpoint, HealthQuery, Rendered};
+use portico_kit::health::{HealthEndpoint, HealthQuery, HealthResponse};
 
-use super::state::Shared;
+use super::state::SharedEndpoints;
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-pub(super) async fn all(endpoint: Endpoint, endpoints: Shared, request: Request) -> Response {
+pub(super) async fn all(endpoint: HealthEndpoint, endpoints: SharedEndpoints, request: Request) -> Response {
     let query = match request.query() {
         "" => HealthQuery::default(),
         raw => HealthQuery::from_pairs(Query::parse(raw).iter()),
@@ -18,7 +18,11 @@ pub(super) async fn all(endpoint: Endpoint, endpoints: Shared, request: Request)
 }
 
 /// Serves one check. Its name can contain slashes.
-pub(super) async fn one(endpoint: Endpoint, endpoints: Shared, request: Request) -> Response {
+pub(super) async fn single(
+    endpoint: HealthEndpoint,
+    endpoints: SharedEndpoints,
+    request: Request,
+) -> Response {
     let (parts, _) = request.into_parts();
     let path = parts.info().path.strip_prefix('/').and_then(|path| path.strip_prefix(endpoint.name()));
     let name = path.and_then(|path| path.strip_prefix('/')).unwrap_or_default();
@@ -28,7 +32,7 @@ pub(super) async fn one(endpoint: Endpoint, endpoints: Shared, request: Request)
     }
 }
 
-fn text(rendered: Rendered) -> Response {
+fn text(rendered: HealthResponse) -> Response {
     let code = StatusCode::from_u16(rendered.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     respond::plain(code, rendered.body)
 }

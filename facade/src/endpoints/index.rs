@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, State};
 use http::StatusCode;
-use portico_kit::health::Endpoint;
+use portico_kit::health::HealthEndpoint;
 use portico_machinery::discovery::Source;
 
-use super::state::Shared;
-use crate::in_force::InForce;
+use super::state::SharedEndpoints;
+use crate::active_config::ActiveConfig;
 use crate::render::pretty;
 use crate::request::Response;
 use crate::respond;
@@ -21,12 +21,12 @@ struct Paths {
 
 /// Serves the paths of the routes that were active when the request arrived.
 pub(super) async fn paths(
-    State(endpoints): Shared,
-    Extension(in_force): Extension<Arc<InForce>>,
+    State(endpoints): SharedEndpoints,
+    Extension(in_force): Extension<Arc<ActiveConfig>>,
 ) -> Response {
     let table = &in_force.routes;
-    let mut paths = table.listed();
-    paths.extend(Endpoint::ALL.into_iter().flat_map(|e| endpoints.health.paths(e)).map(Arc::from));
+    let mut paths = table.listed_paths();
+    paths.extend(HealthEndpoint::ALL.into_iter().flat_map(|e| endpoints.health.paths(e)).map(Arc::from));
     for served in table.served().filter(|s| s.source == Source::Builtin) {
         let (root, group) = match served.group.as_str() {
             "" => ("/api", "/api".to_owned()),
@@ -37,5 +37,5 @@ pub(super) async fn paths(
         paths.insert(group.into());
     }
     let json = serde_json::to_vec(&Paths { paths }).unwrap_or_default();
-    respond::whole(StatusCode::OK, "application/json", pretty(&json))
+    respond::with_body(StatusCode::OK, "application/json", pretty(&json))
 }

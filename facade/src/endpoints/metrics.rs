@@ -5,26 +5,26 @@ use http::header::ACCEPT;
 use http::{Method, StatusCode};
 use portico_kit::metrics::{Format, Registry};
 
-use super::state::Shared;
+use super::state::SharedEndpoints;
 use crate::request::{RequestView, Response};
 use crate::respond;
 
 /// Serves all metrics.
-pub(super) async fn all(State(endpoints): Shared, request: Request) -> Response {
-    if request.method() == Method::DELETE && endpoints.chosen.profiling {
+pub(super) async fn all(State(endpoints): SharedEndpoints, request: Request) -> Response {
+    if request.method() == Method::DELETE && endpoints.options.profiling {
         // Upstream resets counters here. Portico does not: a scraper interprets a reset as a restart.
         return respond::text(StatusCode::OK, "metrics reset");
     }
-    encoded(&endpoints.registry, &request)
+    encode(&endpoints.registry, &request)
 }
 
 /// Serves the metrics of health checks.
-pub(super) async fn slis(State(endpoints): Shared, request: Request) -> Response {
-    encoded(&endpoints.slis, &request)
+pub(super) async fn slis(State(endpoints): SharedEndpoints, request: Request) -> Response {
+    encode(&endpoints.slis, &request)
 }
 
-fn encoded(registry: &Registry, request: &Request) -> Response {
+fn encode(registry: &Registry, request: &Request) -> Response {
     let accept = request.header(ACCEPT);
     let format = Format::from_accept((!accept.is_empty()).then_some(accept));
-    respond::whole(StatusCode::OK, format.content_type(), registry.encode(format))
+    respond::with_body(StatusCode::OK, format.content_type(), registry.encode(format))
 }

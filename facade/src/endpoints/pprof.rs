@@ -22,7 +22,7 @@ pub(super) async fn pprof(request: Request) -> Response {
     let (parts, _) = request.into_parts();
     match parts.uri.path().strip_prefix("/debug/pprof/") {
         Some("cmdline") => respond::plain(StatusCode::OK, command_line()),
-        below => profiles(below.unwrap_or_default(), &parts).await,
+        name => profiles(name.unwrap_or_default(), &parts).await,
     }
 }
 
@@ -39,7 +39,7 @@ async fn profiles(name: &str, parts: &Parts) -> Response {
     const INDEX: &str = "<html>\n<head><title>/debug/pprof/</title></head>\n<body>\n\
         <a href=\"profile?seconds=30\">profile</a>: CPU profile\n<br>\n<a href=\"cmdline\">cmdline</a>\n</body>\n</html>\n";
     match name {
-        "" => respond::whole(StatusCode::OK, "text/html; charset=utf-8", INDEX),
+        "" => respond::with_body(StatusCode::OK, "text/html; charset=utf-8", INDEX),
         "profile" => profile::profile(parts.query()).await,
         _ => respond::not_found(parts),
     }
@@ -47,6 +47,6 @@ async fn profiles(name: &str, parts: &Parts) -> Response {
 
 #[cfg(not(feature = "pprof"))]
 async fn profiles(_: &str, _: &Parts) -> Response {
-    let message = "profiles are left out of this build (cargo feature `pprof`)";
+    let message = "this build does not support profiles (cargo feature `pprof`)";
     respond::text(StatusCode::NOT_IMPLEMENTED, message)
 }

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use http::Method;
 use http::header::ACCEPT;
-use portico_auditor::Tail;
+use portico_auditor::AuditTail;
 use portico_facade_catalog::Catalog;
 use portico_flow::Dispatcher;
 use portico_kit::health::Health;
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::Registry;
-use portico_kit::recent::Recent;
+use portico_kit::recent_lines::RecentLines;
 use portico_kit::telemetry::Telemetry;
 use portico_machinery::Status;
-use portico_machinery::accept::route_takes;
+use portico_machinery::accept::route_accepts;
 use portico_machinery::status::{Details, Reason};
 
-use super::chosen::Chosen;
+use super::options::EndpointOptions;
+use crate::active_config::ActiveConfigCell;
 use crate::control::JsonCalls;
-use crate::in_force::Current;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
 use crate::status_page::StatusPage;
-use crate::test_faults::FaultsInForce;
+use crate::test_faults::FaultStore;
 use crate::version_info::VersionInfo;
 
 /// State of the handlers.
@@ -40,7 +40,7 @@ pub struct Endpoints {
     /// `/version`
     pub version: VersionInfo,
     /// Optional endpoints that are served.
-    pub chosen: Chosen,
+    pub options: EndpointOptions,
     /// Content of `/statusz`.
     pub status_page: StatusPage,
     /// Discovery and OpenAPI.
@@ -60,13 +60,13 @@ pub struct Endpoints {
 /// State that only the console uses.
 pub struct Console {
     /// Samples of this facade's metrics.
-    pub last_hour: Arc<Recent>,
+    pub last_hour: Arc<RecentLines>,
     /// Latest audit events; `None` without audit.
-    pub audit_tail: Option<Tail>,
+    pub audit_tail: Option<AuditTail>,
     /// Calls methods of the control service over HTTPS.
     pub control: JsonCalls,
     /// Active configuration, for clients that follow the state of backends.
-    pub in_force: Current,
+    pub active_config: ActiveConfigCell,
     /// Signaled when the facade stops; streams then end.
     pub stopping: Signal,
 }
@@ -74,21 +74,21 @@ pub struct Console {
 /// State of the endpoint of test faults.
 pub struct TestFaults {
     /// Faults that are set.
-    pub in_force: Arc<FaultsInForce>,
+    pub faults: Arc<FaultStore>,
     /// Queries the current revision.
     pub control: JsonCalls,
 }
 
 /// Extractor of the handlers' state.
-pub type Shared = State<Arc<Endpoints>>;
+pub type SharedEndpoints = State<Arc<Endpoints>>;
 
 /// Returns the refusal of a request to an endpoint that only supports GET and one media type: 405 or 406.
 pub fn refusal(request: &Request, media_type: &str) -> Option<Response> {
     if request.method() != Method::GET {
-        return Some(respond::status(request, &Status::no_method()));
+        return Some(respond::status(request, &Status::method_not_allowed()));
     }
     let accept = request.header(ACCEPT);
-    if accept.is_empty() || route_takes(accept, &[media_type]) {
+    if accept.is_empty() || route_accepts(accept, &[media_type]) {
         return None;
     }
     let message = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");

@@ -124,10 +124,10 @@ impl Mark {
     /// Latest time at which the state was known to be current; the mark counts only if it belongs to the state.
     #[must_use]
     pub fn current_at(&self, state: &SavedState) -> i64 {
-        let is_meant = self.store_id == state.version.store_id
+        let belongs_to_state = self.store_id == state.version.store_id
             && self.epoch == state.version.epoch
             && self.written_at == state.current_at;
-        if is_meant { self.current_at.max(state.current_at) } else { state.current_at }
+        if belongs_to_state { self.current_at.max(state.current_at) } else { state.current_at }
     }
 }
 
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoded_states_are_decoded() {
         assert_eq!(SavedState::decode(&state().encode()).unwrap(), state());
     }
 
     #[test]
-    fn a_mark_makes_the_state_younger_that_it_is_about_and_no_other() {
+    fn a_mark_applies_to_its_own_state_only() {
         let mark = Mark {
             store_id: "s".into(),
             epoch: "e".into(),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_refused_by_name() {
+    fn a_newer_format_is_refused_with_its_version() {
         let file = String::from_utf8(state().encode()).unwrap().replace("\"format\":2", "\"format\":9");
         assert!(matches!(SavedState::decode(file.as_bytes()), Err(StateError::Format(9))));
     }

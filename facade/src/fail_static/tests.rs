@@ -11,13 +11,13 @@ use super::*;
 use crate::route_table::RouteTable;
 
 /// A live configuration that is saved to a temporary folder, with paused time.
-struct Kept {
+struct SavedFacade {
     dir: tempfile::TempDir,
     configuration: Arc<Configuration>,
     tasks: TaskSet,
 }
 
-impl Kept {
+impl SavedFacade {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let synced = Signal::new("synced");
@@ -25,11 +25,11 @@ impl Kept {
             Configuration::new(RouteTable::default(), Vec::new(), Health::new(Duration::ZERO), synced);
         let (configuration, freshness) = (Arc::new(configuration), Freshness::new(Duration::MAX));
         freshness.confirm();
-        freshness.live();
+        freshness.set_live();
         let documents = Arc::new(Documents::new(true));
         let state = FailStatic::new(dir.path(), None);
         let tasks = TaskSet::new();
-        let keeping = state.keep(configuration.clone(), documents, Arc::new(freshness));
+        let keeping = state.save_until_canceled(configuration.clone(), documents, Arc::new(freshness));
         tasks.spawn_until_cancelled("fail-static", keeping);
         Self { dir, configuration, tasks }
     }
@@ -51,14 +51,14 @@ impl Kept {
         Some(SavedState::decode(&bytes).unwrap().version.revision)
     }
 
-    async fn written(&self, revision: i64) {
+    async fn wait_until_saved(&self, revision: i64) {
         while self.revision() != Some(revision) {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 }
 
-impl Drop for Kept {
+impl Drop for SavedFacade {
     fn drop(&mut self) {
         self.tasks.cancel();
     }
@@ -66,23 +66,23 @@ impl Drop for Kept {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_that_could_not_be_replaced_is_not_marked_as_current_and_written_later() {
-    let kept = Kept::start();
-    kept.change(1);
-    kept.written(1).await;
-    tokio::time::sleep(MARK * 2).await;
-    assert!(kept.path(MARK_FILE).exists(), "a state in force is marked");
+    let saved = SavedFacade::start();
+    saved.change(1);
+    saved.wait_until_saved(1).await;
+    tokio::time::sleep(MARK_INTERVAL * 2).await;
+    assert!(saved.path(MARK_FILE).exists(), "a state in force is marked");
 
-    fs::remove_file(kept.path(MARK_FILE)).unwrap();
+    fs::remove_file(saved.path(MARK_FILE)).unwrap();
     // A file cannot be renamed to the name of a folder.
-    fs::rename(kept.path(FILE), kept.path("old")).unwrap();
-    fs::create_dir(kept.path(FILE)).unwrap();
-    kept.change(2);
-    tokio::time::sleep(MARK * 5).await;
-    assert!(!kept.path(MARK_FILE).exists(), "other content is in force");
+    fs::rename(saved.path(FILE), saved.path("old")).unwrap();
+    fs::create_dir(saved.path(FILE)).unwrap();
+    saved.change(2);
+    tokio::time::sleep(MARK_INTERVAL * 5).await;
+    assert!(!saved.path(MARK_FILE).exists(), "other content is in force");
 
-    fs::remove_dir(kept.path(FILE)).unwrap();
-    fs::rename(kept.path("old"), kept.path(FILE)).unwrap();
-    kept.written(2).await;
-    tokio::time::sleep(MARK * 2).await;
-    assert!(kept.path(MARK_FILE).exists(), "it is marked from then on");
+    fs::remove_dir(saved.path(FILE)).unwrap();
+    fs::rename(saved.path("old"), saved.path(FILE)).unwrap();
+    saved.wait_until_saved(2).await;
+    tokio::time::sleep(MARK_INTERVAL * 2).await;
+    assert!(saved.path(MARK_FILE).exists(), "it is marked from then on");
 }

@@ -1,7 +1,7 @@
 //! AuditInit: gives each request an ID, the client's or a new one, and each response a header with it.
 
 use portico_auditor::{AUDIT_ID, new_audit_id};
-use portico_kit::layer::AfterResponse;
+use portico_kit::layer::ResponseTransform;
 
 use crate::request::{AuditId, Request, Response};
 
@@ -15,8 +15,8 @@ pub fn audit_init(request: &mut Request) -> AuditId {
     id
 }
 
-impl AfterResponse<Response> for AuditId {
-    fn after(self, mut response: Response) -> Response {
+impl ResponseTransform<Response> for AuditId {
+    fn apply(self, mut response: Response) -> Response {
         response.headers_mut().entry(AUDIT_ID).or_insert(self.0);
         response
     }

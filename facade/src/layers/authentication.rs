@@ -11,9 +11,9 @@ use std::time::Instant;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use portico_audit::Stage;
-use portico_auth::authn::{Reviewer, without_token};
-use portico_auth::{AuthenticatorChain, Credentials, Method, Outcome};
-use portico_kit::layer::{AfterResponse, OnResponse, Step};
+use portico_auth::authn::{TokenReviewBackend, without_token};
+use portico_auth::{AuthenticatorChain, AuthnMethod, AuthnOutcome, Credentials};
+use portico_kit::layer::{LayerFuture, ResponseTransform, TransformFuture};
 use portico_machinery::{Reason, Status, aggregate};
 use tower::Service;
 
@@ -24,15 +24,15 @@ use super::header_values::Headers;
 use crate::connection::Connection;
 use crate::console_paths::is_page;
 use crate::handler::Handler;
-use crate::metrics::access::{Authenticated, AuthenticationMetrics};
+use crate::metrics::access::{AuthenticationMetrics, AuthenticationResult};
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond;
-use portico_auditor::{Audited, Auditor};
+use portico_auditor::{AuditedRequest, Auditor};
 
 /// Settings and state of the authentication layer.
 pub struct Authenticator {
     /// Reviews tokens that cannot be verified here.
-    pub reviewer: Arc<dyn Reviewer>,
+    pub reviewer: Arc<dyn TokenReviewBackend>,
     /// Results and durations.
     pub metrics: AuthenticationMetrics,
     /// True if anonymous callers can load the console page without the connection being closed.
@@ -60,7 +60,7 @@ impl<S> Authentication<S> {
 impl<S: Handler> Service<Request> for Authentication<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = Step<OnResponse<S::Future, Option<GoAway>>>;
+    type Future = LayerFuture<TransformFuture<S::Future, Option<CloseConnection>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -68,48 +68,50 @@ impl<S: Handler> Service<Request> for Authentication<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let begin = Instant::now();
-        let found = authenticate(&request);
-        if let Outcome::Ask(token) = found.outcome {
+        let authentication = authenticate(&request);
+        if let AuthnOutcome::NeedsReview(token) = authentication.outcome {
             let (authenticator, mut inner) = (self.authenticator.clone(), self.inner.clone());
-            return Step::waiting(async move {
-                match authenticator.reviewed(request, &token, begin).await {
-                    Ok((request, after)) => OnResponse::new(inner.call(request), after).await,
-                    Err(refused) => Ok(refused.answer().await),
+            return LayerFuture::from_boxed(async move {
+                match authenticator.review_and_admit(request, &token, begin).await {
+                    Ok((request, after)) => TransformFuture::new(inner.call(request), after).await,
+                    Err(refused) => Ok(refused.into_response().await),
                 }
             });
         }
-        if presents_token(&found.outcome) {
-            self.authenticator.metrics.token(true, begin.elapsed());
+        if presents_token(&authentication.outcome) {
+            self.authenticator.metrics.record_token(true, begin.elapsed());
         }
-        match self.authenticator.admit(found, request, begin) {
-            Ok((request, after)) => Step::passed(OnResponse::new(self.inner.call(request), after)),
-            Err(refused) => Step::waiting(async move { Ok(refused.answer().await) }),
+        match self.authenticator.admit(authentication, request, begin) {
+            Ok((request, after)) => {
+                LayerFuture::from_inner(TransformFuture::new(self.inner.call(request), after))
+            }
+            Err(refused) => LayerFuture::from_boxed(async move { Ok(refused.into_response().await) }),
         }
     }
 }
 
 /// Closes the connection after this response.
-pub struct GoAway(Arc<Connection>);
+pub struct CloseConnection(Arc<Connection>);
 
-impl AfterResponse<Response> for GoAway {
-    fn after(self, response: Response) -> Response {
+impl ResponseTransform<Response> for CloseConnection {
+    fn apply(self, response: Response) -> Response {
         self.0.go_away();
         response
     }
 }
 
 /// An authenticated request, and the action after its response; or the refusal.
-type Admitted = Result<(Request, Option<GoAway>), Box<Refused>>;
+type AdmitResult = Result<(Request, Option<CloseConnection>), Box<AuthenticationRefusal>>;
 
 /// Refusal of a request, and its audit event.
-struct Refused {
+struct AuthenticationRefusal {
     response: Response,
-    audited: Option<Audited>,
+    audited: Option<AuditedRequest>,
 }
 
-impl Refused {
+impl AuthenticationRefusal {
     /// Records the refusal, waits as the modes of the audit backends require, and returns the response.
-    async fn answer(self) -> Response {
+    async fn into_response(self) -> Response {
         if let Some(audited) = self.audited {
             audited.process(Stage::ResponseStarted).await;
         }
@@ -119,97 +121,111 @@ impl Refused {
 
 impl Authenticator {
     /// Reviews a token, then authenticates the request with the result.
-    async fn reviewed(&self, request: Request, token: &str, begin: Instant) -> Admitted {
+    async fn review_and_admit(&self, request: Request, token: &str, begin: Instant) -> AdmitResult {
         let client = request.connection().peer.ip();
-        let reviewed = request.in_force().authenticators.reviewed(token, client, &*self.reviewer).await;
-        self.metrics.token(false, begin.elapsed());
+        let reviewed =
+            request.active_config().authenticators.review_token(token, client, &*self.reviewer).await;
+        self.metrics.record_token(false, begin.elapsed());
         if let Err(error) = reviewed {
-            self.metrics.done(Authenticated::Refused, begin.elapsed());
+            self.metrics.record_result(AuthenticationResult::InvalidCredentials, begin.elapsed());
             tracing::debug!(peer = %request.connection().peer, %error, "authentication failed");
             let status = Status::too_many_requests(error.to_string(), 1);
             let response = respond::status(&request, &status);
-            return Err(self.refused(&request, response));
+            return Err(self.refusal(&request, response));
         }
-        let found = authenticate(&request);
-        self.admit(found, request, begin)
+        let authentication = authenticate(&request);
+        self.admit(authentication, request, begin)
     }
 
     /// Attaches the caller to the request and removes the credentials.
-    fn admit(&self, found: portico_auth::Authentication, mut request: Request, begin: Instant) -> Admitted {
-        let authenticators = Arc::clone(&request.in_force().authenticators);
+    fn admit(
+        &self,
+        authentication: portico_auth::Authentication,
+        mut request: Request,
+        begin: Instant,
+    ) -> AdmitResult {
+        let authenticators = Arc::clone(&request.active_config().authenticators);
         strip(&authenticators, request.headers_mut());
         let took = begin.elapsed();
-        self.metrics.done(ended(&found.outcome), took);
-        if let Some(not_after) = request.connection().chain.as_ref().and_then(|chain| chain.leaf_not_after())
+        self.metrics.record_result(metric_result(&authentication.outcome), took);
+        if let Some(not_after) =
+            request.connection().peer_certificates.as_ref().and_then(|chain| chain.leaf_not_after())
         {
-            self.metrics.certificate(not_after);
+            self.metrics.record_certificate(not_after);
         }
         // Only this layer sets it.
         let _ = request.record().authentication_took.set(took);
-        if let Some(warning) = found.warning {
+        if let Some(warning) = authentication.warning {
             request.record().warn([warning.to_owned()]);
         }
-        let (user, anonymous) = match found.outcome {
-            Outcome::Authenticated(_, Method::ClientCertificate | Method::InternalCertificate)
-                if is_foreign(request.method(), request.uri(), request.headers(), self.cors.as_ref()) =>
-            {
-                let refusal = respond::forbidden(&request, &foreign_page());
-                return Err(self.refused(&request, refusal));
+        let (user, anonymous) = match authentication.outcome {
+            AuthnOutcome::Authenticated(
+                _,
+                AuthnMethod::ClientCertificate | AuthnMethod::InternalCertificate,
+            ) if is_foreign(request.method(), request.uri(), request.headers(), self.cors.as_ref()) => {
+                let refusal = respond::forbidden(&request, &foreign_page_status());
+                return Err(self.refusal(&request, refusal));
             }
-            Outcome::Authenticated(user, _) => (user, false),
-            Outcome::Anonymous(user) => (user, true),
+            AuthnOutcome::Authenticated(user, _) => (user, false),
+            AuthnOutcome::Anonymous(user) => (user, true),
             refused => {
                 let response = refuse(&request, &refused);
-                return Err(self.refused(&request, response));
+                return Err(self.refusal(&request, response));
             }
         };
         if !anonymous {
-            request.connection().set_known();
+            request.connection().set_authenticated();
         }
         request.extensions_mut().insert(Caller(user));
         let loads_page =
-            || self.console && is_page(&request.info().path) && request.connection().takes_page_part();
-        let goes = anonymous && request.is_http2() && !loads_page();
-        let after = goes.then(|| GoAway(request.connection().clone()));
+            || self.console && is_page(&request.info().path) && request.connection().allows_page_part();
+        let should_close = anonymous && request.is_http2() && !loads_page();
+        let after = should_close.then(|| CloseConnection(request.connection().clone()));
         Ok((request, after))
     }
 
-    fn refused(&self, request: &Request, response: Response) -> Box<Refused> {
-        let audited = audit::refused(self.auditor.as_ref(), request, &response);
-        Box::new(Refused { response, audited })
+    fn refusal(&self, request: &Request, response: Response) -> Box<AuthenticationRefusal> {
+        let audited = audit::refusal_event(self.auditor.as_ref(), request, &response);
+        Box::new(AuthenticationRefusal { response, audited })
     }
 }
 
 /// The 403 for a request that a page of another origin sends with the browser's certificate.
-fn foreign_page() -> Status {
+fn foreign_page_status() -> Status {
     let message = "a page of another origin may not use a client certificate (--cors-allowed-origins names origins that may)";
     Status::failure(Reason::Forbidden, message)
 }
 
 /// True if the result is based on a token.
-fn presents_token(outcome: &Outcome) -> bool {
+fn presents_token(outcome: &AuthnOutcome) -> bool {
     match outcome {
-        Outcome::Authenticated(_, method) => matches!(method, Method::BearerToken | Method::WebSocketToken),
-        Outcome::Unauthorized(why) => why.attempted.contains(&"bearer"),
-        Outcome::Anonymous(_) | Outcome::Ask(_) => false,
+        AuthnOutcome::Authenticated(_, method) => {
+            matches!(method, AuthnMethod::BearerToken | AuthnMethod::WebSocketToken)
+        }
+        AuthnOutcome::Unauthorized(why) => why.attempted_methods.contains(&"bearer"),
+        AuthnOutcome::Anonymous(_) | AuthnOutcome::NeedsReview(_) => false,
     }
 }
 
 /// Upstream's three results for metrics: a user, no credentials, or invalid credentials.
-fn ended(outcome: &Outcome) -> Authenticated<'_> {
+fn metric_result(outcome: &AuthnOutcome) -> AuthenticationResult<'_> {
     match outcome {
-        Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Authenticated::As(&user.name),
-        Outcome::Unauthorized(why) if why.errors.is_empty() => Authenticated::Nobody,
-        Outcome::Unauthorized(_) | Outcome::Ask(_) => Authenticated::Refused,
+        AuthnOutcome::Authenticated(user, _) | AuthnOutcome::Anonymous(user) => {
+            AuthenticationResult::User(&user.name)
+        }
+        AuthnOutcome::Unauthorized(why) if why.errors.is_empty() => AuthenticationResult::NoCredentials,
+        AuthnOutcome::Unauthorized(_) | AuthnOutcome::NeedsReview(_) => {
+            AuthenticationResult::InvalidCredentials
+        }
     }
 }
 
-fn refuse(request: &Request, outcome: &Outcome) -> Response {
+fn refuse(request: &Request, outcome: &AuthnOutcome) -> Response {
     let peer = request.connection().peer;
     match outcome {
-        Outcome::Unauthorized(why) => tracing::debug!(
+        AuthnOutcome::Unauthorized(why) => tracing::debug!(
             %peer,
-            attempted = why.attempted.join(", "),
+            attempted = why.attempted_methods.join(", "),
             error = aggregate(&why.errors),
             "authentication failed"
         ),
@@ -225,10 +241,10 @@ fn authenticate(request: &Request) -> portico_auth::Authentication {
     let headers = request.headers();
     let websocket = headers.get(UPGRADE).is_some_and(|u| u.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let protocols = websocket.then(|| offered_protocols(headers));
-    request.in_force().authenticators.authenticate(&Credentials {
+    request.active_config().authenticators.authenticate(&Credentials {
         authorization: headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
         websocket_protocols: protocols.as_deref().filter(|p| !p.is_empty()),
-        peer: request.connection().chain.as_ref(),
+        peer: request.connection().peer_certificates.as_ref(),
         headers: &Headers(headers),
         path: Some(&request.info().path),
     })
@@ -248,10 +264,10 @@ fn strip(authenticators: &AuthenticatorChain, headers: &mut HeaderMap) {
         headers.remove(&name);
     }
     if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
-        let kept = without_token(&offered_protocols(headers));
-        match HeaderValue::from_bytes(&kept) {
-            Ok(kept) if !kept.is_empty() => {
-                headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
+        let protocols = without_token(&offered_protocols(headers));
+        match HeaderValue::from_bytes(&protocols) {
+            Ok(protocols) if !protocols.is_empty() => {
+                headers.insert(SEC_WEBSOCKET_PROTOCOL, protocols);
             }
             _ => {
                 headers.remove(SEC_WEBSOCKET_PROTOCOL);

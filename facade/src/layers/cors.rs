@@ -10,7 +10,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use portico_kit::header_text;
-use portico_kit::layer::{AfterResponse, OnResponse, Step};
+use portico_kit::layer::{LayerFuture, ResponseTransform, TransformFuture};
 use regex::Regex;
 use tower::Service;
 
@@ -33,7 +33,7 @@ pub struct Cors<S> {
 
 /// Error of an origin pattern.
 #[derive(Debug, thiserror::Error)]
-pub enum BadOrigin {
+pub enum InvalidOrigin {
     /// An empty pattern.
     #[error("empty value in --cors-allowed-origins")]
     Empty,
@@ -53,16 +53,16 @@ impl AllowedOrigins {
     ///
     /// # Errors
     /// [`InvalidOrigin`] for an empty, unanchored or invalid pattern.
-    pub fn new(patterns: &[String]) -> Result<Option<Self>, BadOrigin> {
+    pub fn new(patterns: &[String]) -> Result<Option<Self>, InvalidOrigin> {
         let mut origins = Vec::with_capacity(patterns.len());
         for pattern in patterns {
             if pattern.is_empty() {
-                return Err(BadOrigin::Empty);
+                return Err(InvalidOrigin::Empty);
             }
             let start = pattern.contains('^') || pattern.contains("//");
             let end = pattern.contains('$') || pattern.contains(':');
             if !start || !end {
-                return Err(BadOrigin::Unanchored(pattern.clone()));
+                return Err(InvalidOrigin::Unanchored(pattern.clone()));
             }
             origins.push(Regex::new(pattern)?);
         }
@@ -70,7 +70,7 @@ impl AllowedOrigins {
     }
 
     /// Returns the `Origin` of a request if it is allowed.
-    pub(super) fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    pub(super) fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         let text = header_text::text(origin);
         self.origins.iter().any(|o| o.is_match(text)).then(|| origin.clone())
@@ -87,30 +87,30 @@ impl<S> Cors<S> {
 impl<S: Handler> Service<Request> for Cors<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = OnResponse<Step<S::Future>, Option<AllowedOrigin>>;
+    type Future = TransformFuture<LayerFuture<S::Future>, Option<AllowedOrigin>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let origin = self.allowed.allowed(request.headers()).map(AllowedOrigin);
+        let origin = self.allowed.allowed_origin(request.headers()).map(AllowedOrigin);
         let response = if origin.is_some() && request.method() == Method::OPTIONS {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NO_CONTENT;
-            Step::answered(Ok(response))
+            LayerFuture::from_response(Ok(response))
         } else {
-            Step::passed(self.inner.call(request))
+            LayerFuture::from_inner(self.inner.call(request))
         };
-        OnResponse::new(response, origin)
+        TransformFuture::new(response, origin)
     }
 }
 
 /// Origin of a request whose page may read the response.
 pub struct AllowedOrigin(HeaderValue);
 
-impl AfterResponse<Response> for AllowedOrigin {
-    fn after(self, mut response: Response) -> Response {
+impl ResponseTransform<Response> for AllowedOrigin {
+    fn apply(self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
         for (name, value) in [

@@ -24,20 +24,20 @@ pub(super) fn is_foreign(
     headers: &HeaderMap,
     allowed: Option<&AllowedOrigins>,
 ) -> bool {
-    if allowed.is_some_and(|origins| origins.allowed(headers).is_some()) {
+    if allowed.is_some_and(|origins| origins.allowed_origin(headers).is_some()) {
         return false;
     }
-    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
     let shows_document = first(headers, MODE) == "navigate" && first(headers, DEST) == "document";
-    let follows_link = reads && shows_document && !headers.contains_key(UPGRADE);
+    let follows_link = is_read && shows_document && !headers.contains_key(UPGRADE);
     match first(headers, SITE) {
         "same-origin" | "none" => false,
         "cross-site" | "same-site" => !follows_link,
         _ => {
-            let acts = headers.contains_key(UPGRADE) || !(reads || *method == Method::OPTIONS);
+            let has_effect = headers.contains_key(UPGRADE) || !(is_read || *method == Method::OPTIONS);
             // Requests over HTTP/2 have no `Host`.
             let host = uri.authority().map_or_else(|| first(headers, HOST), |authority| authority.as_str());
-            acts && headers.contains_key(ORIGIN) && !is_trusted(first(headers, ORIGIN), host)
+            has_effect && headers.contains_key(ORIGIN) && !is_trusted(first(headers, ORIGIN), host)
         }
     }
 }

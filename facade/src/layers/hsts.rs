@@ -9,22 +9,22 @@ use tower_http::set_header::SetResponseHeaderLayer;
     "invalid value {}, allowed values: max-age=expireTime, includeSubDomains, preload",
     portico_gostd::strconv::quote(.0)
 )]
-pub struct BadDirective(pub String);
+pub struct InvalidDirective(pub String);
 
 /// Creates the layer for these directives; `None` if there are none.
 ///
 /// # Errors
 /// [`InvalidDirective`] for anything but `max-age=N`, `includeSubDomains`, `preload`.
-pub fn hsts(directives: &[String]) -> Result<Option<SetResponseHeaderLayer<HeaderValue>>, BadDirective> {
-    let known = |d: &&String| {
+pub fn hsts(directives: &[String]) -> Result<Option<SetResponseHeaderLayer<HeaderValue>>, InvalidDirective> {
+    let is_valid = |d: &&String| {
         matches!(d.as_str(), "includeSubDomains" | "preload")
             || d.strip_prefix("max-age=").is_some_and(|n| n.parse::<u64>().is_ok())
     };
-    if let Some(bad) = directives.iter().find(|d| !known(d)) {
-        return Err(BadDirective(bad.clone()));
+    if let Some(invalid) = directives.iter().find(|d| !is_valid(d)) {
+        return Err(InvalidDirective(invalid.clone()));
     }
-    let joined = directives.join("; ");
-    let value = HeaderValue::from_str(&joined).map_err(|_| BadDirective(joined))?;
+    let header = directives.join("; ");
+    let value = HeaderValue::from_str(&header).map_err(|_| InvalidDirective(header))?;
     let layer = SetResponseHeaderLayer::if_not_present(STRICT_TRANSPORT_SECURITY, value);
     Ok((!directives.is_empty()).then_some(layer))
 }

@@ -10,11 +10,11 @@ use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Uri};
 use portico_gostd::time::format_duration;
 use portico_gostd::url::pairs;
-use portico_kit::layer::AfterResponse;
+use portico_kit::layer::ResponseTransform;
 use portico_proxy::Tunnel;
 
 use crate::connection::Connection;
-use crate::metrics::{Asked, RequestMetrics, Terminated};
+use crate::metrics::{MeasuredRequest, RequestMetrics, Terminated};
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response, Target};
 use crate::response_completion::ResponseCompletion;
@@ -23,20 +23,20 @@ use crate::response_completion::ResponseCompletion;
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// Bytes of the client's `Audit-ID` that are logged, as upstream.
-const MAX_AUDIT_ID: usize = 64;
+const MAX_AUDIT_ID_BYTES: usize = 64;
 
 /// Creates the layer; it counts requests in `metrics`.
-pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Life + Clone {
+pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> RequestLifecycle + Clone {
     move |request| {
         let record = Arc::<RequestRecord>::default();
         request.extensions_mut().insert(record.clone());
-        Life {
-            line: Line::of(request),
+        RequestLifecycle {
+            log_line: LogLine::from_request(request),
             target: request.target().clone(),
             connection: request.connection().clone(),
             received: request.received(),
             dry_run: dry_run(request.query()),
-            applies: request.header(CONTENT_TYPE) == APPLY,
+            is_apply: request.header(CONTENT_TYPE) == APPLY,
             record,
             metrics: metrics.clone(),
         }
@@ -57,31 +57,31 @@ fn dry_run(query: &str) -> &'static str {
 }
 
 /// State of a request while inner layers serve it.
-pub struct Life {
-    line: Line,
+pub struct RequestLifecycle {
+    log_line: LogLine,
     target: Target,
     connection: Arc<Connection>,
     received: Instant,
     dry_run: &'static str,
-    applies: bool,
+    is_apply: bool,
     record: Arc<RequestRecord>,
     metrics: Arc<RequestMetrics>,
 }
 
-impl AfterResponse<Response> for Life {
-    fn after(self, mut response: Response) -> Response {
-        self.line.write(&self, &response);
+impl ResponseTransform<Response> for RequestLifecycle {
+    fn apply(self, mut response: Response) -> Response {
+        self.log_line.write(&self, &response);
         let code = response.status().as_u16();
-        let labels = self.metrics.labels(&Asked {
+        let labels = self.metrics.labels(&MeasuredRequest {
             info: &self.target.info,
             component: self.record.component(),
             known_resource: self.record.known_resource(),
             long_running: self.target.long_running,
             dry_run: self.dry_run,
-            applies: self.applies,
+            is_apply: self.is_apply,
         });
         if is_terminated(&response) {
-            self.metrics.terminated(&labels, code);
+            self.metrics.record_termination(&labels, code);
         }
         let exchange = self.connection.exchange();
         let mut completion =
@@ -105,7 +105,7 @@ fn is_terminated(response: &Response) -> bool {
 }
 
 /// Content of the log line. The query is omitted because it can contain tokens.
-struct Line {
+struct LogLine {
     method: Method,
     /// Set if all requests are logged.
     uri: Option<Uri>,
@@ -113,8 +113,8 @@ struct Line {
     audit_id: HeaderValue,
 }
 
-impl Line {
-    fn of(request: &Request) -> Self {
+impl LogLine {
+    fn from_request(request: &Request) -> Self {
         let all = tracing::enabled!(target: "http", tracing::Level::DEBUG);
         Self {
             method: request.method().clone(),
@@ -124,23 +124,23 @@ impl Line {
         }
     }
 
-    fn write(&self, life: &Life, response: &Response) {
+    fn write(&self, request: &RequestLifecycle, response: &Response) {
         let code = response.status().as_u16();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let fields = || {
             let id = self.audit_id.as_bytes();
-            let id = String::from_utf8_lossy(&id[..id.len().min(MAX_AUDIT_ID)]).into_owned();
-            let latency = format_duration(life.received.elapsed());
+            let id = String::from_utf8_lossy(&id[..id.len().min(MAX_AUDIT_ID_BYTES)]).into_owned();
+            let latency = format_duration(request.received.elapsed());
             (self.agent.as_ref().map(text).unwrap_or_default(), id, latency)
         };
         if code >= 500 {
             let (agent, audit_id, latency) = fields();
-            tracing::info!(target: "http", method = %self.method, path = life.target.info.path, code,
-                latency, agent, audit_id, peer = %life.connection.peer, "request");
+            tracing::info!(target: "http", method = %self.method, path = request.target.info.path, code,
+                latency, agent, audit_id, peer = %request.connection.peer, "request");
         } else if let Some(uri) = &self.uri {
             let (agent, audit_id, latency) = fields();
             tracing::debug!(target: "http", method = %self.method, path = uri.path(), code,
-                latency, agent, audit_id, peer = %life.connection.peer, "request");
+                latency, agent, audit_id, peer = %request.connection.peer, "request");
         }
     }
 }

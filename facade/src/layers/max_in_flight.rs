@@ -4,7 +4,7 @@
 
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
-use portico_flow::Kind;
+use portico_flow::RequestKind;
 use portico_machinery::user::MASTERS;
 use tower_http::validate_request::ValidateRequest;
 
@@ -28,7 +28,7 @@ impl ValidateRequest<Body> for MaxInFlight {
         if request.target().long_running {
             return Ok(());
         }
-        let kind = Kind::of(request.info());
+        let kind = RequestKind::from_request(request.info());
         let master = request.user().in_group(MASTERS);
         let permit = self.in_flight.admit(kind, master).ok_or_else(too_many)?;
         let _ = request.record().permit.set(permit);

@@ -9,7 +9,7 @@ use http::{StatusCode, Uri};
 use pin_project_lite::pin_project;
 use tower::Service;
 
-use crate::handler::{Answer, Handler};
+use crate::handler::{Handler, HandlerResult};
 use crate::request::{AuditId, Request, RequestView, Response};
 use crate::respond;
 
@@ -29,7 +29,7 @@ impl<S> PanicRecovery<S> {
 impl<S: Handler> Service<Request> for PanicRecovery<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = Recovering<S::Future>;
+    type Future = PanicRecoveryFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -39,13 +39,13 @@ impl<S: Handler> Service<Request> for PanicRecovery<S> {
         let (uri, audit_id) = (request.uri().clone(), AuditId(request.audit_id().clone()));
         // State that a panic leaves inconsistent is dropped with the request: services keep none between requests.
         let response = catch_unwind(AssertUnwindSafe(|| self.inner.call(request))).ok();
-        Recovering { response, uri, audit_id }
+        PanicRecoveryFuture { response, uri, audit_id }
     }
 }
 
 pin_project! {
     /// Future of the panic recovery layer.
-    pub struct Recovering<F> {
+    pub struct PanicRecoveryFuture<F> {
         // `None` if the handler panicked before it returned a future.
         #[pin]
         response: Option<F>,
@@ -54,21 +54,21 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Answer>> Future for Recovering<F> {
-    type Output = Answer;
+impl<F: Future<Output = HandlerResult>> Future for PanicRecoveryFuture<F> {
+    type Output = HandlerResult;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<HandlerResult> {
         let mut this = self.project();
         let polled = this
             .response
             .as_mut()
             .as_pin_mut()
             .and_then(|response| catch_unwind(AssertUnwindSafe(|| response.poll(cx))).ok());
-        polled.unwrap_or_else(|| Poll::Ready(Ok(panicked(this.uri, this.audit_id))))
+        polled.unwrap_or_else(|| Poll::Ready(Ok(panic_response(this.uri, this.audit_id))))
     }
 }
 
-fn panicked(uri: &Uri, audit_id: &AuditId) -> Response {
+fn panic_response(uri: &Uri, audit_id: &AuditId) -> Response {
     let audit_id = String::from_utf8_lossy(audit_id.0.as_bytes());
     tracing::error!(path = uri.path(), %audit_id, "request handler panicked");
     let message = "This request caused apiserver to panic. Look in the logs for details.";

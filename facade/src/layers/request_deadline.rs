@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use portico_audit::Stage;
 use portico_gostd::url::first_value;
-use portico_kit::layer::Step;
+use portico_kit::layer::LayerFuture;
 use portico_machinery::Status;
 use tower::Service;
 
@@ -16,7 +16,7 @@ use super::audit;
 use crate::handler::Handler;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
-use portico_auditor::{Audited, Auditor};
+use portico_auditor::{AuditedRequest, Auditor};
 
 /// Deadlines of requests.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl<S> RequestDeadline<S> {
 impl<S: Handler> Service<Request> for RequestDeadline<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = Step<S::Future>;
+    type Future = LayerFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -54,8 +54,8 @@ impl<S: Handler> Service<Request> for RequestDeadline<S> {
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         match self.deadlines.set(&mut request) {
-            Ok(()) => Step::passed(self.inner.call(request)),
-            Err(refused) => Step::waiting(async move {
+            Ok(()) => LayerFuture::from_inner(self.inner.call(request)),
+            Err(refused) => LayerFuture::from_boxed(async move {
                 let (refusal, audited) = *refused;
                 if let Some(audited) = audited {
                     audited.process(Stage::ResponseStarted).await;
@@ -71,26 +71,26 @@ impl RequestDeadlines {
     ///
     /// # Errors
     /// The refusal of an invalid timeout, and its audit event.
-    fn set(&self, request: &mut Request) -> Result<(), Box<(Response, Option<Audited>)>> {
+    fn set(&self, request: &mut Request) -> Result<(), Box<(Response, Option<AuditedRequest>)>> {
         if request.target().long_running {
             return Ok(());
         }
-        let asked = asked(request.query()).map_err(|error| {
+        let requested = requested_timeout(request.query()).map_err(|error| {
             let message = format!("invalid timeout specified in the request URL - {error}");
             let refusal = respond::status(request, &Status::bad_request(message));
-            let audited = audit::refused(self.auditor.as_ref(), request, &refusal);
+            let audited = audit::refusal_event(self.auditor.as_ref(), request, &refusal);
             Box::new((refusal, audited))
         })?;
-        let shorter = asked.filter(|t| !t.is_zero() && *t < self.request_timeout);
+        let shorter = requested.filter(|t| !t.is_zero() && *t < self.request_timeout);
         let deadline = request.received() + shorter.unwrap_or(self.request_timeout);
         let _ = request.record().deadline.set(deadline);
-        request.body_mut().pace(self.stalled_read);
+        request.body_mut().limit_pause(self.stalled_read);
         Ok(())
     }
 }
 
 /// Timeout that the client requests; zero means the default.
-fn asked(query: &str) -> Result<Option<Duration>, String> {
+fn requested_timeout(query: &str) -> Result<Option<Duration>, String> {
     match first_value(query, "timeout").as_deref() {
         None | Some("") => Ok(None),
         Some(text) => match text.strip_prefix('-') {

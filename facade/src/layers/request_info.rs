@@ -18,24 +18,24 @@ impl ValidateRequest<Body> for ReadRequestInfo {
     type ResponseBody = Body;
 
     fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
-        if !well_escaped(request.uri().path()) {
+        if !has_valid_escapes(request.uri().path()) {
             return Err(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request: invalid URL escape"));
         }
-        let target = read(request)
+        let target = parse_target(request)
             .map_err(|error| respond::internal(request, &format!("failed to create RequestInfo: {error}")))?;
         request.extensions_mut().insert(target);
         Ok(())
     }
 }
 
-fn read(request: &Request) -> Result<Target, InvalidPath> {
+fn parse_target(request: &Request) -> Result<Target, InvalidPath> {
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let info = RequestInfo::parse(request.method().as_str(), &path, request.query())?;
     Ok(Target { long_running: is_long_running(&info, request.query()), info: info.into() })
 }
 
 /// True if all escapes in the path are valid: Go's HTTP server refuses invalid ones before any filter.
-fn well_escaped(path: &str) -> bool {
+fn has_valid_escapes(path: &str) -> bool {
     let mut tails = path.split('%').skip(1);
     tails.all(|tail| tail.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)))
 }
@@ -48,5 +48,5 @@ fn is_long_running(info: &RequestInfo, query: &str) -> bool {
             || info.path.starts_with(console_paths::DATA) && watches
             || info.path == console_paths::WATCH_FACADES;
     }
-    matches!(info.verb.as_str(), "watch" | "proxy") || info.connects()
+    matches!(info.verb.as_str(), "watch" | "proxy") || info.is_connect()
 }

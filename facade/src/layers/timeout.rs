@@ -9,13 +9,13 @@ use pin_project_lite::pin_project;
 use tokio::time;
 use tower::Service;
 
-use crate::handler::{Answer, Handler};
+use crate::handler::{Handler, HandlerResult};
 use crate::metrics::Terminated;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
 /// Upstream encodes the bare struct: kind and apiVersion are missing, and it is always JSON.
-const TIMED_OUT: &str = concat!(
+const TIMEOUT_STATUS: &str = concat!(
     r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","#,
     r#""reason":"Timeout","details":{},"code":504}"#
 );
@@ -36,7 +36,7 @@ impl<S> Timeout<S> {
 impl<S: Handler> Service<Request> for Timeout<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = InTime<S::Future>;
+    type Future = TimeoutFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -47,44 +47,46 @@ impl<S: Handler> Service<Request> for Timeout<S> {
         let response = self.inner.call(request);
         match deadline {
             // The timer is registered only when the inner service has to wait.
-            Some(deadline) => InTime::Until { response: time::timeout_at(deadline.into(), response) },
-            None => InTime::Always { response },
+            Some(deadline) => {
+                TimeoutFuture::Limited { response: time::timeout_at(deadline.into(), response) }
+            }
+            None => TimeoutFuture::Unlimited { response },
         }
     }
 }
 
 pin_project! {
     /// Future of the timeout layer.
-    #[project = InTimeProjection]
-    pub enum InTime<F> {
+    #[project = TimeoutFutureProjection]
+    pub enum TimeoutFuture<F> {
         /// A request with a deadline.
-        Until {
+        Limited {
             #[pin]
             response: time::Timeout<F>,
         },
         /// A request without a deadline.
-        Always {
+        Unlimited {
             #[pin]
             response: F,
         },
     }
 }
 
-impl<F: Future<Output = Answer>> Future for InTime<F> {
-    type Output = Answer;
+impl<F: Future<Output = HandlerResult>> Future for TimeoutFuture<F> {
+    type Output = HandlerResult;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<HandlerResult> {
         match self.project() {
-            InTimeProjection::Always { response } => response.poll(cx),
-            InTimeProjection::Until { response } => {
-                Poll::Ready(ready!(response.poll(cx)).unwrap_or_else(|_| Ok(timed_out())))
+            TimeoutFutureProjection::Unlimited { response } => response.poll(cx),
+            TimeoutFutureProjection::Limited { response } => {
+                Poll::Ready(ready!(response.poll(cx)).unwrap_or_else(|_| Ok(timeout_response())))
             }
         }
     }
 }
 
-fn timed_out() -> Response {
-    let mut response = respond::text(StatusCode::GATEWAY_TIMEOUT, TIMED_OUT);
+fn timeout_response() -> Response {
+    let mut response = respond::text(StatusCode::GATEWAY_TIMEOUT, TIMEOUT_STATUS);
     response.extensions_mut().insert(Terminated);
     response
 }

@@ -11,7 +11,7 @@ use portico_kit::{header_text, spans};
 use portico_machinery::RequestInfo;
 use tower::Service;
 
-use crate::handler::{Answer, Handler};
+use crate::handler::{Handler, HandlerResult};
 use crate::request::{Request, RequestView, Response};
 
 /// Service of the tracing layer.
@@ -30,7 +30,7 @@ impl<S> Trace<S> {
 impl<S: Handler> Service<Request> for Trace<S> {
     type Response = Response;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Answer>;
+    type Future = BoxFuture<'static, HandlerResult>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -39,22 +39,22 @@ impl<S: Handler> Service<Request> for Trace<S> {
     fn call(&mut self, request: Request) -> Self::Future {
         let since = SystemTime::now().checked_sub(request.received().elapsed());
         let since = since.unwrap_or_else(SystemTime::now);
-        let is_trusted = request.user().begins_traces();
+        let is_trusted = request.user().may_start_traces();
         let name = span_name(&request);
         let span = spans::request(name, request.headers(), is_trusted, since);
         if span.is_recorded() {
             describe(&span, &request);
         }
         let mut inner = self.inner.clone();
-        Box::pin(span.within(async move {
+        Box::pin(span.instrument(async move {
             // It started with the request and has just ended.
             spans::child_since("authentication", since).end();
             let answer = inner.call(request).await;
             if let Ok(response) = &answer {
                 let code = response.status();
-                spans::current().set("http.response.status_code", i64::from(code.as_u16()));
+                spans::current().set_attribute("http.response.status_code", i64::from(code.as_u16()));
                 if code.is_server_error() {
-                    spans::current().fail(code.canonical_reason().unwrap_or_default());
+                    spans::current().set_error(code.canonical_reason().unwrap_or_default());
                 }
             }
             answer
@@ -63,14 +63,14 @@ impl<S: Handler> Service<Request> for Trace<S> {
 }
 
 fn describe(span: &spans::Span, request: &Request) {
-    span.set("http.request.method", request.method().to_string());
-    span.set("url.scheme", "https");
-    span.set("url.path", request.uri().path().to_owned());
+    span.set_attribute("http.request.method", request.method().to_string());
+    span.set_attribute("url.scheme", "https");
+    span.set_attribute("url.path", request.uri().path().to_owned());
     // Upstream includes the query, which can contain tokens.
-    span.set("http.target", request.uri().path().to_owned());
-    span.set("audit-id", header_text::text(request.audit_id()).to_owned());
-    span.set("user_agent.original", request.header(USER_AGENT).to_owned());
-    span.set("network.peer.address", request.connection().peer.ip().to_string());
+    span.set_attribute("http.target", request.uri().path().to_owned());
+    span.set_attribute("audit-id", header_text::text(request.audit_id()).to_owned());
+    span.set_attribute("user_agent.original", request.header(USER_AGENT).to_owned());
+    span.set_attribute("network.peer.address", request.connection().peer.ip().to_string());
 }
 
 /// Name of the span: the method and, for resources, the path without names (`getSpanNameFromRequestInfo`).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::{HeaderValue, WARNING};
-use portico_kit::layer::AfterResponse;
+use portico_kit::layer::ResponseTransform;
 
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response};
@@ -12,22 +12,22 @@ use crate::request::{Request, RequestView, Response};
 /// Characters of all warnings of one response.
 ///
 /// Limit (Serving): each warning is truncated.
-const TOTAL: usize = 4096;
+const MAX_TOTAL: usize = 4096;
 /// Characters of one warning once all warnings together are too long.
 ///
 /// Limit (Serving): the warning is truncated.
-const ITEM: usize = 256;
+const MAX_ITEM: usize = 256;
 
 /// Prepares to write the warnings of a request.
-pub fn record_warnings(request: &mut Request) -> Recorded {
-    Recorded(request.record())
+pub fn record_warnings(request: &mut Request) -> RecordedWarnings {
+    RecordedWarnings(request.record())
 }
 
 /// Record with the warnings of a request.
-pub struct Recorded(Arc<RequestRecord>);
+pub struct RecordedWarnings(Arc<RequestRecord>);
 
-impl AfterResponse<Response> for Recorded {
-    fn after(self, mut response: Response) -> Response {
+impl ResponseTransform<Response> for RecordedWarnings {
+    fn apply(self, mut response: Response) -> Response {
         let warnings = self.0.take_warnings();
         if !warnings.is_empty() {
             write(&warnings, response.headers_mut());
@@ -37,7 +37,7 @@ impl AfterResponse<Response> for Recorded {
 }
 
 fn write(warnings: &[String], headers: &mut HeaderMap) {
-    for text in recorded(warnings) {
+    for text in select_warnings(warnings) {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
             headers.append(WARNING, value);
         }
@@ -45,37 +45,37 @@ fn write(warnings: &[String], headers: &mut HeaderMap) {
 }
 
 /// Selects, truncates and escapes the texts to send.
-fn recorded(warnings: &[String]) -> Vec<String> {
-    let mut seen: Vec<&str> = Vec::new();
+fn select_warnings(warnings: &[String]) -> Vec<String> {
+    let mut unique: Vec<&str> = Vec::new();
     let mut sent: Vec<String> = Vec::new();
-    let (mut written, mut cutting) = (0, false);
+    let (mut total_runes, mut is_truncating) = (0, false);
     for text in warnings.iter().map(String::as_str).filter(|t| !t.is_empty()) {
-        if seen.contains(&text) || cutting && written >= TOTAL {
+        if unique.contains(&text) || is_truncating && total_runes >= MAX_TOTAL {
             continue;
         }
-        seen.push(text);
+        unique.push(text);
         let runes = text.chars().count();
-        if !cutting && written + runes > TOTAL {
-            cutting = true;
-            sent = sent.iter().map(|t| cut(t)).collect();
-            written = sent.iter().map(|t| t.chars().count()).sum();
+        if !is_truncating && total_runes + runes > MAX_TOTAL {
+            is_truncating = true;
+            sent = sent.iter().map(|t| truncate(t)).collect();
+            total_runes = sent.iter().map(|t| t.chars().count()).sum();
         }
-        let text = if cutting { cut(text) } else { text.to_owned() };
+        let text = if is_truncating { truncate(text) } else { text.to_owned() };
         let runes = text.chars().count();
-        if cutting && written + runes > TOTAL {
+        if is_truncating && total_runes + runes > MAX_TOTAL {
             continue;
         }
-        written += runes;
+        total_runes += runes;
         sent.push(text);
     }
-    sent.iter().map(|t| escaped(t)).collect()
+    sent.iter().map(|t| escape(t)).collect()
 }
 
-fn cut(text: &str) -> String {
-    text.chars().take(ITEM).collect()
+fn truncate(text: &str) -> String {
+    text.chars().take(MAX_ITEM).collect()
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control())
         .flat_map(|c| matches!(c, '"' | '\\').then_some('\\').into_iter().chain([c]))
@@ -96,10 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn too_many_runes_cut_every_text_and_then_drop_the_rest() {
+    fn too_many_runes_truncate_each_text_and_drop_the_rest() {
         let texts: Vec<String> = (0..50).map(|n| format!("{n:0500}")).collect();
-        let sent = recorded(&texts);
-        assert!(sent.iter().all(|t| t.chars().count() == ITEM));
-        assert_eq!(sent.len(), TOTAL / ITEM);
+        let sent = select_warnings(&texts);
+        assert!(sent.iter().all(|t| t.chars().count() == MAX_ITEM));
+        assert_eq!(sent.len(), MAX_TOTAL / MAX_ITEM);
     }
 }

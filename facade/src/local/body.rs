@@ -9,7 +9,7 @@ use portico_machinery::Status;
 use portico_machinery::status::Reason;
 
 use crate::body::Body;
-use crate::pace::TooSlow;
+use crate::upload_pace::TooSlow;
 
 /// Reads the bytes of a body.
 ///
@@ -24,7 +24,7 @@ pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> R
     if too_large && headers.contains_key(EXPECT) {
         return Err(Box::new(Status::too_large(limit)));
     }
-    let (mut whole, mut read) = (BytesMut::new(), 0);
+    let (mut collected, mut read) = (BytesMut::new(), 0);
     while let Some(frame) = body.frame().await {
         let data = match frame {
             Ok(frame) => frame.into_data().unwrap_or_default(),
@@ -40,12 +40,12 @@ pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> R
         read += data.len();
         too_large |= read > limit;
         if !too_large {
-            whole.extend_from_slice(&data);
+            collected.extend_from_slice(&data);
         } else if read > limit.saturating_mul(2) {
             break;
         }
     }
-    if too_large { Err(Box::new(Status::too_large(limit))) } else { Ok(whole.freeze()) }
+    if too_large { Err(Box::new(Status::too_large(limit))) } else { Ok(collected.freeze()) }
 }
 
 fn too_slow(message: &str) -> Status {
@@ -60,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_byte_too_many_is_refused() {
-        let whole = |n: usize| Body::whole(vec![0; n]);
+        let whole = |n: usize| Body::full(vec![0; n]);
         assert_eq!(read(whole(10), &HeaderMap::new(), 10).await.unwrap().len(), 10);
         let refused = read(whole(11), &HeaderMap::new(), 10).await.unwrap_err();
         assert_eq!((refused.code, refused.message.as_str()), (413, "Request entity too large: limit is 10"));

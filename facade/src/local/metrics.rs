@@ -71,22 +71,22 @@ impl LocalMetrics {
     }
 
     /// Records the body of a request for a served resource, for verbs that have a body.
-    pub(super) fn body(&self, of: &RequestInfo, bytes: usize) {
-        let verb = match of.verb.as_str() {
+    pub(super) fn record_body(&self, info: &RequestInfo, bytes: usize) {
+        let verb = match info.verb.as_str() {
             "deletecollection" => "delete_collection",
             verb @ ("create" | "update" | "patch" | "delete") => verb,
             _ => return,
         };
-        self.note(of);
-        let labels = body_labels(&of.api_group, &of.resource, verb);
+        self.add_resource(info);
+        let labels = body_labels(&info.api_group, &info.resource, verb);
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
         self.bodies.get_or_create(&labels).observe(bytes as f64);
     }
 
     /// Creates the metrics of a watch of a served resource.
-    pub(super) fn watch(&self, of: &RequestInfo) -> WatchedEvents {
-        self.note(of);
-        let labels = watch_labels(&of.api_group, &of.api_version, &of.resource);
+    pub(super) fn watch_events(&self, info: &RequestInfo) -> WatchedEvents {
+        self.add_resource(info);
+        let labels = watch_labels(&info.api_group, &info.api_version, &info.resource);
         WatchedEvents {
             count: self.events.get_or_create_owned(&labels),
             sizes: self.event_sizes.get_or_create_owned(&labels),
@@ -113,8 +113,8 @@ impl LocalMetrics {
         }
     }
 
-    fn note(&self, of: &RequestInfo) {
-        let resource = [&of.api_group, &of.api_version, &of.resource].map(Clone::clone);
+    fn add_resource(&self, info: &RequestInfo) {
+        let resource = [&info.api_group, &info.api_version, &info.resource].map(Clone::clone);
         if !self.resources.read().contains(&resource) {
             self.resources.write().insert(resource);
         }
@@ -131,7 +131,7 @@ fn watch_labels(group: &str, version: &str, resource: &str) -> Labels {
 
 impl WatchedEvents {
     /// Records an event that was sent.
-    pub(super) fn sent(&self, bytes: usize) {
+    pub(super) fn record_event(&self, bytes: usize) {
         self.count.inc();
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
         self.sizes.observe(bytes as f64);
@@ -145,13 +145,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_that_is_not_served_any_more_takes_no_series_of_another_version() {
+    fn removing_a_version_keeps_the_series_of_other_versions() {
         let registry = Registry::new();
         let metrics = LocalMetrics::new(&registry);
         for version in ["v1beta1", "v1"] {
             let path = format!("/apis/a.example/{version}/widgets");
-            metrics.body(&RequestInfo::parse("POST", &path, "").unwrap(), 1);
-            metrics.watch(&RequestInfo::parse("GET", &path, "watch=1").unwrap()).sent(1);
+            metrics.record_body(&RequestInfo::parse("POST", &path, "").unwrap(), 1);
+            metrics.watch_events(&RequestInfo::parse("GET", &path, "watch=1").unwrap()).record_event(1);
         }
         let bodies = "apiserver_request_body_size_bytes_count{resource=\"widgets\"";
         let events = |version| format!("version=\"{version}\",resource=\"widgets\"}} 1");

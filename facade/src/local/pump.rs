@@ -38,7 +38,7 @@ where
         };
         tokio::select! {
             () = pump(frames, &sender, draining) => {}
-            () = sender.closed() => {}
+            () = sender.wait_for_close() => {}
         }
     });
     events
@@ -87,9 +87,15 @@ mod tests {
 
     use super::super::watch_buffers::BufferLimits;
 
-    fn buffers(each: usize, total: usize) -> (Arc<WatchBuffers>, Registry) {
+    fn buffers(per_watch: usize, total: usize) -> (Arc<WatchBuffers>, Registry) {
         let registry = Registry::new();
-        (WatchBuffers::new(BufferLimits { each, total, wait: Duration::from_secs(60) }, &registry), registry)
+        (
+            WatchBuffers::new(
+                BufferLimits { per_watch, total, max_wait: Duration::from_secs(60) },
+                &registry,
+            ),
+            registry,
+        )
     }
 
     /// Creates an event that is the only or the last one of its revision.
@@ -98,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_taken_than_may_wait_for_a_client_and_all_of_it_arrives() {
+    async fn reading_stops_at_the_queue_limit_and_all_events_arrive() {
         let (tasks, (buffers, registry)) = (TaskSet::new(), buffers(100, 1_000));
         let taken = Arc::new(AtomicUsize::new(0));
         let counted = taken.clone();
@@ -107,7 +113,7 @@ mod tests {
             Ok(event(b"0123456789"))
         });
         let events = start(&tasks, source, None, &buffers);
-        while waiting(&registry) < 100 {
+        while buffered_bytes(&registry) < 100 {
             tokio::task::yield_now().await;
         }
         for _ in 0..100 {
@@ -131,7 +137,7 @@ mod tests {
         }
         assert!(cut.next().await.is_some());
         assert!(buffers.begin().0.send(event(&[b'x'; 65])).await);
-        assert_eq!(cut.count().await, 2, "the rest of the revision is kept: {}", waiting(&registry));
+        assert_eq!(cut.count().await, 2, "the rest of the revision is kept: {}", buffered_bytes(&registry));
 
         let (feed, source) = futures::channel::mpsc::unbounded();
         let signal = Signal::new("drain");
@@ -146,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_drain_ends_the_watch_and_so_does_a_client_that_leaves() {
+    async fn a_drain_ends_the_watch_and_so_does_a_disconnected_client() {
         let (tasks, (buffers, _)) = (TaskSet::new(), buffers(100, 1_000));
         let signal = Signal::new("drain");
         let body = body(start(&tasks, stream::pending(), Some(signal.clone()), &buffers));
@@ -158,14 +164,14 @@ mod tests {
         }
     }
 
-    fn waiting(registry: &Registry) -> usize {
+    fn buffered_bytes(registry: &Registry) -> usize {
         let text = registry.encode(Format::Text);
         let line = text.lines().find(|line| line.starts_with("portico_watch_buffer_bytes ")).unwrap();
         line.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn beyond_the_sum_of_all_watches_those_end_that_took_nothing_for_longest() {
+    async fn beyond_the_total_limit_the_slowest_watches_end() {
         let (buffers, registry) = buffers(1_000, 250);
         let event = || event(&[b'x'; 20]);
         let (reading, mut events) = buffers.begin();
@@ -182,7 +188,7 @@ mod tests {
                 tokio::time::advance(Duration::from_millis(10)).await;
                 assert!(reading.send(event()).await);
             }
-            assert!(waiting(&registry) <= 250, "{}", waiting(&registry));
+            assert!(buffered_bytes(&registry) <= 250, "{}", buffered_bytes(&registry));
             for _ in 0..4 {
                 assert_eq!(events.next().await, Some(event().bytes));
             }
@@ -201,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_ends_whose_client_makes_no_room_in_time_and_an_event_that_waits_for_it_counts() {
+    async fn a_watch_of_a_stalled_client_ends_and_its_waiting_event_counts() {
         let (buffers, registry) = buffers(100, 1_000);
         let (sender, mut events) = buffers.begin();
         for _ in 0..10 {
@@ -209,23 +215,23 @@ mod tests {
         }
         let mut large = std::pin::pin!(sender.send(event(&[b'x'; 500])));
         assert!(futures::poll!(large.as_mut()).is_pending());
-        assert_eq!(waiting(&registry), 600);
+        assert_eq!(buffered_bytes(&registry), 600);
         assert!(!large.await, "nobody reads");
-        assert_eq!((events.next().await, waiting(&registry)), (None, 0));
+        assert_eq!((events.next().await, buffered_bytes(&registry)), (None, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watches_of_clients_that_read_end_beyond_twice_the_sum_alone() {
+    async fn watches_of_reading_clients_end_only_beyond_twice_the_limit() {
         let (buffers, registry) = buffers(1_000, 50);
         let event = || event(&[b'x'; 20]);
         let watches: Vec<_> = (0..10).map(|_| buffers.begin()).collect();
         for (sender, _) in &watches[..5] {
             assert!(sender.send(event()).await);
         }
-        assert_eq!(waiting(&registry), 100);
+        assert_eq!(buffered_bytes(&registry), 100);
         for (sender, _) in &watches[5..] {
             assert!(sender.send(event()).await);
-            assert!(waiting(&registry) <= 100, "{}", waiting(&registry));
+            assert!(buffered_bytes(&registry) <= 100, "{}", buffered_bytes(&registry));
         }
         let (sender, mut events) = watches.into_iter().next_back().unwrap();
         drop(sender);
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_for_a_client_that_leaves_is_not_counted_any_more() {
+    async fn events_of_a_disconnected_client_no_longer_count() {
         let (buffers, registry) = buffers(100, 250);
         let (sender, events) = buffers.begin();
         for _ in 0..4 {

@@ -23,10 +23,10 @@ use tokio::time::Instant;
 /// Events that wait for one watch.
 ///
 /// Limit (Serving): reading from the store pauses until the client reads.
-const EVENTS: usize = 1024;
+const MAX_EVENTS: usize = 1024;
 
 /// A client that has read an event within this time counts as reading: its watch ends only beyond twice the limit.
-const READS_WITHIN: Duration = Duration::from_secs(1);
+const READING_WINDOW: Duration = Duration::from_secs(1);
 /// Minimum time between two searches for slow watches, up to twice the limit.
 const SEARCH_PERIOD: Duration = Duration::from_millis(10);
 
@@ -34,11 +34,11 @@ const SEARCH_PERIOD: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferLimits {
     /// Limit of one watch.
-    pub each: usize,
+    pub per_watch: usize,
     /// `--max-watch-buffer-bytes`: limit of all watches together.
     pub total: usize,
     /// `--stalled-write-timeout`: maximum time for which an event waits for room.
-    pub wait: Duration,
+    pub max_wait: Duration,
 }
 
 /// Queues of all watches.
@@ -72,11 +72,11 @@ struct Queue {
     /// True if the producer waits for room.
     is_full: bool,
     /// True if the client has read only a part of the events of a revision.
-    is_within: bool,
+    is_within_revision: bool,
     /// Time at which the client last read an event, or at which the first event arrived that it can read.
     taken_at: Instant,
     /// True if no more events arrive.
-    ended: bool,
+    is_ended: bool,
     reader: Option<Waker>,
 }
 
@@ -120,7 +120,7 @@ impl WatchBuffers {
     }
 
     /// Ends watches while the limit is exceeded. The first event of the sending watch is accepted even if it exceeds the limit.
-    fn shed(&self, sending: &Arc<Watch>) {
+    fn end_slow_watches(&self, sending: &Arc<Watch>) {
         let limit = signed(self.limits.total);
         let is_far_beyond = self.bytes.get() > limit.saturating_mul(2);
         if self.bytes.get() <= limit || !(is_far_beyond || self.may_search()) {
@@ -128,8 +128,8 @@ impl WatchBuffers {
         }
         let now = Instant::now();
         for (taken_at, watch) in self.slowest_first(sending) {
-            let reads = now.saturating_duration_since(taken_at) < READS_WITHIN;
-            if self.bytes.get() <= limit || (reads && !is_far_beyond) {
+            let is_reading = now.saturating_duration_since(taken_at) < READING_WINDOW;
+            if self.bytes.get() <= limit || (is_reading && !is_far_beyond) {
                 return;
             }
             if self.cut(&watch) {
@@ -152,8 +152,8 @@ impl WatchBuffers {
     fn slowest_first(&self, sending: &Arc<Watch>) -> Vec<(Instant, Arc<Watch>)> {
         let watches = self.watches.lock();
         let slow = watches.values().filter_map(|watch| {
-            let (queue, spared) = (watch.queue.lock(), usize::from(Arc::ptr_eq(watch, sending)));
-            (queue.events.len() > spared).then(|| (queue.taken_at, watch.clone()))
+            let (queue, allowance) = (watch.queue.lock(), usize::from(Arc::ptr_eq(watch, sending)));
+            (queue.events.len() > allowance).then(|| (queue.taken_at, watch.clone()))
         });
         let mut slow: Vec<_> = slow.collect();
         drop(watches);
@@ -165,22 +165,22 @@ impl WatchBuffers {
     /// after it. Returns false if the watch had ended, or continues because that rest has not arrived yet.
     fn cut(&self, watch: &Watch) -> bool {
         let queue = watch.queue.lock();
-        let rest = match queue.events.iter().position(|event| !event.more) {
-            _ if !queue.is_within => 0,
+        let kept_count = match queue.events.iter().position(|event| !event.more) {
+            _ if !queue.is_within_revision => 0,
             Some(last) => last + 1,
             None => return false,
         };
-        self.end(watch, queue, rest)
+        self.end(watch, queue, kept_count)
     }
 
-    /// Ends a watch and keeps the first `kept` of its queued events. Returns false if it had ended.
-    fn end(&self, watch: &Watch, mut queue: MutexGuard<'_, Queue>, kept: usize) -> bool {
-        let dropped = queue.events.split_off(kept);
+    /// Ends a watch and keeps the first `kept_count` of its queued events. Returns false if it had ended.
+    fn end(&self, watch: &Watch, mut queue: MutexGuard<'_, Queue>, kept_count: usize) -> bool {
+        let dropped = queue.events.split_off(kept_count);
         let bytes = dropped.iter().map(|event| event.bytes.len()).sum();
         queue.bytes -= bytes;
         self.bytes.dec_by(signed(bytes));
         let reader = queue.reader.take();
-        let had_ended = std::mem::replace(&mut queue.ended, true);
+        let had_ended = std::mem::replace(&mut queue.is_ended, true);
         drop(queue);
         watch.closed.notify_one();
         reader.into_iter().for_each(Waker::wake);
@@ -200,16 +200,16 @@ impl Queue {
             events: VecDeque::new(),
             bytes: 0,
             is_full: false,
-            is_within: false,
+            is_within_revision: false,
             taken_at: Instant::now(),
-            ended: false,
+            is_ended: false,
             reader: None,
         }
     }
 
     /// Returns true if another event may be added.
     fn has_room(&self, limit: usize) -> bool {
-        self.bytes < limit && self.events.len() < EVENTS
+        self.bytes < limit && self.events.len() < MAX_EVENTS
     }
 
     fn push(&mut self, event: WatchEvent) {
@@ -223,7 +223,7 @@ impl Queue {
     fn pop(&mut self) -> Option<Bytes> {
         let event = self.events.pop_front()?;
         self.bytes -= event.bytes.len();
-        self.is_within = event.more;
+        self.is_within_revision = event.more;
         self.taken_at = Instant::now();
         Some(event.bytes)
     }
@@ -233,22 +233,22 @@ impl Sender {
     /// Queues an event as soon as there is room. Returns false if the watch has ended, or ends because there is no room in time.
     pub(super) async fn send(&self, event: WatchEvent) -> bool {
         let size = event.bytes.len();
-        let mut counted = Counted::new(&self.buffers.bytes, size);
+        let mut waiting_bytes = CountedBytes::new(&self.buffers.bytes, size);
         let reader = loop {
             {
                 let mut queue = self.watch.queue.lock();
-                if queue.ended {
+                if queue.is_ended {
                     return false;
                 }
-                if queue.has_room(self.buffers.limits.each) {
+                if queue.has_room(self.buffers.limits.per_watch) {
                     queue.push(event);
                     // From here on it is counted as part of the queue.
-                    counted.size = 0;
+                    waiting_bytes.size = 0;
                     break queue.reader.take();
                 }
                 queue.is_full = true;
             }
-            let room = tokio::time::timeout(self.buffers.limits.wait, self.watch.room.notified()).await;
+            let room = tokio::time::timeout(self.buffers.limits.max_wait, self.watch.room.notified()).await;
             if room.is_err() && self.buffers.cut(&self.watch) {
                 self.buffers.ended.inc();
                 tracing::debug!("watch ended: its client reads too slowly");
@@ -256,30 +256,30 @@ impl Sender {
             }
         };
         reader.into_iter().for_each(Waker::wake);
-        self.buffers.shed(&self.watch);
+        self.buffers.end_slow_watches(&self.watch);
         true
     }
 
     /// Resolves when the client is disconnected, or the watch was ended to free memory.
-    pub(super) async fn closed(&self) {
+    pub(super) async fn wait_for_close(&self) {
         self.watch.closed.notified().await;
     }
 }
 
 /// Counts the bytes of an event that waits for room, until it is dropped.
-struct Counted<'b> {
+struct CountedBytes<'b> {
     bytes: &'b Gauge,
     size: usize,
 }
 
-impl<'b> Counted<'b> {
+impl<'b> CountedBytes<'b> {
     fn new(bytes: &'b Gauge, size: usize) -> Self {
         bytes.inc_by(signed(size));
         Self { bytes, size }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedBytes<'_> {
     fn drop(&mut self) {
         self.bytes.dec_by(signed(self.size));
     }
@@ -288,7 +288,7 @@ impl Drop for Counted<'_> {
 impl Drop for Sender {
     fn drop(&mut self) {
         let mut queue = self.watch.queue.lock();
-        queue.ended = true;
+        queue.is_ended = true;
         let reader = queue.reader.take();
         drop(queue);
         reader.into_iter().for_each(Waker::wake);
@@ -301,7 +301,7 @@ impl Stream for Events {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut queue = self.watch.queue.lock();
         let Some(event) = queue.pop() else {
-            if queue.ended {
+            if queue.is_ended {
                 return Poll::Ready(None);
             }
             queue.reader = Some(context.waker().clone());
@@ -309,7 +309,8 @@ impl Stream for Events {
         };
         self.buffers.bytes.dec_by(signed(event.len()));
         // At half of the limits, so that the producer is not woken for each event.
-        let has_room = queue.events.len() <= EVENTS / 2 && queue.bytes <= self.buffers.limits.each / 2;
+        let has_room =
+            queue.events.len() <= MAX_EVENTS / 2 && queue.bytes <= self.buffers.limits.per_watch / 2;
         if queue.is_full && has_room {
             queue.is_full = false;
             self.watch.room.notify_one();

@@ -34,7 +34,7 @@ const VERSION: &str = "13";
 /// Bearer token passed as a WebSocket subprotocol, which is never selected.
 const BEARER: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 /// Length prefix of protobuf events over HTTP, in bytes.
-const LENGTH: usize = 4;
+const LENGTH_BYTES: usize = 4;
 /// Size of a message from a client on the WebSocket of a watch; the content is ignored.
 ///
 /// Limit (Serving, bytes): the connection is closed.
@@ -57,7 +57,7 @@ impl Refusal {
             Self::Origin => (StatusCode::FORBIDDEN, ""),
             Self::Protocols => (StatusCode::BAD_REQUEST, ""),
         };
-        let mut response = Response::new(Body::whole(text));
+        let mut response = Response::new(Body::full(text));
         *response.status_mut() = code;
         if self == Self::Version {
             response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
@@ -67,9 +67,9 @@ impl Refusal {
 }
 
 /// True if the request is a WebSocket handshake.
-pub(super) fn is_asked(headers: &HeaderMap) -> bool {
-    let named = |name, word| tokens(headers, name).any(|token| token.eq_ignore_ascii_case(word));
-    named(CONNECTION, b"upgrade") && named(UPGRADE, b"websocket")
+pub(super) fn is_requested(headers: &HeaderMap) -> bool {
+    let has_token = |name, word| tokens(headers, name).any(|token| token.eq_ignore_ascii_case(word));
+    has_token(CONNECTION, b"upgrade") && has_token(UPGRADE, b"websocket")
 }
 
 /// Answers the handshake, and sends the events in a separate task once the connection is upgraded. The watch ends if the
@@ -84,12 +84,12 @@ pub(super) fn serve<S>(
 where
     S: Stream<Item = Bytes> + Send + Unpin + 'static,
 {
-    let mut response = match agree(&request.headers) {
+    let mut response = match accept_handshake(&request.headers) {
         Ok(response) => response,
         Err(refusal) => return refusal.response(),
     };
     // HTTP/2 has no upgrades, and the headers have no meaning there.
-    let Some(upgrade) = request.found::<OnUpgrade>().cloned() else {
+    let Some(upgrade) = request.extension::<OnUpgrade>().cloned() else {
         return Refusal::NoKey.response();
     };
     let as_text = media_type.starts_with("application/json");
@@ -105,7 +105,7 @@ where
 }
 
 /// Returns the 101 response, or the refusal.
-fn agree(headers: &HeaderMap) -> Result<Response, Refusal> {
+fn accept_handshake(headers: &HeaderMap) -> Result<Response, Refusal> {
     let key = first(headers, SEC_WEBSOCKET_KEY);
     if key.is_empty() {
         return Err(Refusal::NoKey);
@@ -161,11 +161,11 @@ where
     let (mut to_client, mut from_client) =
         WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await.split();
     // Reading also answers pings; it ends when the client closes or disconnects.
-    let mut left = std::pin::pin!(async move { while let Some(Ok(_)) = from_client.next().await {} });
+    let mut disconnected = std::pin::pin!(async move { while let Some(Ok(_)) = from_client.next().await {} });
     loop {
         let event = tokio::select! {
             event = events.next() => event,
-            () = &mut left => return Ok(()),
+            () = &mut disconnected => return Ok(()),
         };
         let Some(event) = event else { break };
         timeout(stalled, to_client.send(message(event, as_text))).await??;
@@ -180,7 +180,7 @@ fn message(event: Bytes, as_text: bool) -> Message {
     if as_text && let Ok(text) = Utf8Bytes::try_from(event.clone()) {
         return Message::Text(text);
     }
-    Message::Binary(event.slice(LENGTH.min(event.len())..))
+    Message::Binary(event.slice(LENGTH_BYTES.min(event.len())..))
 }
 
 #[cfg(test)]
@@ -203,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_answered_as_the_standards_example() {
-        let response = agree(&headers(&[])).unwrap();
+    fn a_handshake_is_answered_as_in_the_example_of_the_standard() {
+        let response = accept_handshake(&headers(&[])).unwrap();
         assert_eq!(response.status(), 101);
         assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert!(!response.headers().contains_key("sec-websocket-protocol"));
@@ -225,17 +225,17 @@ mod tests {
             ("x-other", "x", Ok(())),
         ];
         for (name, value, want) in rows {
-            assert_eq!(agree(&headers(&[(name, value)])).map(drop), want, "{name}: {value}");
+            assert_eq!(accept_handshake(&headers(&[(name, value)])).map(drop), want, "{name}: {value}");
         }
-        let response = agree(&headers(&[("sec-websocket-protocol", bearer)])).unwrap();
+        let response = accept_handshake(&headers(&[("sec-websocket-protocol", bearer)])).unwrap();
         assert_eq!(response.headers()["sec-websocket-protocol"], "binary.k8s.io");
     }
 
     #[test]
     fn only_an_upgrade_to_websocket_is_one() {
-        assert!(is_asked(&headers(&[])));
-        assert!(!is_asked(&headers(&[("upgrade", "SPDY/3.1")])));
-        assert!(!is_asked(&headers(&[("connection", "keep-alive")])));
+        assert!(is_requested(&headers(&[])));
+        assert!(!is_requested(&headers(&[("upgrade", "SPDY/3.1")])));
+        assert!(!is_requested(&headers(&[("connection", "keep-alive")])));
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Attempts {
         Self { count: counts.get_or_create_owned(&label), seconds: seconds.get_or_create_owned(&label) }
     }
 
-    fn took(&self, took: Duration) {
+    fn record(&self, took: Duration) {
         self.count.inc();
         self.seconds.observe(took.as_secs_f64());
     }
@@ -56,13 +56,13 @@ impl Attempts {
 
 /// Result of the authentication of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authenticated<'a> {
+pub enum AuthenticationResult<'a> {
     /// Authenticated as this user, including anonymous callers.
-    As(&'a str),
+    User(&'a str),
     /// No credentials.
-    Nobody,
+    NoCredentials,
     /// Invalid credentials.
-    Refused,
+    InvalidCredentials,
 }
 
 /// `authentication_attempts`, `authentication_duration_seconds`, `authenticated_user_requests`, and the duration of the filter.
@@ -72,7 +72,7 @@ pub struct AuthenticationMetrics {
     success: Attempts,
     failure: Attempts,
     error: Attempts,
-    named: [Counter; 5],
+    known_users: [Counter; 5],
     email: Counter,
     other: Counter,
     tokens: TokenCacheMetrics,
@@ -108,7 +108,7 @@ impl AuthenticationMetrics {
             success: attempts("success"),
             failure: attempts("failure"),
             error: attempts("error"),
-            named: NAMED.map(user),
+            known_users: NAMED.map(user),
             email: user("email_id"),
             other: user("other"),
             tokens: TokenCacheMetrics::new(registry),
@@ -125,33 +125,33 @@ impl AuthenticationMetrics {
     }
 
     /// Records the authentication of a token: from the cache, or by a review.
-    pub fn token(&self, was_known: bool, took: Duration) {
-        self.tokens.requested(was_known, took);
+    pub fn record_token(&self, was_cached: bool, took: Duration) {
+        self.tokens.record_request(was_cached, took);
     }
 
     /// Records a client certificate, valid until `not_after` in seconds since the epoch.
-    pub fn certificate(&self, not_after: i64) {
+    pub fn record_certificate(&self, not_after: i64) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         #[expect(clippy::cast_precision_loss, reason = "a histogram of lifetimes needs no exact seconds")]
         self.certificates.observe(not_after as f64 - now.as_secs_f64());
     }
 
     /// Records the result of a request.
-    pub fn done(&self, outcome: Authenticated<'_>, took: Duration) {
+    pub fn record_result(&self, outcome: AuthenticationResult<'_>, took: Duration) {
         self.filter.observe(took.as_secs_f64());
         match outcome {
-            Authenticated::As(name) => {
-                self.success.took(took);
+            AuthenticationResult::User(name) => {
+                self.success.record(took);
                 self.user(name).inc();
             }
-            Authenticated::Nobody => self.failure.took(took),
-            Authenticated::Refused => self.error.took(took),
+            AuthenticationResult::NoCredentials => self.failure.record(took),
+            AuthenticationResult::InvalidCredentials => self.error.record(took),
         }
     }
 
     fn user(&self, name: &str) -> &Counter {
-        match NAMED.iter().position(|known| *known == name) {
-            Some(at) => &self.named[at],
+        match NAMED.iter().position(|known_name| *known_name == name) {
+            Some(at) => &self.known_users[at],
             None if name.contains('@') => &self.email,
             None => &self.other,
         }
@@ -197,13 +197,13 @@ impl AuthorizationMetrics {
     }
 
     /// Records the result of a request; `verdict` is `None` if no decision could be obtained.
-    pub fn done(&self, verdict: Option<Verdict>, took: Duration) {
+    pub fn record_result(&self, verdict: Option<Verdict>, took: Duration) {
         self.filter.observe(took.as_secs_f64());
         match verdict {
-            Some(Verdict::Allow) => self.allowed.took(took),
-            Some(Verdict::Deny) => self.denied.took(took),
-            Some(Verdict::NoOpinion) => self.no_opinion.took(took),
-            Some(Verdict::Ask) | None => self.error.took(took),
+            Some(Verdict::Allow) => self.allowed.record(took),
+            Some(Verdict::Deny) => self.denied.record(took),
+            Some(Verdict::NoOpinion) => self.no_opinion.record(took),
+            Some(Verdict::Delegate) | None => self.error.record(took),
         }
     }
 }
@@ -220,10 +220,10 @@ mod tests {
         let histogram = registry.histogram(Desc::histogram("filter_seconds", &[], "Filter"), &[1.0]);
         let metrics = AuthenticationMetrics::new(&registry, histogram);
         for name in ["admin", "me@example.com", "system:anonymous", "alice"] {
-            metrics.done(Authenticated::As(name), Duration::from_millis(3));
+            metrics.record_result(AuthenticationResult::User(name), Duration::from_millis(3));
         }
-        metrics.done(Authenticated::Refused, Duration::ZERO);
-        metrics.certificate(0);
+        metrics.record_result(AuthenticationResult::InvalidCredentials, Duration::ZERO);
+        metrics.record_certificate(0);
         let text = registry.encode(Format::Text);
         for line in [
             "apiserver_client_certificate_expiration_seconds_bucket{le=\"0.0\"} 1",

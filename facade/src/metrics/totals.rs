@@ -23,14 +23,14 @@ pub struct Latencies(pub(super) [u64; BUCKETS]);
 impl Totals {
     /// Requests by code since an earlier reading.
     #[must_use]
-    pub fn codes_since(&self, before: &Self) -> [u64; 5] {
-        std::array::from_fn(|at| self.codes[at].saturating_sub(before.codes[at]))
+    pub fn codes_since(&self, earlier: &Self) -> [u64; 5] {
+        std::array::from_fn(|at| self.codes[at].saturating_sub(earlier.codes[at]))
     }
 
     /// Latencies since an earlier reading.
     #[must_use]
-    pub fn latency_since(&self, before: &Self) -> Latencies {
-        Latencies(std::array::from_fn(|at| self.latency.0[at].saturating_sub(before.latency.0[at])))
+    pub fn latency_since(&self, earlier: &Self) -> Latencies {
+        Latencies(std::array::from_fn(|at| self.latency.0[at].saturating_sub(earlier.latency.0[at])))
     }
 }
 
@@ -49,14 +49,14 @@ impl Latencies {
             return None;
         }
         let rank = share * all as f64;
-        let mut below = 0.0;
+        let mut cumulative = 0.0;
         for (at, count) in self.0.iter().map(|count| *count as f64).enumerate() {
             let Some(upper) = DURATIONS.get(at) else { break };
-            if count > 0.0 && below + count >= rank {
+            if count > 0.0 && cumulative + count >= rank {
                 let lower = if at == 0 { 0.0 } else { DURATIONS[at - 1] };
-                return Some(lower + (upper - lower) * (rank - below) / count);
+                return Some(lower + (upper - lower) * (rank - cumulative) / count);
             }
-            below += count;
+            cumulative += count;
         }
         DURATIONS.last().copied()
     }

@@ -12,13 +12,13 @@ use portico_machinery::peer_addresses::PeerAddress;
 use portico_machinery::resolve::Bundle;
 use portico_machinery::route::{Availability, Backend, Route, ServiceReference, Target, Trust};
 use portico_machinery::{RequestInfo, UserInfo};
-use portico_proxy::{BoxError, Identity, Proxy, ProxyContext, RequestBody, Upstream};
+use portico_proxy::{BoxError, Identity, Proxy, ProxyContext, RequestBody, RouteEntry};
 use tokio::time::Instant;
 
-use super::mark_proxied;
+use super::mark_forwarded;
 
 /// Upstream's `AcceptV2NoPeer`, and `AcceptV2` for servers that do not support that profile.
-const FORMS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,\
+const ACCEPT_VALUE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,\
                      application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// Paths of the documents, core first.
 const PATHS: [&str; 2] = ["/api", "/apis"];
@@ -47,7 +47,7 @@ pub(super) enum FetchError {
 }
 
 /// Creates the upstream of a peer, whose certificate must be signed by these CAs.
-pub(super) fn upstream(peer: &PeerAddress, authority: &Bundle) -> Arc<Upstream> {
+pub(super) fn upstream(peer: &PeerAddress, authority: &Bundle) -> Arc<RouteEntry> {
     let backend = Backend {
         service: ServiceReference {
             namespace: "default".to_owned(),
@@ -66,24 +66,27 @@ pub(super) fn upstream(peer: &PeerAddress, authority: &Bundle) -> Arc<Upstream> 
         ..Route::default()
     };
     let pem = Bytes::copy_from_slice(&authority.pem);
-    Arc::new(Upstream::new(Arc::new(route), &|_| Some(pem.clone())))
+    Arc::new(RouteEntry::new(Arc::new(route), &|_| Some(pem.clone())))
 }
 
 /// Fetches all groups that the peer serves, including core.
 ///
 /// # Errors
 /// [`FetchError`]
-pub(super) async fn groups(proxy: &Proxy, peer: &Upstream) -> Result<Vec<GroupDiscovery>, FetchError> {
+pub(super) async fn fetch_groups(
+    proxy: &Proxy,
+    peer: &RouteEntry,
+) -> Result<Vec<GroupDiscovery>, FetchError> {
     let mut all = Vec::new();
     for path in PATHS {
-        all.extend(document(proxy, peer, path).await?);
+        all.extend(fetch_document(proxy, peer, path).await?);
     }
     Ok(all)
 }
 
-async fn document(
+async fn fetch_document(
     proxy: &Proxy,
-    peer: &Upstream,
+    peer: &RouteEntry,
     path: &'static str,
 ) -> Result<Vec<GroupDiscovery>, FetchError> {
     let user = UserInfo {
@@ -99,12 +102,12 @@ async fn document(
         client: None,
         request_info: &info,
         deadline: Some(Instant::now() + TIMEOUT),
-        walk: None,
+        trace: None,
     };
     let mut request = Request::new(RequestBody::empty());
     *request.uri_mut() = http::Uri::from_static(path);
-    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(FORMS));
-    mark_proxied(request.headers_mut());
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(ACCEPT_VALUE));
+    mark_forwarded(request.headers_mut());
     let response = proxy.handle(peer, request, context).await;
     if response.status() != StatusCode::OK {
         return Err(FetchError::Code { path, code: response.status() });

@@ -7,23 +7,23 @@ use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use portico_facade_catalog::{Catalog, DocumentError, PeerGroups, ServedApis, ServedBy};
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{GroupDiscovery, VersionDiscovery};
 use portico_machinery::peer_addresses::{PeerAddress, PeerAddresses};
 use portico_machinery::resolve::{Bundle, CaBundle};
-use portico_proxy::{Proxy, Upstream};
+use portico_proxy::{Proxy, RouteEntry};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::excluded::Excluded;
+use super::excluded_versions::ExcludedVersions;
 use super::fetch::{self, FetchError};
-use super::{Peers, Serving, key};
+use super::{PeerRoutes, Peers, key};
+use crate::active_config::ActiveConfig;
 use crate::configuration::Configuration;
-use crate::in_force::InForce;
 
 /// Task that tracks the APIs of peers.
-pub struct Follow {
+pub struct PeerFollower {
     /// Peers to update.
     pub peers: Arc<Peers>,
     /// APIs served here. Receives the APIs of peers for its documents.
@@ -40,61 +40,61 @@ pub struct Follow {
 struct Peer {
     address: PeerAddress,
     /// Hash of the CA bundle that verifies the peer.
-    authority: Arc<str>,
-    upstream: Arc<Upstream>,
+    ca_hash: Arc<str>,
+    upstream: Arc<RouteEntry>,
     /// All groups, including core; `None` before the first response.
     groups: Option<Vec<GroupDiscovery>>,
     /// Time of the next fetch; `None` during a fetch, and after a successful one.
-    due: Option<Instant>,
+    next_fetch: Option<Instant>,
     backoff: Backoff,
 }
 
 /// State of the follower.
-struct Known {
+struct FollowerState {
     peers: BTreeMap<String, Peer>,
-    excluded: Excluded,
+    excluded: ExcludedVersions,
     /// Backoff between comparisons with the APIs served here.
     backoff: Backoff,
     /// APIs of peers that were last published.
-    shown: PeerGroups,
+    published: PeerGroups,
     /// Inputs of the last comparison; `None` if a peer has responded since, or the comparison failed.
-    compared: Option<Compared>,
+    compared: Option<ComparisonInputs>,
 }
 
 /// Inputs of a comparison, except the APIs of peers.
-struct Compared {
+struct ComparisonInputs {
     apis: Arc<ServedApis>,
     peers: Arc<PeerAddresses>,
-    authority: Arc<str>,
+    ca_hash: Arc<str>,
 }
 
-impl Compared {
+impl ComparisonInputs {
     /// True if a comparison with these inputs would have the same result.
-    fn is_current(&self, current: &InForce, authority: &Bundle) -> bool {
+    fn is_current(&self, current: &ActiveConfig, authority: &Bundle) -> bool {
         Arc::ptr_eq(&self.apis, &current.apis)
             && Arc::ptr_eq(&self.peers, &current.peers)
-            && self.authority == authority.hash
+            && self.ca_hash == authority.hash
     }
 }
 
-impl Follow {
+impl PeerFollower {
     /// Runs until canceled. A peer that does not respond delays no other.
     pub async fn run(mut self) {
         let mut changed = self.configuration.subscribe();
-        let mut known = Known {
+        let mut state = FollowerState {
             peers: BTreeMap::new(),
-            excluded: Excluded::default(),
-            backoff: Backoff::new(Policy::RECONNECT),
-            shown: PeerGroups::default(),
+            excluded: ExcludedVersions::default(),
+            backoff: Backoff::new(BackoffPolicy::RECONNECT),
+            published: PeerGroups::default(),
             compared: None,
         };
-        let mut asked = FuturesUnordered::new();
+        let mut fetches = FuturesUnordered::new();
         loop {
             changed.mark_unchanged();
-            let again = self.look(&mut known).await;
-            asked.extend(known.due().map(|peer| ask(self.proxy.clone(), peer)));
-            let again = async {
-                match again.into_iter().chain(known.next_due()).min() {
+            let next_comparison = self.update(&mut state).await;
+            fetches.extend(state.take_due().map(|peer| fetch_discovery(self.proxy.clone(), peer)));
+            let timer = async {
+                match next_comparison.into_iter().chain(state.next_fetch()).min() {
                     Some(at) => sleep_until(at).await,
                     None => pending().await,
                 }
@@ -103,51 +103,52 @@ impl Follow {
                 // Both senders outlive this task.
                 _ = changed.changed() => {}
                 _ = self.authority.changed() => {}
-                () = again => {}
-                Some((peer, answer)) = asked.next() => self.answered(&mut known, &peer, answer),
+                () = timer => {}
+                Some((peer, answer)) = fetches.next() => self.on_fetched(&mut state, &peer, answer),
             }
         }
     }
 
     /// Updates the peers and compares. Returns the time of the next comparison, if one is needed without a change.
-    async fn look(&mut self, known: &mut Known) -> Option<Instant> {
-        let current = self.configuration.current.load_full();
+    async fn update(&mut self, state: &mut FollowerState) -> Option<Instant> {
+        let current = self.configuration.active.load_full();
         let authority = self.authority.borrow_and_update().clone();
-        let ended = known.excluded.next_end().is_some_and(|end| end <= Instant::now());
-        if !ended && known.compared.as_ref().is_some_and(|compared| compared.is_current(&current, &authority))
+        let exclusion_ended = state.excluded.next_end().is_some_and(|end| end <= Instant::now());
+        if !exclusion_ended
+            && state.compared.as_ref().is_some_and(|compared| compared.is_current(&current, &authority))
         {
-            return known.excluded.next_end();
+            return state.excluded.next_end();
         }
-        known.keep(&current.peers, &authority);
-        known.compared = None;
-        let compared = match self.show(&current.peers.own_name, known).await {
+        state.update_peers(&current.peers, &authority);
+        state.compared = None;
+        let compared = match self.compare_and_publish(&current.peers.own_name, state).await {
             Ok(()) => {
-                known.backoff.reset();
+                state.backoff.reset();
                 let (apis, peers) = (Arc::clone(&current.apis), Arc::clone(&current.peers));
-                known.compared = Some(Compared { apis, peers, authority: authority.hash.clone() });
+                state.compared = Some(ComparisonInputs { apis, peers, ca_hash: authority.hash.clone() });
                 None
             }
             Err(error) => {
                 tracing::debug!(%error, "cannot compare discovery with peers, retrying");
-                Some(Instant::now() + known.backoff.next_wait())
+                Some(Instant::now() + state.backoff.next_wait())
             }
         };
-        compared.into_iter().chain(known.excluded.next_end()).min()
+        compared.into_iter().chain(state.excluded.next_end()).min()
     }
 
     /// Stores the response of a peer. Ignored if the peer was removed, moved or restarted during the fetch.
-    fn answered(&self, known: &mut Known, upstream: &Arc<Upstream>, answer: Answer) {
-        let Some(peer) = known.peers.values_mut().find(|peer| Arc::ptr_eq(&peer.upstream, upstream)) else {
+    fn on_fetched(&self, state: &mut FollowerState, upstream: &Arc<RouteEntry>, answer: PeerDiscovery) {
+        let Some(peer) = state.peers.values_mut().find(|peer| Arc::ptr_eq(&peer.upstream, upstream)) else {
             return;
         };
         match answer {
             Ok(groups) => {
                 peer.groups = Some(groups);
-                known.compared = None;
+                state.compared = None;
             }
             Err(error) => {
-                self.peers.metrics.unread();
-                peer.due = Some(Instant::now() + peer.backoff.next_wait());
+                self.peers.metrics.record_failed_fetch();
+                peer.next_fetch = Some(Instant::now() + peer.backoff.next_wait());
                 let PeerAddress { name, address, .. } = &peer.address;
                 tracing::warn!(peer = name, %address, %error, "cannot fetch discovery from a peer, retrying");
             }
@@ -155,18 +156,23 @@ impl Follow {
     }
 
     /// Compares with the APIs served here, and publishes the result to request forwarding and to discovery.
-    async fn show(&self, own_name: &str, known: &mut Known) -> Result<(), DocumentError> {
-        let mut serving = Serving::new();
-        let mut shown = PeerGroups { own_name: own_name.to_owned(), others: BTreeMap::new() };
-        let mut here = Here { follow: self, excluded: &mut known.excluded, known: HashMap::new() };
-        for (name, peer) in &known.peers {
+    async fn compare_and_publish(
+        &self,
+        own_name: &str,
+        state: &mut FollowerState,
+    ) -> Result<(), DocumentError> {
+        let mut peer_routes = PeerRoutes::new();
+        let mut peer_groups = PeerGroups { own_name: own_name.to_owned(), others: BTreeMap::new() };
+        let mut local_apis =
+            LocalApis { follower: self, excluded: &mut state.excluded, cache: HashMap::new() };
+        for (name, peer) in &state.peers {
             let mut groups = Vec::new();
             for group in peer.groups.iter().flatten() {
                 let mut versions = Vec::new();
                 for version in &group.versions {
                     let gv = GroupVersion::new(&group.metadata.name, &version.version);
-                    let Some(own) = here.builtin(&gv).await? else { continue };
-                    add(&mut serving, &gv, version, own, &peer.upstream);
+                    let Some(own_resources) = local_apis.builtin_resources(&gv).await? else { continue };
+                    add_peer_resources(&mut peer_routes, &gv, version, own_resources, &peer.upstream);
                     versions.push(version.clone());
                 }
                 // The document does not contain core.
@@ -174,95 +180,98 @@ impl Follow {
                     groups.push(GroupDiscovery { metadata: group.metadata.clone(), versions });
                 }
             }
-            shown.others.insert(name.clone(), groups);
+            peer_groups.others.insert(name.clone(), groups);
         }
-        shown.others.retain(|_, groups| !groups.is_empty());
-        self.peers.set(serving);
-        if known.shown != shown {
-            known.shown = shown.clone();
-            self.catalog.set_peers(shown);
+        peer_groups.others.retain(|_, groups| !groups.is_empty());
+        self.peers.set_routes(peer_routes);
+        if state.published != peer_groups {
+            state.published = peer_groups.clone();
+            self.catalog.set_peers(peer_groups);
         }
         Ok(())
     }
 }
 
 /// Discovery of a peer.
-type Answer = Result<Vec<GroupDiscovery>, FetchError>;
+type PeerDiscovery = Result<Vec<GroupDiscovery>, FetchError>;
 
-async fn ask(proxy: Proxy, peer: Arc<Upstream>) -> (Arc<Upstream>, Answer) {
-    let answer = fetch::groups(&proxy, &peer).await;
+async fn fetch_discovery(proxy: Proxy, peer: Arc<RouteEntry>) -> (Arc<RouteEntry>, PeerDiscovery) {
+    let answer = fetch::fetch_groups(&proxy, &peer).await;
     (peer, answer)
 }
 
-impl Known {
+impl FollowerState {
     /// Returns the peers whose discovery is to be fetched now, and marks it as being fetched.
-    fn due(&mut self) -> impl Iterator<Item = Arc<Upstream>> {
+    fn take_due(&mut self) -> impl Iterator<Item = Arc<RouteEntry>> {
         let now = Instant::now();
         self.peers.values_mut().filter_map(move |peer| {
-            peer.due.take_if(|due| *due <= now)?;
+            peer.next_fetch.take_if(|time| *time <= now)?;
             Some(Arc::clone(&peer.upstream))
         })
     }
 
     /// Time of the next fetch.
-    fn next_due(&self) -> Option<Instant> {
-        self.peers.values().filter_map(|peer| peer.due).min()
+    fn next_fetch(&self) -> Option<Instant> {
+        self.peers.values().filter_map(|peer| peer.next_fetch).min()
     }
 
     /// Keeps peers that were neither restarted nor moved, removes others, and adds new ones.
-    fn keep(&mut self, addresses: &PeerAddresses, authority: &Bundle) {
-        let mut kept = BTreeMap::new();
-        for address in &addresses.others {
-            let known = self.peers.remove(&address.name);
-            let known = known.filter(|peer| peer.address == *address && peer.authority == authority.hash);
-            let peer = known.unwrap_or_else(|| Peer {
+    fn update_peers(&mut self, addresses: &PeerAddresses, authority: &Bundle) {
+        let mut peers = BTreeMap::new();
+        for address in &addresses.peers {
+            let existing = self.peers.remove(&address.name);
+            let existing = existing.filter(|peer| peer.address == *address && peer.ca_hash == authority.hash);
+            let peer = existing.unwrap_or_else(|| Peer {
                 address: address.clone(),
-                authority: authority.hash.clone(),
+                ca_hash: authority.hash.clone(),
                 upstream: fetch::upstream(address, authority),
                 groups: None,
-                due: Some(Instant::now()),
-                backoff: Backoff::new(Policy::RECONNECT),
+                next_fetch: Some(Instant::now()),
+                backoff: Backoff::new(BackoffPolicy::RECONNECT),
             });
-            kept.insert(address.name.clone(), peer);
+            peers.insert(address.name.clone(), peer);
         }
-        self.peers = kept;
+        self.peers = peers;
     }
 }
 
 /// APIs served here, looked up once per group version.
-struct Here<'a> {
-    follow: &'a Follow,
-    excluded: &'a mut Excluded,
-    known: HashMap<GroupVersion, Option<Vec<String>>>,
+struct LocalApis<'a> {
+    follower: &'a PeerFollower,
+    excluded: &'a mut ExcludedVersions,
+    cache: HashMap<GroupVersion, Option<Vec<String>>>,
 }
 
-impl Here<'_> {
+impl LocalApis<'_> {
     /// Built-in resources of a group version; `None` if the group version is never forwarded.
-    async fn builtin(&mut self, gv: &GroupVersion) -> Result<Option<&[String]>, DocumentError> {
-        if !self.known.contains_key(gv) {
-            let apis = Arc::clone(&self.follow.configuration.current.load().apis);
-            let served = self.follow.catalog.served_by(&apis, gv).await?;
+    async fn builtin_resources(&mut self, gv: &GroupVersion) -> Result<Option<&[String]>, DocumentError> {
+        if !self.cache.contains_key(gv) {
+            let apis = Arc::clone(&self.follower.configuration.active.load().apis);
+            let served = self.follower.catalog.served_by(&apis, gv).await?;
             let is_shared = served == ServedBy::Objects;
-            let own = match served {
-                _ if self.excluded.looked_at(gv, is_shared, Instant::now()) => None,
-                ServedBy::Server(resources) => Some(resources),
-                ServedBy::Nobody | ServedBy::Objects => Some(Vec::new()),
+            let own_resources = match served {
+                _ if self.excluded.update(gv, is_shared, Instant::now()) => None,
+                ServedBy::Builtin(resources) => Some(resources),
+                ServedBy::NotServed | ServedBy::Objects => Some(Vec::new()),
             };
-            self.known.insert(gv.clone(), own);
+            self.cache.insert(gv.clone(), own_resources);
         }
-        Ok(self.known[gv].as_deref())
+        Ok(self.cache[gv].as_deref())
     }
 }
 
 /// Adds the resources of a group version that the peer serves and this server does not.
-fn add(
-    serving: &mut Serving,
+fn add_peer_resources(
+    peer_routes: &mut PeerRoutes,
     gv: &GroupVersion,
     version: &VersionDiscovery,
-    own: &[String],
-    peer: &Arc<Upstream>,
+    own_resources: &[String],
+    peer: &Arc<RouteEntry>,
 ) {
-    for resource in version.resources.iter().filter(|resource| !own.contains(&resource.resource)) {
-        serving.entry(key(&gv.group, &gv.version, &resource.resource)).or_default().push(Arc::clone(peer));
+    for resource in version.resources.iter().filter(|resource| !own_resources.contains(&resource.resource)) {
+        peer_routes
+            .entry(key(&gv.group, &gv.version, &resource.resource))
+            .or_default()
+            .push(Arc::clone(peer));
     }
 }

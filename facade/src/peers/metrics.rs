@@ -10,15 +10,15 @@ use portico_machinery::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-type Rerouted = [(&'static str, String); 4];
+type ReroutedLabels = [(&'static str, String); 4];
 
 /// Metrics of peers. Labels are resources that the discovery of peers contains.
 #[derive(Clone)]
 pub struct PeerMetrics {
-    rerouted: Family<Rerouted, Counter>,
+    rerouted: Family<ReroutedLabels, Counter>,
     /// Labels that have series.
-    series: Arc<RwLock<HashSet<Rerouted>>>,
-    unread: Counter,
+    series: Arc<RwLock<HashSet<ReroutedLabels>>>,
+    failed_fetches: Counter,
 }
 
 impl PeerMetrics {
@@ -41,12 +41,12 @@ impl PeerMetrics {
         Self {
             rerouted,
             series: Arc::default(),
-            unread: unread.get_or_create_owned(&[("type", "fetch_discovery")]),
+            failed_fetches: unread.get_or_create_owned(&[("type", "fetch_discovery")]),
         }
     }
 
     /// Records a forwarded request and its status code.
-    pub(super) fn rerouted(&self, request: &RequestInfo, code: StatusCode) {
+    pub(super) fn record_forwarded(&self, request: &RequestInfo, code: StatusCode) {
         let labels = [
             ("code", code.as_str().to_owned()),
             ("group", request.api_group.clone()),
@@ -72,8 +72,8 @@ impl PeerMetrics {
     }
 
     /// Records a failed fetch of discovery.
-    pub(super) fn unread(&self) {
-        self.unread.inc();
+    pub(super) fn record_failed_fetch(&self) {
+        self.failed_fetches.inc();
     }
 }
 
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_that_no_peer_serves_any_more_has_no_series() {
+    fn a_resource_that_no_peer_serves_has_no_series() {
         let registry = Registry::new();
         let metrics = PeerMetrics::new(&registry);
         for resource in ["widgets", "gadgets"] {
             let path = format!("/apis/a.example/v1/{resource}");
-            metrics.rerouted(&RequestInfo::parse("GET", &path, "").unwrap(), StatusCode::OK);
+            metrics.record_forwarded(&RequestInfo::parse("GET", &path, "").unwrap(), StatusCode::OK);
         }
         metrics
             .retain(|group, version, resource| [group, version, resource] == ["a.example", "v1", "gadgets"]);

@@ -3,7 +3,7 @@
 use super::MAX_LEVELS;
 
 /// Indents JSON by two spaces per level, as Go's `MarshalIndent`, without a final newline. Values below level
-/// [`MAX_LEVELS`] are written on one line.
+/// `MAX_LEVELS` are written on one line.
 ///
 /// Valid JSON stays valid; other input gives unspecified output, without a panic.
 #[must_use]
@@ -78,14 +78,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn it_is_laid_out_as_go_does() {
+    fn json_is_indented_as_in_go() {
         let json = br#"{"a":{},"b":[1,{"c":"x\"{,:"}],"d":[ ],"e":null}"#;
         let want = "{\n  \"a\": {},\n  \"b\": [\n    1,\n    {\n      \"c\": \"x\\\"{,:\"\n    }\n  ],\n  \"d\": [],\n  \"e\": null\n}";
         assert_eq!(String::from_utf8(pretty(json)).unwrap(), want);
     }
 
     #[test]
-    fn levels_below_the_greatest_are_compact() {
+    fn levels_below_the_limit_are_compact() {
         let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(MAX_LEVELS), "]".repeat(MAX_LEVELS));
         let json = nested(r#"{"a":[1,{"b":2},[]],"c":{}}"#);
         let laid_out = String::from_utf8(pretty(json.as_bytes())).unwrap();
@@ -98,19 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_wide_and_deep_grows_as_one_of_the_greatest_indented_depth() {
+    fn a_wide_and_deep_object_grows_only_up_to_the_limit() {
         let json = crate::render::wide_and_deep(200_000);
         assert!(pretty(json.as_bytes()).len() < json.len() + 2 * 2 * MAX_LEVELS * (MAX_LEVELS + 2));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn any_bytes_are_accepted(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = pretty(&bytes);
         }
 
         #[test]
-        fn pieces_are_laid_out_as_the_whole(text in ".{0,20}", cut in 0usize..40) {
+        fn parts_are_indented_as_the_complete_document(text in ".{0,20}", cut in 0usize..40) {
             let json = serde_json::to_vec(&(vec![text], Vec::<u8>::new(), 1)).unwrap();
             let cut = cut.min(json.len());
             let (mut indenter, mut out) = (Indenter::default(), Vec::new());
@@ -120,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn strings_come_through_unchanged(text in ".*") {
+        fn strings_stay_unchanged(text in ".*") {
             let json = serde_json::to_vec(&[&text]).unwrap();
             let back: Vec<String> = serde_json::from_slice(&pretty(&json)).unwrap();
             prop_assert_eq!(&back[0], &text);

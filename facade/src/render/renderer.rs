@@ -7,13 +7,13 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use portico_kit::offload::Offload;
 
-use super::rendering::{PartRenderer, Rendered, Rendering};
+use super::rendering::{PartRenderer, RenderedBody, Rendering};
 use crate::body::BoxError;
 
 /// Size of a response, or of a part of a streamed one, that a serving thread compresses, indents or converts to YAML.
 ///
 /// Limit (Serving, bytes): larger parts are rendered by other threads.
-const LARGE: usize = 64 * 1024;
+const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// Renders bodies. Clones share the threads.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Renderer {
 /// The rendering was interrupted, by a panic or the end of the process.
 #[derive(Debug, thiserror::Error)]
 #[error("encoding of the response was interrupted")]
-pub struct Unfinished;
+pub struct RenderInterrupted;
 
 impl Renderer {
     /// Creates a renderer that uses these threads.
@@ -41,19 +41,19 @@ impl Renderer {
         &self,
         bytes: usize,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Unfinished> {
-        if bytes <= LARGE {
+    ) -> Result<T, RenderInterrupted> {
+        if bytes <= MAX_INLINE_BYTES {
             return Ok(work());
         }
-        self.offload.run("render", async move { work() }).await.ok_or(Unfinished)
+        self.offload.run("render", async move { work() }).await.ok_or(RenderInterrupted)
     }
 
     /// Renders a complete body.
     ///
     /// # Errors
     /// [`RenderInterrupted`].
-    pub async fn render(&self, rendering: Rendering, body: Bytes) -> Result<Rendered, Unfinished> {
-        let bytes = if rendering.keeps(body.len()) { 0 } else { body.len() };
+    pub async fn render(&self, rendering: Rendering, body: Bytes) -> Result<RenderedBody, RenderInterrupted> {
+        let bytes = if rendering.is_identity(body.len()) { 0 } else { body.len() };
         self.run(bytes, move || rendering.render(body)).await
     }
 
@@ -66,8 +66,8 @@ impl Renderer {
     where
         S: Stream<Item = Result<Bytes, BoxError>> + Send + Unpin,
     {
-        let begin = (self.clone(), parts, Some(PartRenderer::new(rendering)));
-        stream::try_unfold(begin, |(this, mut parts, renderer)| async move {
+        let state = (self.clone(), parts, Some(PartRenderer::new(rendering)));
+        stream::try_unfold(state, |(this, mut parts, renderer)| async move {
             let Some(mut renderer) = renderer else { return Ok(None) };
             let Some(part) = parts.next().await.transpose()? else {
                 return Ok(Some((renderer.finish()?, (this, parts, None))));
@@ -96,28 +96,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_work_leaves_the_thread_and_small_work_stays() {
+    async fn only_large_work_moves_to_another_thread() {
         let renderer = renderer();
-        assert_eq!(renderer.run(LARGE, thread_name).await.unwrap(), thread_name());
-        assert_eq!(renderer.run(LARGE + 1, thread_name).await.unwrap().as_deref(), Some("render"));
+        assert_eq!(renderer.run(MAX_INLINE_BYTES, thread_name).await.unwrap(), thread_name());
+        assert_eq!(renderer.run(MAX_INLINE_BYTES + 1, thread_name).await.unwrap().as_deref(), Some("render"));
     }
 
     #[tokio::test]
-    async fn work_that_panics_is_an_error_of_its_response_alone() {
+    async fn a_panic_affects_only_its_response() {
         let renderer = renderer();
-        assert!(renderer.run(LARGE + 1, || -> u8 { panic!("asked to") }).await.is_err());
-        assert_eq!(renderer.run(LARGE + 1, || 7).await.unwrap(), 7);
+        assert!(renderer.run(MAX_INLINE_BYTES + 1, || -> u8 { panic!("asked to") }).await.is_err());
+        assert_eq!(renderer.run(MAX_INLINE_BYTES + 1, || 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
-    async fn a_body_is_the_same_whole_and_in_parts() {
+    async fn a_body_is_rendered_the_same_complete_and_in_parts() {
         let rendering = Rendering { layout: Layout::Indented, gzip: false };
         let json = Bytes::from(serde_json::to_string(&vec!["0123456789"; 10_000]).unwrap());
-        let whole = renderer().render(rendering, json.clone()).await.unwrap().body;
+        let complete = renderer().render(rendering, json.clone()).await.unwrap().body;
         let parts: Vec<Result<Bytes, BoxError>> =
             json.chunks(70_000).map(|p| Ok(Bytes::copy_from_slice(p))).collect();
         let rendered = renderer().render_parts(rendering, stream::iter(parts));
         let rendered: Vec<Bytes> = rendered.map(|part| part.unwrap()).collect().await;
-        assert_eq!(rendered.concat(), whole);
+        assert_eq!(rendered.concat(), complete);
     }
 }

@@ -34,7 +34,7 @@ pub struct Rendering {
 
 /// A rendered body.
 #[derive(Debug)]
-pub struct Rendered {
+pub struct RenderedBody {
     /// Content of the body.
     pub body: Bytes,
     /// True if the body was converted to YAML. Content that is not JSON is not converted.
@@ -46,13 +46,13 @@ pub struct Rendered {
 impl Rendering {
     /// True if bodies of this size stay unchanged.
     #[must_use]
-    pub fn keeps(self, bytes: usize) -> bool {
+    pub fn is_identity(self, bytes: usize) -> bool {
         self.layout == Layout::AsIs && !(self.gzip && bytes > GZIP_ABOVE)
     }
 
     /// Renders a complete body.
     #[must_use]
-    pub fn render(self, body: Bytes) -> Rendered {
+    pub fn render(self, body: Bytes) -> RenderedBody {
         let (body, is_yaml) = match self.layout {
             Layout::AsIs => (body, false),
             Layout::Indented => (pretty(&body).into(), false),
@@ -60,7 +60,7 @@ impl Rendering {
         };
         let is_gzip = self.gzip && body.len() > GZIP_ABOVE;
         let body = if is_gzip { gzip(&body) } else { body };
-        Rendered { body, is_yaml, is_gzip }
+        RenderedBody { body, is_yaml, is_gzip }
     }
 }
 

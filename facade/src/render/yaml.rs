@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use self::flow::flow;
-use self::outline::{Outline, Part};
+use self::outline::{Outline, ValueRef};
 use self::scalar::{is_simple, scalar, string};
 use self::text::text;
 use super::MAX_LEVELS;
@@ -20,7 +20,7 @@ use super::MAX_LEVELS;
 #[must_use]
 pub fn yaml(json: &[u8]) -> Option<Vec<u8>> {
     let raw: &RawValue = serde_json::from_slice(json).ok()?;
-    let outline = Outline::of(raw.get());
+    let outline = Outline::parse(raw.get());
     let out = String::with_capacity(json.len() + json.len() / 4);
     let mut writer = Writer { outline: &outline, level: 0, out };
     let root = outline.root()?;
@@ -42,7 +42,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Writes a map or sequence whose first line begins at the cursor.
-    fn block(&mut self, part: Part<'a>, indent: usize) -> Option<()> {
+    fn block(&mut self, part: ValueRef<'a>, indent: usize) -> Option<()> {
         self.level += 1;
         if part.text.starts_with('{') {
             self.map(part, indent)?
@@ -53,7 +53,7 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    fn map(&mut self, part: Part<'a>, indent: usize) -> Option<()> {
+    fn map(&mut self, part: ValueRef<'a>, indent: usize) -> Option<()> {
         let mut items = self.outline.items(part);
         let mut map = BTreeMap::new();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
@@ -62,7 +62,7 @@ impl<'a> Writer<'a> {
         for (at, (key, value)) in map.iter().enumerate() {
             pad(if at == 0 { 0 } else { indent }, &mut self.out);
             if !is_simple(key) {
-                self.explicit(key, *value, indent)?;
+                self.explicit_entry(key, *value, indent)?;
                 continue;
             }
             text(key, indent, &mut self.out);
@@ -77,13 +77,13 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    fn list(&mut self, part: Part<'a>, indent: usize) -> Option<()> {
+    fn list(&mut self, part: ValueRef<'a>, indent: usize) -> Option<()> {
         let mut is_empty = true;
         for value in self.outline.items(part) {
             pad(if is_empty { 0 } else { indent }, &mut self.out);
             is_empty = false;
             self.out.push('-');
-            self.behind_indicator(value, indent + 2)?;
+            self.value_after_indicator(value, indent + 2)?;
         }
         if is_empty {
             self.out.push_str("[]\n");
@@ -92,17 +92,17 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a key after `?` and its value after `:`.
-    fn explicit(&mut self, key: &str, value: Part<'a>, indent: usize) -> Option<()> {
+    fn explicit_entry(&mut self, key: &str, value: ValueRef<'a>, indent: usize) -> Option<()> {
         self.out.push_str("? ");
         text(key, indent + 2, &mut self.out);
         self.out.push('\n');
         pad(indent, &mut self.out);
         self.out.push(':');
-        self.behind_indicator(value, indent + 2)
+        self.value_after_indicator(value, indent + 2)
     }
 
     /// Writes the value of `-` or of an explicit key, with the newline.
-    fn behind_indicator(&mut self, value: Part<'a>, indent: usize) -> Option<()> {
+    fn value_after_indicator(&mut self, value: ValueRef<'a>, indent: usize) -> Option<()> {
         if self.is_block(value) {
             self.out.push(' ');
             return self.block(value, indent);
@@ -111,7 +111,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the value of `key:`, with the newline.
-    fn entry(&mut self, value: Part<'a>, indent: usize) -> Option<()> {
+    fn entry(&mut self, value: ValueRef<'a>, indent: usize) -> Option<()> {
         if self.is_block(value) {
             self.out.push('\n');
             pad(indent, &mut self.out);
@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
     }
 
     /// True for a non-empty map or sequence that is written on several lines.
-    fn is_block(&self, part: Part<'a>) -> bool {
+    fn is_block(&self, part: ValueRef<'a>) -> bool {
         self.level < MAX_LEVELS && part.is_container() && self.outline.items(part).next().is_some()
     }
 }
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_laid_out_as_upstream_does() {
+    fn a_document_has_upstreams_layout() {
         let json = r#"{"kind":"A","apiVersion":"v1","items":[{"b":1,"a":[]},[1,2],"x"],"m":{"z":{},"y":{"k":null}}}"#;
         let want = "apiVersion: v1\nitems:\n- a: []\n  b: 1\n- - 1\n  - 2\n- x\nkind: A\nm:\n  \"y\":\n    k: null\n  z: {}\n";
         assert_eq!(written(json), want);
     }
 
     #[test]
-    fn a_key_of_several_lines_or_of_many_bytes_stands_on_its_own() {
+    fn multi_line_and_long_keys_are_explicit() {
         let long = "k".repeat(129);
         let json =
             format!(r#"{{"a\nb":1,"c\nd\n":{{"x":[1],"y":"z\nz"}},"e\nf":[1,{{}}],"{long}":{{}},"\n":"g"}}"#);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_mean_something_else_are_quoted() {
+    fn strings_that_would_have_another_type_are_quoted() {
         for (json, want) in [
             (r#""true""#, "\"true\"\n"),
             (r#""1""#, "\"1\"\n"),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_below_the_greatest_are_in_flow_style() {
+    fn levels_below_the_limit_are_in_flow_style() {
         let long = "k".repeat(2000);
         let inner = format!(
             r#"{{"b":["a: b", 1.50, null,"it's",{{}}], "a\nb":{{"{long}":true}},"c":"é\u0007\ud83d\ude00"}}"#
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_wide_and_deep_neither_grows_with_its_depth_nor_is_read_at_each_level() {
+    fn a_wide_and_deep_object_grows_with_its_size_and_is_read_once() {
         let json = crate::render::wide_and_deep(200_000);
         outline::READ.set(0);
         assert!(written(&json).len() < json.len() + 2 * MAX_LEVELS * MAX_LEVELS);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_nothing() {
+    fn invalid_json_is_none() {
         assert_eq!(yaml(b"{"), None);
         assert_eq!(yaml(b""), None);
     }

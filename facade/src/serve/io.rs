@@ -27,14 +27,14 @@ pub(super) struct ConnectionIo<I> {
     /// Set for HTTP/2.
     frames: Option<FrameReader>,
     stalled_write: Duration,
-    blocked: Option<Blocked>,
+    blocked: Option<BlockedWrite>,
 }
 
 /// State while the client's window is full.
-struct Blocked {
+struct BlockedWrite {
     since: Instant,
     /// Bytes written since then.
-    taken: usize,
+    written: usize,
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -50,51 +50,55 @@ impl<I> ConnectionIo<I> {
         Self { io, activity, exchange, frames, stalled_write, blocked: None }
     }
 
-    fn received(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn on_received(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(frames) = &mut self.frames else {
-            self.activity.read();
+            self.activity.on_read();
             return Ok(());
         };
-        frames.read(bytes).map_err(io::Error::other)?;
-        self.activity.head(frames.in_head());
+        frames.parse_received(bytes).map_err(io::Error::other)?;
+        self.activity.set_head_incomplete(frames.is_in_head());
         Ok(())
     }
 
-    fn written(&mut self, polled: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn on_written(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         match polled {
             Poll::Ready(Ok(bytes)) => {
                 if let Some(frames) = &mut self.frames {
-                    frames.sent(bytes);
+                    frames.record_sent(bytes);
                 }
                 if let Some(blocked) = &mut self.blocked {
-                    blocked.taken += bytes;
-                    if blocked.taken >= MIN_PROGRESS {
-                        (blocked.since, blocked.taken) = (Instant::now(), 0);
+                    blocked.written += bytes;
+                    if blocked.written >= MIN_PROGRESS {
+                        (blocked.since, blocked.written) = (Instant::now(), 0);
                     }
                 }
                 polled
             }
-            Poll::Pending => self.wait(cx).map(Err),
+            Poll::Pending => self.poll_stalled(cx).map(Err),
             Poll::Ready(Err(_)) => polled,
         }
     }
 
     /// Waits until the client reads. Ready with the error that ends the connection.
-    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         // A terminal may be paused for any time; tunnels hold no permit and only a small buffer.
         if self.activity.is_upgraded() {
             return Poll::Pending;
         }
         let since = self.blocked.as_ref().map_or_else(Instant::now, |blocked| blocked.since);
         let stalled = since + self.stalled_write;
-        let due = self.exchange.deadline().map_or(stalled, |deadline| stalled.min(deadline.into()));
-        let blocked = self.blocked.get_or_insert_with(|| Blocked {
+        let abort_at = self.exchange.deadline().map_or(stalled, |deadline| stalled.min(deadline.into()));
+        let blocked = self.blocked.get_or_insert_with(|| BlockedWrite {
             since,
-            taken: 0,
-            sleep: Box::pin(tokio::time::sleep_until(due)),
+            written: 0,
+            sleep: Box::pin(tokio::time::sleep_until(abort_at)),
         });
-        if blocked.sleep.deadline() != due {
-            blocked.sleep.as_mut().reset(due);
+        if blocked.sleep.deadline() != abort_at {
+            blocked.sleep.as_mut().reset(abort_at);
         }
         blocked.sleep.as_mut().poll(cx).map(|()| {
             self.exchange.abort();
@@ -113,7 +117,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for ConnectionIo<I> {
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
         let bytes = &buf.filled()[before..];
         if !bytes.is_empty() {
-            self.received(bytes)?;
+            self.on_received(bytes)?;
         }
         polled
     }
@@ -122,7 +126,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for ConnectionIo<I> {
 impl<I: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write(cx, buf);
-        self.written(polled, cx)
+        self.on_written(polled, cx)
     }
 
     fn poll_write_vectored(
@@ -131,7 +135,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<I> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        self.written(polled, cx)
+        self.on_written(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -144,14 +148,14 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for ConnectionIo<I> {
                 self.blocked = None;
                 Poll::Ready(ended)
             }
-            Poll::Pending => self.wait(cx).map(Err),
+            Poll::Pending => self.poll_stalled(cx).map(Err),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.io).poll_shutdown(cx) {
             Poll::Ready(ended) => Poll::Ready(ended),
-            Poll::Pending => self.wait(cx).map(Err),
+            Poll::Pending => self.poll_stalled(cx).map(Err),
         }
     }
 }
@@ -164,24 +168,24 @@ mod tests {
     const STALLED: Duration = Duration::from_secs(10);
 
     fn connection() -> (ConnectionIo<DuplexStream>, DuplexStream) {
-        let (ours, theirs) = tokio::io::duplex(64);
-        let exchange = Arc::new(Exchange::of_connection());
-        (ConnectionIo::new(ours, Arc::default(), exchange, false, STALLED), theirs)
+        let (server_end, client_end) = tokio::io::duplex(64);
+        let exchange = Arc::new(Exchange::for_connection());
+        (ConnectionIo::new(server_end, Arc::default(), exchange, false, STALLED), client_end)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_takes_nothing_is_cut_off_and_a_slow_one_is_not() {
+    async fn a_client_that_reads_nothing_is_cut_off_and_a_slow_one_is_not() {
         let (mut io, _theirs) = connection();
         let error = io.write_all(&[0; 1000]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(io.exchange.is_aborted());
 
-        let (mut io, mut theirs) = connection();
+        let (mut io, mut client_end) = connection();
         let bytes = 3 * MIN_PROGRESS;
         let read = async {
             let mut piece = [0; 64];
             for _ in 0..bytes / 64 {
-                theirs.read_exact(&mut piece).await.unwrap();
+                client_end.read_exact(&mut piece).await.unwrap();
                 // The slowest allowed speed: exactly the minimum progress within the timeout.
                 tokio::time::advance(STALLED / 1100).await;
             }
@@ -196,13 +200,13 @@ mod tests {
         let (mut io, _theirs) = connection();
         let begin = Instant::now();
         // The exchange uses the system's clock, which is not paused.
-        io.exchange.respond(Some(begin.into_std() + Duration::from_secs(1)));
+        io.exchange.start_response(Some(begin.into_std() + Duration::from_secs(1)));
         assert!(io.write_all(&[0; 1000]).await.is_err());
         assert!(begin.elapsed() < STALLED);
 
         let (mut io, _theirs) = connection();
         io.activity.upgrade();
-        let waited = tokio::time::timeout(STALLED * 3, io.write_all(&[0; 1000])).await;
-        assert!(waited.is_err(), "it still waits");
+        let write = tokio::time::timeout(STALLED * 3, io.write_all(&[0; 1000])).await;
+        assert!(write.is_err(), "it still waits");
     }
 }

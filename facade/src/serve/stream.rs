@@ -14,7 +14,7 @@ use portico_kit::tasks::TaskExecutor;
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Sleep;
 
-use crate::connection::{Exchange, in_task};
+use crate::connection::{Exchange, scope};
 
 /// Spawns the tasks of HTTP/2 streams.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        let exchange = Arc::new(Exchange::of_stream());
-        let stream = in_task(Arc::clone(&exchange), future);
+        let exchange = Arc::new(Exchange::for_stream());
+        let stream = scope(Arc::clone(&exchange), future);
         self.tasks.execute(StreamTask { stream, exchange, stalled_write: self.stalled_write, sleep: None });
     }
 }
@@ -62,7 +62,7 @@ impl<F: Future> Future for StreamTask<F> {
             return Poll::Ready(());
         }
         // The time of the abort changes only when the stream is polled, so the timer is adjusted each time.
-        let Some(due) = this.exchange.due(*this.stalled_write) else {
+        let Some(due) = this.exchange.abort_at(*this.stalled_write) else {
             *this.sleep = None;
             return Poll::Pending;
         };
@@ -85,14 +85,14 @@ mod tests {
     use portico_kit::tasks::TaskSet;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_ends_when_its_client_takes_nothing_although_nobody_polls_it() {
+    async fn a_stream_ends_when_its_client_reads_nothing_although_it_is_not_polled() {
         let tasks = TaskSet::new();
         let executor = StreamExecutor::new(tasks.executor("streams"), Duration::from_millis(50));
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         executor.execute(async move {
             let _held = sender;
             let connection = crate::connection::Connection::plain(([127, 0, 0, 1], 1).into());
-            connection.exchange().respond(None);
+            connection.exchange().start_response(None);
             std::future::pending::<()>().await;
         });
         // Resolves when the task, and with it the sender, is dropped.

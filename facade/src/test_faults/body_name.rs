@@ -1,11 +1,11 @@
 //! Extracts the name of an object from its encoding.
 
 use portico_machinery::Object;
-use portico_machinery::protobuf::{PREFIX, Reader, open};
+use portico_machinery::protobuf::{PREFIX, Reader, decode_envelope};
 
 /// Returns `metadata.name` of an object in JSON or protobuf; empty if it has none, or if the encoding is another one.
 #[must_use]
-pub fn name_in(body: &[u8]) -> String {
+pub fn object_name(body: &[u8]) -> String {
     if body.starts_with(&PREFIX) {
         return in_protobuf(body).unwrap_or_default();
     }
@@ -15,7 +15,7 @@ pub fn name_in(body: &[u8]) -> String {
 }
 
 fn in_protobuf(body: &[u8]) -> Option<String> {
-    let metadata = first_field(open(body).ok()?.raw)?;
+    let metadata = first_field(decode_envelope(body).ok()?.raw)?;
     String::from_utf8(first_field(metadata)?.to_vec()).ok()
 }
 
@@ -33,13 +33,13 @@ fn first_field(message: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portico_machinery::protobuf::{Writer, seal};
+    use portico_machinery::protobuf::{Writer, encode_envelope};
 
     #[test]
     fn the_name_is_read_whatever_the_encoding() {
         let mut message = Writer::default();
         message.message(1, |metadata| metadata.string(1, "web"));
-        let protobuf = seal("apps/v1", "Deployment", &message.into_bytes());
+        let protobuf = encode_envelope("apps/v1", "Deployment", &message.into_bytes());
         for (body, name) in [
             (protobuf.as_slice(), "web"),
             (br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web"}}"#, "web"),
@@ -47,7 +47,7 @@ mod tests {
             (b"k8s\0", ""),
             (b"", ""),
         ] {
-            assert_eq!(name_in(body), name);
+            assert_eq!(object_name(body), name);
         }
     }
 }

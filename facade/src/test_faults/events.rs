@@ -1,14 +1,14 @@
 //! Finds the ends of events in the bytes of a watch: lines of JSON, or protobuf messages with length prefixes.
 
 use portico_machinery::Status;
-use portico_machinery::protobuf::seal_event;
+use portico_machinery::protobuf::encode_event;
 
 /// Bytes of a length prefix.
-const LENGTH: usize = 4;
+const LENGTH_BYTES: usize = 4;
 
 /// Parser of the bytes of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Events {
+pub struct EventParser {
     is_protobuf: bool,
     position: Position,
 }
@@ -24,9 +24,9 @@ enum Position {
     InMessage(usize),
 }
 
-impl Events {
+impl EventParser {
     /// Creates the parser for a watch of this media type.
-    pub fn of(media_type: &str) -> Self {
+    pub fn new(media_type: &str) -> Self {
         Self { is_protobuf: media_type.contains("protobuf"), position: Position::Between }
     }
 
@@ -46,25 +46,25 @@ impl Events {
         }
         let mut at = 0;
         while at < bytes.len() {
-            let (known, length) = match self.position {
+            let (read_bytes, length) = match self.position {
                 Position::InMessage(missing) => {
-                    let taken = missing.min(bytes.len() - at);
-                    at += taken;
-                    self.position = Position::InMessage(missing - taken);
-                    if missing > taken {
+                    let consumed = missing.min(bytes.len() - at);
+                    at += consumed;
+                    self.position = Position::InMessage(missing - consumed);
+                    if missing > consumed {
                         continue;
                     }
                     self.position = Position::Between;
                     return Some(at);
                 }
-                Position::InLength(known, length) => (known, length),
+                Position::InLength(read_bytes, length) => (read_bytes, length),
                 Position::Between | Position::InLine => (0, 0),
             };
             let length = length << 8 | u32::from(bytes[at]);
             at += 1;
-            self.position = match known + 1 {
-                LENGTH => Position::InMessage(usize::try_from(length).unwrap_or(usize::MAX)),
-                known => Position::InLength(known, length),
+            self.position = match read_bytes + 1 {
+                LENGTH_BYTES => Position::InMessage(usize::try_from(length).unwrap_or(usize::MAX)),
+                read_bytes => Position::InLength(read_bytes, length),
             };
         }
         None
@@ -73,7 +73,7 @@ impl Events {
     /// Encodes the event that ends a watch with an error.
     pub fn error(&self, status: &Status) -> Vec<u8> {
         if self.is_protobuf {
-            return seal_event("ERROR", &status.to_protobuf());
+            return encode_event("ERROR", &status.to_protobuf());
         }
         let mut line = br#"{"type":"ERROR","object":"#.to_vec();
         line.extend_from_slice(status.to_json().trim_ascii_end());
@@ -87,31 +87,35 @@ mod tests {
     use super::*;
 
     /// Returns the ends of all events in these bytes, which arrive in chunks of `size` bytes.
-    fn ends(events: &mut Events, bytes: &[u8], size: usize) -> Vec<usize> {
-        let (mut found, mut before) = (Vec::new(), 0);
+    fn ends(events: &mut EventParser, bytes: &[u8], size: usize) -> Vec<usize> {
+        let (mut offsets, mut start) = (Vec::new(), 0);
         for piece in bytes.chunks(size) {
-            let mut rest = piece;
-            while let Some(end) = events.next_end(rest) {
-                rest = &rest[end..];
-                found.push(before + piece.len() - rest.len());
+            let mut remaining = piece;
+            while let Some(end) = events.next_end(remaining) {
+                remaining = &remaining[end..];
+                offsets.push(start + piece.len() - remaining.len());
             }
-            before += piece.len();
+            start += piece.len();
         }
-        found
+        offsets
     }
 
     #[test]
-    fn events_end_where_they_do_however_their_bytes_come() {
+    fn the_ends_of_events_do_not_depend_on_chunks() {
         let status = Status::expired("too old");
-        let json = Events::of("application/json;stream=watch");
-        let protobuf = Events::of("application/vnd.kubernetes.protobuf;stream=watch");
+        let json = EventParser::new("application/json;stream=watch");
+        let protobuf = EventParser::new("application/vnd.kubernetes.protobuf;stream=watch");
         for events in [json, protobuf] {
-            let one = events.error(&status);
-            let bytes = [one.as_slice(), &one, &one[..7]].concat();
-            for size in [1, 2, 3, 5, one.len(), bytes.len()] {
+            let event = events.error(&status);
+            let bytes = [event.as_slice(), &event, &event[..7]].concat();
+            for size in [1, 2, 3, 5, event.len(), bytes.len()] {
                 let mut events = events.clone();
                 assert!(events.is_between());
-                assert_eq!(ends(&mut events, &bytes, size), [one.len(), 2 * one.len()], "{events:?} {size}");
+                assert_eq!(
+                    ends(&mut events, &bytes, size),
+                    [event.len(), 2 * event.len()],
+                    "{events:?} {size}"
+                );
                 assert!(!events.is_between());
             }
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::reasons;
-use super::requests::Requests;
+use super::requests::RequestMatch;
 
 /// Maximum latency, and maximum lifetime of a watch that is to be cut: one hour.
 const MAX_MILLISECONDS: u64 = 60 * 60 * 1000;
@@ -13,8 +13,8 @@ const MAX_MILLISECONDS: u64 = 60 * 60 * 1000;
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Affected requests; by default all requests for resources.
-    #[serde(default, rename = "match", skip_serializing_if = "Requests::is_every")]
-    pub requests: Requests,
+    #[serde(default, rename = "match", skip_serializing_if = "RequestMatch::is_empty")]
+    pub requests: RequestMatch,
     /// Number of affected requests; by default all until the rule is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
@@ -81,7 +81,7 @@ pub enum Fault {
 
 /// Error of an invalid rule.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Invalid {
+pub enum InvalidRule {
     /// The rule cannot match any request.
     #[error("{0}")]
     Requests(String),
@@ -92,7 +92,7 @@ pub enum Invalid {
 
 impl Fault {
     /// True if the fault applies to a watch while it is open.
-    pub fn is_of_watches(&self) -> bool {
+    pub fn applies_to_open_watches(&self) -> bool {
         matches!(self, Self::CutWatch { .. } | Self::ExpireWatch { .. } | Self::StaleReads { .. })
     }
 
@@ -105,24 +105,25 @@ impl Fault {
         }
     }
 
-    fn check(&self) -> Result<(), Invalid> {
-        let milliseconds = match self {
-            Self::Latency { milliseconds } => Some(*milliseconds),
-            Self::CutWatch { after_milliseconds, .. } | Self::ExpireWatch { after_milliseconds, .. } => {
-                *after_milliseconds
+    fn check(&self) -> Result<(), InvalidRule> {
+        let (field, milliseconds) = match self {
+            Self::Latency { milliseconds } => ("latency.milliseconds", Some(*milliseconds)),
+            Self::CutWatch { after_milliseconds, .. } => ("cutWatch.afterMilliseconds", *after_milliseconds),
+            Self::ExpireWatch { after_milliseconds, .. } => {
+                ("expireWatch.afterMilliseconds", *after_milliseconds)
             }
             Self::Status { code, reason, .. } => {
-                return reasons::check(*code, reason.as_deref()).map_err(Invalid::Fault);
+                return reasons::validate(*code, reason.as_deref()).map_err(InvalidRule::Fault);
             }
-            Self::StaleReads { resource_version: Some(text) } if revision(text).is_none() => {
-                let wrong = format!("staleReads.resourceVersion: {text:?} is not a revision");
-                return Err(Invalid::Fault(wrong));
+            Self::StaleReads { resource_version: Some(text) } if parse_revision(text).is_none() => {
+                let message = format!("staleReads.resourceVersion: {text:?} is not a revision");
+                return Err(InvalidRule::Fault(message));
             }
-            _ => None,
+            _ => return Ok(()),
         };
         match milliseconds {
-            Some(given) if given > MAX_MILLISECONDS => {
-                Err(Invalid::Fault(format!("{self:?}: more than {MAX_MILLISECONDS} milliseconds")))
+            Some(milliseconds) if milliseconds > MAX_MILLISECONDS => {
+                Err(InvalidRule::Fault(format!("{field}: must be at most {MAX_MILLISECONDS}")))
             }
             _ => Ok(()),
         }
@@ -130,25 +131,25 @@ impl Fault {
 }
 
 /// Parses a revision other than 0, which means any.
-pub(super) fn revision(text: &str) -> Option<i64> {
+pub(super) fn parse_revision(text: &str) -> Option<i64> {
     text.parse().ok().filter(|revision| *revision > 0)
 }
 
 impl Rule {
     /// Validates the rule.
     ///
-    /// [`InvalidRule`] with the name of the field.
-    /// [`InvalidRule`] names the field.
-    pub fn check(&self) -> Result<(), Invalid> {
-        self.requests.check().map_err(Invalid::Requests)?;
+    /// # Errors
+    /// [`InvalidRule`], which names the field.
+    pub fn validate(&self) -> Result<(), InvalidRule> {
+        self.requests.validate().map_err(InvalidRule::Requests)?;
         if self.times == Some(0) {
-            return Err(Invalid::Requests("times: must be at least 1".to_owned()));
+            return Err(InvalidRule::Requests("times: must be at least 1".to_owned()));
         }
         if let Some(verbs) = self.fault.verbs()
-            && !self.requests.may_be_any_of(verbs)
+            && !self.requests.can_match_verbs(verbs)
         {
-            let wrong = format!("match.verbs: this fault happens to {} alone", verbs.join(", "));
-            return Err(Invalid::Requests(wrong));
+            let message = format!("match.verbs: this fault applies only to {}", verbs.join(", "));
+            return Err(InvalidRule::Requests(message));
         }
         self.fault.check()
     }
@@ -158,9 +159,9 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Rule, String> {
+    fn parse_rule(text: &str) -> Result<Rule, String> {
         let rule: Rule = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        rule.check().map_err(|error| error.to_string())?;
+        rule.validate().map_err(|error| error.to_string())?;
         Ok(rule)
     }
 
@@ -171,7 +172,10 @@ mod tests {
             (r#"{"fault": {"slow": {}}}"#, "unknown variant `slow`, expected one of `latency`, `status`"),
             (r#"{"fault": {"latency": {}}}"#, "missing field `milliseconds`"),
             (r#"{"fault": {"latency": {"milliseconds": -1}}}"#, "invalid value: integer `-1`"),
-            (r#"{"fault": {"latency": {"milliseconds": 3600001}}}"#, "more than 3600000 milliseconds"),
+            (
+                r#"{"fault": {"latency": {"milliseconds": 3600001}}}"#,
+                "fault.latency.milliseconds: must be at most 3600000",
+            ),
             (r#"{"fault": {"dropRequest": {"a": 1}}}"#, "unknown field `a`"),
             (r#"{"fault": {"dropRequest": {}}, "time": 1}"#, "unknown field `time`"),
             (r#"{"fault": {"dropRequest": {}}, "times": 0}"#, "times: must be at least 1"),
@@ -179,25 +183,28 @@ mod tests {
                 r#"{"fault": {"dropRequest": {}}, "match": {"verbs": ["read"]}}"#,
                 "match.verbs: \"read\" is not one of",
             ),
-            (r#"{"fault": {"cutWatch": {}}, "match": {"verbs": ["get"]}}"#, "happens to watch alone"),
-            (r#"{"fault": {"staleReads": {}}, "match": {"verbs": ["update"]}}"#, "to get, list, watch alone"),
+            (r#"{"fault": {"cutWatch": {}}, "match": {"verbs": ["get"]}}"#, "applies only to watch"),
+            (
+                r#"{"fault": {"staleReads": {}}, "match": {"verbs": ["update"]}}"#,
+                "applies only to get, list, watch",
+            ),
             (r#"{"fault": {"staleReads": {"resourceVersion": "0"}}}"#, "\"0\" is not a revision"),
-            (r#"{"fault": {"status": {}}}"#, "fault.status: needs a code or a reason"),
+            (r#"{"fault": {"status": {}}}"#, "fault.status: requires a code or a reason"),
         ] {
-            let refused = read(text).unwrap_err();
-            assert!(refused.contains(expected), "{text}: {refused}");
+            let error = parse_rule(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
-    fn a_rule_is_written_as_it_was_read() {
+    fn a_rule_is_encoded_as_it_was_decoded() {
         for text in [
             r#"{"fault":{"dropAnswer":{}}}"#,
             r#"{"match":{"verbs":["watch"],"apiGroup":"","resource":"pods"},"times":2,"fault":{"cutWatch":{"afterEvents":3,"clean":true}}}"#,
             r#"{"fault":{"status":{"code":429,"retryAfterSeconds":1}}}"#,
             r#"{"fault":{"staleReads":{"resourceVersion":"7"}}}"#,
         ] {
-            assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);
+            assert_eq!(serde_json::to_string(&parse_rule(text).unwrap()).unwrap(), text);
         }
     }
 }

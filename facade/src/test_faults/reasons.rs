@@ -23,7 +23,7 @@ const REASONS: [Reason; 16] = [
 ];
 
 /// Returns the reason with this code, this name, or both.
-pub(super) fn found(code: Option<u16>, reason: Option<&str>) -> Option<Reason> {
+pub(super) fn find(code: Option<u16>, reason: Option<&str>) -> Option<Reason> {
     let mut all = REASONS.into_iter();
     all.find(|known| {
         code.is_none_or(|code| known.code() == code) && reason.is_none_or(|text| known.as_str() == text)
@@ -31,11 +31,11 @@ pub(super) fn found(code: Option<u16>, reason: Option<&str>) -> Option<Reason> {
 }
 
 /// Validates a pair of code and reason. Returns the message of the error.
-pub(super) fn check(code: Option<u16>, reason: Option<&str>) -> Result<(), String> {
+pub(super) fn validate(code: Option<u16>, reason: Option<&str>) -> Result<(), String> {
     if code.is_none() && reason.is_none() {
-        return Err("status: needs a code or a reason".to_owned());
+        return Err("status: requires a code or a reason".to_owned());
     }
-    if found(code, reason).is_some() {
+    if find(code, reason).is_some() {
         return Ok(());
     }
     let known: Vec<String> =
@@ -48,10 +48,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_and_a_reason_that_do_not_belong_together_are_refused() {
-        assert!(check(Some(200), None).unwrap_err().contains("409 Conflict"));
-        assert!(check(Some(409), Some("Expired")).is_err());
-        assert!(check(None, Some("Nonsense")).is_err());
-        assert_eq!(check(Some(409), Some("Conflict")), Ok(()));
+    fn a_code_and_a_reason_that_do_not_match_are_refused() {
+        assert!(validate(Some(200), None).unwrap_err().contains("409 Conflict"));
+        assert!(validate(Some(409), Some("Expired")).is_err());
+        assert!(validate(None, Some("Nonsense")).is_err());
+        assert_eq!(validate(Some(409), Some("Conflict")), Ok(()));
     }
 }

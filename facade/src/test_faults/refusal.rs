@@ -4,12 +4,12 @@ use portico_machinery::status::{Details, Reason};
 use portico_machinery::{GroupResource, RequestInfo, Status};
 
 use super::fault::Fault;
-use super::reasons::found;
+use super::reasons::find;
 
 /// Returns the Status that the fault causes for a request; `None` if the fault is not a refusal.
 pub fn refusal(fault: &Fault, info: &RequestInfo) -> Option<Status> {
     let Fault::Status { code, reason, message, retry_after_seconds } = fault else { return None };
-    let mut status = usual(found(*code, reason.as_deref())?, info);
+    let mut status = default_status(find(*code, reason.as_deref())?, info);
     if let Some(message) = message {
         status.message.clone_from(message);
     }
@@ -20,7 +20,7 @@ pub fn refusal(fault: &Fault, info: &RequestInfo) -> Option<Status> {
 }
 
 /// Returns a Status with upstream's message for the reason, if it has one.
-fn usual(reason: Reason, info: &RequestInfo) -> Status {
+fn default_status(reason: Reason, info: &RequestInfo) -> Status {
     let resource = GroupResource::new(info.api_group.clone(), info.resource.clone());
     let name = info.name.as_str();
     let details = || Details {
@@ -35,9 +35,9 @@ fn usual(reason: Reason, info: &RequestInfo) -> Status {
         Reason::NotFound => Status::not_found(&resource, name),
         Reason::AlreadyExists => Status::already_exists(&resource, name),
         Reason::Conflict => {
-            let why =
+            let message =
                 "the object has been modified; please apply your changes to the latest version and try again";
-            Status::conflict(&resource, name, why)
+            Status::conflict(&resource, name, message)
         }
         Reason::Expired => Status::expired("The provided resource version is too old"),
         Reason::TooManyRequests => Status::too_many_requests("Too many requests, please try again later.", 1),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_or_a_reason_is_a_whole_status() {
+    fn a_code_or_a_reason_gives_a_complete_status() {
         for (fault, code, reason) in [
             (r#"{"status": {"code": 409}}"#, 409, "Conflict"),
             (r#"{"status": {"reason": "AlreadyExists"}}"#, 409, "AlreadyExists"),
@@ -88,8 +88,8 @@ mod tests {
                 .message
                 .starts_with("Operation cannot be fulfilled on deployments.apps \"web\": the object")
         );
-        let own = get(r#"{"status": {"code": 503, "message": "no", "retryAfterSeconds": 7}}"#).unwrap();
-        assert_eq!((own.message.as_str(), own.retry_after_seconds()), ("no", 7));
+        let custom = get(r#"{"status": {"code": 503, "message": "no", "retryAfterSeconds": 7}}"#).unwrap();
+        assert_eq!((custom.message.as_str(), custom.retry_after_seconds()), ("no", 7));
         assert_eq!(get(r#"{"dropRequest": {}}"#), None);
     }
 }

@@ -14,7 +14,7 @@ const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "
 /// A selection of requests for resources; a field that is not set matches anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct Requests {
+pub struct RequestMatch {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     verbs: Vec<String>,
     /// Empty for the core group.
@@ -40,16 +40,16 @@ pub struct Requests {
 
 /// Properties of a request for a resource that rules match.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct MatchedRequest {
     /// Verb, resource, name and so on.
     pub info: Arc<RequestInfo>,
     pub(super) user: Arc<UserInfo>,
     pub(super) agent: String,
 }
 
-impl Asked {
+impl MatchedRequest {
     /// Reads the properties of an authenticated request.
-    pub fn of(request: &impl RequestView) -> Self {
+    pub fn from_request(request: &impl RequestView) -> Self {
         Self {
             info: Arc::clone(request.info()),
             user: request.user(),
@@ -58,34 +58,35 @@ impl Asked {
     }
 }
 
-impl Requests {
+impl RequestMatch {
     /// True if no field is set.
-    pub fn is_every(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// True if requests with one of these verbs can match.
-    pub fn may_be_any_of(&self, verbs: &[&str]) -> bool {
+    pub fn can_match_verbs(&self, verbs: &[&str]) -> bool {
         self.verbs.is_empty() || self.verbs.iter().any(|verb| verbs.contains(&verb.as_str()))
     }
 
     /// True if the request matches.
-    pub fn takes(&self, asked: &Asked) -> bool {
-        let info = &asked.info;
-        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|text| text == found);
+    pub fn matches(&self, request: &MatchedRequest) -> bool {
+        let info = &request.info;
+        let is_match =
+            |expected: &Option<String>, actual: &str| expected.as_deref().is_none_or(|text| text == actual);
         info.is_resource_request
-            && self.may_be_any_of(&[&info.verb])
-            && is(&self.api_group, &info.api_group)
-            && is(&self.resource, &info.resource)
-            && is(&self.subresource, &info.subresource)
-            && is(&self.namespace, &info.namespace)
-            && is(&self.name, &info.name)
-            && is(&self.user, &asked.user.name)
-            && self.user_agent.as_deref().is_none_or(|beginning| asked.agent.starts_with(beginning))
+            && self.can_match_verbs(&[&info.verb])
+            && is_match(&self.api_group, &info.api_group)
+            && is_match(&self.resource, &info.resource)
+            && is_match(&self.subresource, &info.subresource)
+            && is_match(&self.namespace, &info.namespace)
+            && is_match(&self.name, &info.name)
+            && is_match(&self.user, &request.user.name)
+            && self.user_agent.as_deref().is_none_or(|prefix| request.agent.starts_with(prefix))
     }
 
     /// Validates the verbs. Returns the message of the error.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), String> {
         match self.verbs.iter().find(|verb| !VERBS.contains(&verb.as_str())) {
             Some(verb) => Err(format!("match.verbs: {verb:?} is not one of {}", VERBS.join(", "))),
             None => Ok(()),
@@ -97,18 +98,18 @@ impl Requests {
 mod tests {
     use super::*;
 
-    fn asked(method: &str, path: &str) -> Asked {
+    fn matched_request(method: &str, path: &str) -> MatchedRequest {
         let info = RequestInfo::parse(method, path, "").unwrap().into();
         let user = Arc::new(UserInfo::new("alice", ["dev"]));
-        Asked { info, user, agent: "manager/v1 (linux)".to_owned() }
+        MatchedRequest { info, user, agent: "manager/v1 (linux)".to_owned() }
     }
 
     #[test]
     fn fields_that_are_not_set_match_anything_and_those_that_are_must_match() {
-        let status = asked("PUT", "/apis/apps/v1/namespaces/a/deployments/web/status");
-        let core = asked("GET", "/api/v1/namespaces/a/pods");
-        let path = asked("GET", "/healthz");
-        for (text, takes_status, takes_core) in [
+        let status = matched_request("PUT", "/apis/apps/v1/namespaces/a/deployments/web/status");
+        let core = matched_request("GET", "/api/v1/namespaces/a/pods");
+        let path = matched_request("GET", "/healthz");
+        for (text, matches_status, matches_core) in [
             ("{}", true, true),
             (r#"{"verbs": ["update", "patch"]}"#, true, false),
             (r#"{"apiGroup": ""}"#, false, true),
@@ -120,10 +121,10 @@ mod tests {
             (r#"{"user": "bob"}"#, false, false),
             (r#"{"userAgent": "v1"}"#, false, false),
         ] {
-            let requests: Requests = serde_json::from_str(text).unwrap();
-            assert_eq!(requests.takes(&status), takes_status, "{text}");
-            assert_eq!(requests.takes(&core), takes_core, "{text}");
-            assert!(!requests.takes(&path), "{text}");
+            let requests: RequestMatch = serde_json::from_str(text).unwrap();
+            assert_eq!(requests.matches(&status), matches_status, "{text}");
+            assert_eq!(requests.matches(&core), matches_core, "{text}");
+            assert!(!requests.matches(&path), "{text}");
         }
     }
 }

@@ -14,36 +14,36 @@ use portico_machinery::Status;
 use tokio::time::Sleep;
 use tokio_stream::wrappers::WatchStream;
 
-use super::events::Events;
+use super::events::EventParser;
 use super::fault::Fault;
-use super::in_force::{Claim, FaultsInForce};
-use super::requests::Asked;
+use super::fault_store::{Claim, FaultStore};
+use super::requests::MatchedRequest;
 use crate::body::{Body, BoxError};
 
 /// Time for the events before a break to be sent.
-const GOES_OUT: Duration = Duration::from_millis(10);
+const FLUSH_TIME: Duration = Duration::from_millis(10);
 
 /// Result of a poll of the body.
-type Read = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+type FramePoll = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
 /// Body of a watch with faults.
 pub struct WatchBody {
     inner: Body,
-    asked: Asked,
+    request: MatchedRequest,
     reads_can_be_stale: bool,
-    faults: Arc<FaultsInForce>,
+    faults: Arc<FaultStore>,
     changes: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
-    events: Events,
-    state: State,
+    events: EventParser,
+    state: FaultState,
 }
 
-enum State {
+enum FaultState {
     /// No fault applies.
-    Free,
+    Unaffected,
     /// A fault will end the watch.
-    Ending(Ending),
+    Ending(PendingEnd),
     /// The watch is paused.
-    Held(Claim),
+    Paused(Claim),
     /// Breaks when earlier events have been sent: a reset of a stream discards data that is still queued.
     Breaking(Pin<Box<Sleep>>),
     /// The watch has ended.
@@ -51,10 +51,10 @@ enum State {
 }
 
 /// A fault that ends the watch, and the time of the end.
-struct Ending {
+struct PendingEnd {
     claim: Claim,
     /// Number of events that are left before the end; `None` if only time counts.
-    left: Option<u64>,
+    events_left: Option<u64>,
     /// Timer of the end.
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -64,40 +64,42 @@ impl WatchBody {
     pub fn new(
         inner: Body,
         media_type: &str,
-        asked: Asked,
+        request: MatchedRequest,
         reads_can_be_stale: bool,
-        faults: Arc<FaultsInForce>,
+        faults: Arc<FaultStore>,
     ) -> Self {
         let changes = Box::pin(WatchStream::from_changes(faults.changes()).map(|_| ()));
-        let (events, state) = (Events::of(media_type), State::Free);
-        let mut body = Self { inner, asked, reads_can_be_stale, faults, changes, events, state };
-        body.look();
+        let (events, state) = (EventParser::new(media_type), FaultState::Unaffected);
+        let mut body = Self { inner, request, reads_can_be_stale, faults, changes, events, state };
+        body.update_fault();
         body
     }
 
     /// Claims a fault if the body has none, or if its fault was removed.
-    fn look(&mut self) {
-        let is_gone = match &self.state {
-            State::Ending(Ending { claim, .. }) | State::Held(claim) => !self.faults.has(claim),
-            State::Free => true,
-            State::Breaking(_) | State::Ended => false,
+    fn update_fault(&mut self) {
+        let needs_fault = match &self.state {
+            FaultState::Ending(PendingEnd { claim, .. }) | FaultState::Paused(claim) => {
+                !self.faults.is_set(claim)
+            }
+            FaultState::Unaffected => true,
+            FaultState::Breaking(_) | FaultState::Ended => false,
         };
-        if is_gone {
-            let found = self.faults.claim(&self.asked, |fault| match fault {
+        if needs_fault {
+            let new_claim = self.faults.claim(&self.request, |fault| match fault {
                 Fault::StaleReads { .. } => self.reads_can_be_stale,
-                other => other.is_of_watches(),
+                other => other.applies_to_open_watches(),
             });
-            self.state = found.map_or(State::Free, State::of);
+            self.state = new_claim.map_or(FaultState::Unaffected, FaultState::from_claim);
         }
     }
 
-    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Option<Read> {
-        let State::Ending(ending) = &mut self.state else { return None };
-        let in_time = match &mut ending.sleep {
+    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Option<FramePoll> {
+        let FaultState::Ending(ending) = &mut self.state else { return None };
+        let is_pending = match &mut ending.sleep {
             Some(sleep) => sleep.as_mut().poll(cx).is_pending(),
-            None => ending.left.is_some(),
+            None => ending.events_left.is_some(),
         };
-        if ending.left != Some(0) && in_time {
+        if ending.events_left != Some(0) && is_pending {
             return None;
         }
         let event = match ending.claim.fault() {
@@ -109,22 +111,22 @@ impl WatchBody {
             }
             Fault::CutWatch { clean: true, .. } => None,
             _ => {
-                ending.claim.hit();
-                self.state = State::Breaking(Box::pin(tokio::time::sleep(GOES_OUT)));
+                ending.claim.mark_applied();
+                self.state = FaultState::Breaking(Box::pin(tokio::time::sleep(FLUSH_TIME)));
                 return None;
             }
         };
-        ending.claim.hit();
-        self.state = State::Ended;
+        ending.claim.mark_applied();
+        self.state = FaultState::Ended;
         Some(Poll::Ready(event))
     }
 
     /// Truncates the bytes at the end of the watch.
-    fn passed(&mut self, mut bytes: Bytes) -> Bytes {
+    fn truncate_at_end(&mut self, mut bytes: Bytes) -> Bytes {
         let mut at = 0;
         while let Some(end) = self.events.next_end(&bytes[at..]) {
             at += end;
-            if let State::Ending(Ending { left: Some(left), .. }) = &mut self.state {
+            if let FaultState::Ending(PendingEnd { events_left: Some(left), .. }) = &mut self.state {
                 *left = left.saturating_sub(1);
                 if *left == 0 {
                     bytes.truncate(at);
@@ -136,18 +138,18 @@ impl WatchBody {
     }
 }
 
-impl State {
-    fn of(mut claim: Claim) -> Self {
+impl FaultState {
+    fn from_claim(mut claim: Claim) -> Self {
         let (events, milliseconds) = match claim.fault() {
             Fault::CutWatch { after_events, after_milliseconds, .. }
             | Fault::ExpireWatch { after_events, after_milliseconds } => (*after_events, *after_milliseconds),
             _ => {
-                claim.hit();
-                return Self::Held(claim);
+                claim.mark_applied();
+                return Self::Paused(claim);
             }
         };
         let sleep = milliseconds.map(|ms| Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
-        Self::Ending(Ending { claim, left: events, sleep })
+        Self::Ending(PendingEnd { claim, events_left: events, sleep })
     }
 }
 
@@ -155,26 +157,26 @@ impl http_body::Body for WatchBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Read {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll {
         let this = self.get_mut();
         while let Poll::Ready(Some(())) = this.changes.as_mut().poll_next(cx) {
-            this.look();
+            this.update_fault();
         }
         if let Some(end) = this.poll_ending(cx) {
             return end;
         }
         match &mut this.state {
-            State::Held(_) => return Poll::Pending,
-            State::Breaking(sleep) => {
+            FaultState::Paused(_) => return Poll::Pending,
+            FaultState::Breaking(sleep) => {
                 ready!(sleep.as_mut().poll(cx));
-                this.state = State::Ended;
-                return Poll::Ready(Some(Err("a fault cuts this watch".into())));
+                this.state = FaultState::Ended;
+                return Poll::Ready(Some(Err("a test fault cut the watch".into())));
             }
-            State::Ended => return Poll::Ready(None),
-            State::Free | State::Ending(_) => {}
+            FaultState::Ended => return Poll::Ready(None),
+            FaultState::Unaffected | FaultState::Ending(_) => {}
         }
         Pin::new(&mut this.inner).poll_frame(cx).map_ok(|frame| match frame.into_data() {
-            Ok(bytes) => Frame::data(this.passed(bytes)),
+            Ok(bytes) => Frame::data(this.truncate_at_end(bytes)),
             Err(trailers) => trailers,
         })
     }
@@ -195,16 +197,16 @@ mod tests {
     type Sender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 
     /// Creates the body of a watch, the sender of its events, and the faults.
-    fn watch() -> (WatchBody, Sender, Arc<FaultsInForce>) {
+    fn watch() -> (WatchBody, Sender, Arc<FaultStore>) {
         let (sender, receiver) = mpsc::channel(8);
         let inner = Body::streamed(http_body_util::StreamBody::new(ReceiverStream::new(receiver)));
         let info = RequestInfo::parse("GET", "/api/v1/pods", "watch=true").unwrap();
-        let faults = Arc::new(FaultsInForce::default());
-        let asked = Asked { info: info.into(), ..Asked::default() };
-        (WatchBody::new(inner, JSON, asked, true, Arc::clone(&faults)), sender, faults)
+        let faults = Arc::new(FaultStore::default());
+        let request = MatchedRequest { info: info.into(), ..MatchedRequest::default() };
+        (WatchBody::new(inner, JSON, request, true, Arc::clone(&faults)), sender, faults)
     }
 
-    fn set(faults: &FaultsInForce, fault: &str) {
+    fn set(faults: &FaultStore, fault: &str) {
         faults.set(serde_json::from_str(&format!(r#"{{"times": 1, "fault": {fault}}}"#)).unwrap()).unwrap();
     }
 
@@ -219,14 +221,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_open_watch_is_cut_after_so_many_events_in_the_middle_of_what_was_sent_together() {
+    async fn an_open_watch_is_cut_after_its_number_of_events_even_within_a_frame() {
         let (mut body, sender, faults) = watch();
         send(&sender, "1\n").await;
         assert_eq!(text(&mut body).await, Some(Ok("1\n".into())));
         set(&faults, r#"{"cutWatch": {"afterEvents": 2}}"#);
         send(&sender, "2\n3\n4\n").await;
         assert_eq!(text(&mut body).await, Some(Ok("2\n3\n".into())));
-        assert_eq!(text(&mut body).await, Some(Err("a fault cuts this watch".into())));
+        assert_eq!(text(&mut body).await, Some(Err("a test fault cut the watch".into())));
         assert_eq!(text(&mut body).await, None);
     }
 
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_stands_still_until_the_fault_is_removed_and_misses_nothing() {
+    async fn a_watch_pauses_until_the_fault_is_removed_and_loses_no_event() {
         let (mut body, sender, faults) = watch();
         set(&faults, r#"{"staleReads": {"resourceVersion": "1"}}"#);
         send(&sender, "1\n").await;
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clean_end_is_an_end() {
+    async fn a_clean_end_is_no_error() {
         let (mut body, _sender, faults) = watch();
         set(&faults, r#"{"cutWatch": {"clean": true}}"#);
         assert_eq!(text(&mut body).await, None);

@@ -29,24 +29,24 @@ pub struct Backend {
 /// Event of an upload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Upload {
-    Began,
-    Whole(Bytes),
+    Started,
+    Completed(Bytes),
     Cut,
 }
 
 /// Reports a cut unless the complete body arrives.
-struct Uploading(Option<mpsc::UnboundedSender<Upload>>);
+struct UploadGuard(Option<mpsc::UnboundedSender<Upload>>);
 
-impl Drop for Uploading {
+impl Drop for UploadGuard {
     fn drop(&mut self) {
-        if let Some(seen) = self.0.take() {
-            let _ = seen.send(Upload::Cut);
+        if let Some(sender) = self.0.take() {
+            let _ = sender.send(Upload::Cut);
         }
     }
 }
 
 /// Issues a CA and a pair that it has signed for this name.
-pub fn issued(name: &str) -> (Vec<u8>, CertPair) {
+pub fn issue(name: &str) -> (Vec<u8>, CertPair) {
     let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     params.distinguished_name.push(rcgen::DnType::CommonName, format!("ca of {name}"));
@@ -62,7 +62,7 @@ pub fn issued(name: &str) -> (Vec<u8>, CertPair) {
 
 impl Backend {
     pub fn start(name: &str) -> Self {
-        let (ca, pair) = issued(name);
+        let (ca, pair) = issue(name);
         let tls = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap();
         let options = ListenerOptions::new("backend");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -71,17 +71,18 @@ impl Backend {
         let (signal, watch) = drain::channel();
         let tasks = TaskSet::new();
         let set = tasks.clone();
-        let (seen, uploads) = mpsc::unbounded_channel();
+        let (upload_sender, uploads) = mpsc::unbounded_channel();
         tasks.spawn(
             "backend",
             listener.serve(set.clone(), watch, move |accepted| {
-                let (upgraded, seen) = (set.clone(), seen.clone());
+                let (upgraded, upload_sender) = (set.clone(), upload_sender.clone());
                 async move {
                     let io = TokioIo::new(accepted.io);
                     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
                     // As Go's server: a request that was received completely is handled, even if it is reset afterwards.
                     builder.http1().half_close(true);
-                    let service = service_fn(move |request| echo(request, upgraded.clone(), seen.clone()));
+                    let service =
+                        service_fn(move |request| echo(request, upgraded.clone(), upload_sender.clone()));
                     let _ = builder.serve_connection_with_upgrades(io, service).await;
                 }
             }),
@@ -94,7 +95,7 @@ impl Backend {
 async fn echo(
     request: Request<Incoming>,
     tasks: TaskSet,
-    seen: mpsc::UnboundedSender<Upload>,
+    uploads: mpsc::UnboundedSender<Upload>,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let header = |name: &str| request.headers().get(name).map_or("", |v| v.to_str().unwrap()).to_owned();
     let text = format!(
@@ -117,10 +118,10 @@ async fn echo(
         return Ok(response);
     }
     if request.uri().path().ends_with("/upload") {
-        seen.send(Upload::Began).unwrap();
-        let mut uploading = Uploading(Some(seen));
+        uploads.send(Upload::Started).unwrap();
+        let mut uploading = UploadGuard(Some(uploads));
         if let Ok(body) = request.into_body().collect().await {
-            uploading.0.take().unwrap().send(Upload::Whole(body.to_bytes())).unwrap();
+            uploading.0.take().unwrap().send(Upload::Completed(body.to_bytes())).unwrap();
         }
         return Ok(Response::new(Full::default().boxed()));
     }
@@ -128,8 +129,8 @@ async fn echo(
         std::future::pending::<()>().await;
     }
     if request.uri().path().ends_with("/stall") {
-        let begun = stream::once(std::future::ready(Ok(Frame::data(Bytes::from_static(b"begun")))));
-        return Ok(Response::new(BodyExt::boxed(StreamBody::new(begun.chain(stream::pending())))));
+        let first_frame = stream::once(std::future::ready(Ok(Frame::data(Bytes::from_static(b"begun")))));
+        return Ok(Response::new(BodyExt::boxed(StreamBody::new(first_frame.chain(stream::pending())))));
     }
     Ok(Response::new(Full::new(Bytes::from(text)).boxed()))
 }

@@ -36,7 +36,7 @@ impl Answer {
 impl Client {
     pub fn new(addr: SocketAddr, ca: &[u8], version: Version) -> Self {
         let alpn = if version == Version::HTTP_2 { Alpn::Http2 } else { Alpn::Http1 };
-        let roots = Roots::Pem { what: "test".into(), pem: ca.to_vec().into() };
+        let roots = Roots::Pem { label: "test".into(), pem: ca.to_vec().into() };
         let tls = ClientTls::builder().roots(roots).build().unwrap();
         let mut config = tls.config().as_ref().clone();
         config.alpn_protocols.clear();

@@ -15,7 +15,7 @@ use portico_proto::config::config_server::{Config, ConfigServer};
 use portico_proto::config::stream_request::Message as RequestMessage;
 use portico_proto::config::{self as pb, stream_response::Message as ResponseMessage};
 use portico_proto::convert::{Entry, Version};
-use portico_proto::identity::Forwarded;
+use portico_proto::identity::ForwardedCaller;
 use portico_proto::objects::objects_server::{Objects, ObjectsServer};
 use portico_proto::objects::{
     ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, ResourcesRequest,
@@ -28,15 +28,15 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Received call with its metadata.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedCall {
     pub call: portico_proto::objects::Call,
-    pub forwarded: Forwarded,
+    pub forwarded: ForwardedCaller,
     pub trusted: bool,
 }
 
 /// Scripted control service. Clones share its state.
 #[derive(Clone)]
-pub struct Scripted {
+pub struct ScriptedControl {
     inner: Arc<Inner>,
 }
 
@@ -44,13 +44,13 @@ struct Inner {
     snapshot: Mutex<Vec<Entry>>,
     deltas: broadcast::Sender<pb::StreamResponse>,
     acks: watch::Sender<Vec<pb::Ack>>,
-    away: watch::Sender<bool>,
-    stopped: watch::Sender<bool>,
+    is_away: watch::Sender<bool>,
+    is_stopped: watch::Sender<bool>,
     heartbeat: Mutex<u32>,
     answers: Mutex<VecDeque<DoResponse>>,
     parts: Mutex<Vec<Bytes>>,
     frames: broadcast::Sender<WatchResponse>,
-    asked: Mutex<Vec<Asked>>,
+    received: Mutex<Vec<ReceivedCall>>,
     documents: Mutex<HashMap<String, Bytes>>,
     revision: Mutex<i64>,
     /// Response to pings; `None` like a release without pings.
@@ -61,19 +61,19 @@ struct Inner {
     list_breaks_after: Mutex<Option<usize>>,
 }
 
-impl Scripted {
+impl ScriptedControl {
     pub fn new(snapshot: Vec<Entry>) -> Self {
         let inner = Inner {
             snapshot: Mutex::new(snapshot),
             deltas: broadcast::channel(64).0,
             acks: watch::channel(Vec::new()).0,
-            away: watch::channel(false).0,
-            stopped: watch::channel(false).0,
+            is_away: watch::channel(false).0,
+            is_stopped: watch::channel(false).0,
             heartbeat: Mutex::default(),
             answers: Mutex::default(),
             parts: Mutex::default(),
             frames: broadcast::channel(4096).0,
-            asked: Mutex::default(),
+            received: Mutex::default(),
             documents: Mutex::default(),
             revision: Mutex::new(1),
             ping: Mutex::default(),
@@ -92,15 +92,15 @@ impl Scripted {
         ControlTransport::local(routes, LocalTrust::issue().0)
     }
 
-    pub fn answer(&self, answer: DoResponse) {
+    pub fn push_answer(&self, answer: DoResponse) {
         self.inner.answers.lock().push_back(answer);
     }
 
-    pub fn list_parts(&self, parts: Vec<Bytes>) {
+    pub fn set_list_parts(&self, parts: Vec<Bytes>) {
         *self.inner.parts.lock() = parts;
     }
 
-    pub fn document(&self, hash: &str, bytes: Bytes) {
+    pub fn add_document(&self, hash: &str, bytes: Bytes) {
         self.inner.documents.lock().insert(hash.to_owned(), bytes);
     }
 
@@ -115,8 +115,8 @@ impl Scripted {
         self.inner.frames.send(WatchResponse { step, revision, more }).is_ok()
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.inner.asked.lock().clone()
+    pub fn received_calls(&self) -> Vec<ReceivedCall> {
+        self.inner.received.lock().clone()
     }
 
     /// Changes the configuration, and resolves when the facade has acknowledged the change.
@@ -134,16 +134,16 @@ impl Scripted {
             }
         }
         let entries = entries.iter().map(Into::into).collect();
-        self.raw(pb::Entries { version: Some(version(revision)), entries });
-        self.acknowledged(revision).await
+        self.send_raw(pb::Entries { version: Some(version(revision)), entries });
+        self.wait_for_ack(revision).await
     }
 
-    pub fn raw(&self, entries: pb::Entries) {
+    pub fn send_raw(&self, entries: pb::Entries) {
         let _ =
             self.inner.deltas.send(pb::StreamResponse { message: Some(ResponseMessage::Entries(entries)) });
     }
 
-    pub async fn acknowledged(&self, revision: i64) -> pb::Ack {
+    pub async fn wait_for_ack(&self, revision: i64) -> pb::Ack {
         let is = |ack: &&pb::Ack| ack.version.as_ref().is_some_and(|v| v.revision >= revision);
         let mut acks = self.inner.acks.subscribe();
         let acks = acks.wait_for(|acks| acks.iter().any(|a| is(&a))).await.unwrap();
@@ -151,56 +151,56 @@ impl Scripted {
     }
 
     /// Responds to pings from now on, with this store and revision.
-    pub fn serves(&self, store_id: &str, revision: i64) {
+    pub fn set_ping(&self, store_id: &str, revision: i64) {
         let version = pb::Version { store_id: store_id.into(), epoch: "epoch".into(), revision };
         let answer = pb::PingResponse { version: Some(version), serving: true, ..Default::default() };
         *self.inner.ping.lock() = Some(answer);
     }
 
     /// Resolves when a ping has waited for this revision.
-    pub async fn waited_for(&self, revision: i64) {
+    pub async fn wait_for_ping(&self, revision: i64) {
         self.inner.waited_for.subscribe().wait_for(|waited| *waited == revision).await.unwrap();
     }
 
     /// Sets the revision of lists; the next one breaks off after this many parts.
-    pub fn lists_at(&self, revision: i64, breaks_after: usize) {
+    pub fn set_list_revision(&self, revision: i64, breaks_after: usize) {
         *self.inner.revision.lock() = revision;
         *self.inner.list_breaks_after.lock() = Some(breaks_after);
     }
 
     /// Ends all streams and refuses all calls, or resumes.
-    pub fn away(&self, away: bool) {
-        self.inner.away.send_replace(away);
+    pub fn set_away(&self, away: bool) {
+        self.inner.is_away.send_replace(away);
     }
 
     /// Keeps connections open without responding (except to messages that a test sends over open streams), or resumes.
-    pub fn stop(&self, stopped: bool) {
-        self.inner.stopped.send_replace(stopped);
+    pub fn set_stopped(&self, stopped: bool) {
+        self.inner.is_stopped.send_replace(stopped);
     }
 
     /// Announces this heartbeat interval to new streams, and sends no heartbeats.
-    pub fn promise(&self, heartbeat: std::time::Duration) {
+    pub fn announce_heartbeat(&self, heartbeat: std::time::Duration) {
         *self.inner.heartbeat.lock() = u32::try_from(heartbeat.as_millis()).unwrap();
     }
 
-    async fn goes_on(&self) {
+    async fn until_resumed(&self) {
         // The sender lives as long as `self`.
-        let _ = self.inner.stopped.subscribe().wait_for(|stopped| !stopped).await;
+        let _ = self.inner.is_stopped.subscribe().wait_for(|stopped| !stopped).await;
     }
 
-    fn here(&self) -> Result<(), Status> {
-        if *self.inner.away.borrow() { Err(Status::unavailable("connection refused")) } else { Ok(()) }
+    fn check_available(&self) -> Result<(), Status> {
+        if *self.inner.is_away.borrow() { Err(Status::unavailable("connection refused")) } else { Ok(()) }
     }
 
-    fn note<T>(
+    fn record_call<T>(
         &self,
         request: &Request<T>,
         call: Option<portico_proto::objects::Call>,
     ) -> Result<(), Status> {
-        self.here()?;
-        let forwarded = Forwarded::read(request.metadata()).unwrap().unwrap();
+        self.check_available()?;
+        let forwarded = ForwardedCaller::read(request.metadata()).unwrap().unwrap();
         let trusted = request.extensions().get::<LocalTrust>().is_some();
-        self.inner.asked.lock().push(Asked { call: call.unwrap(), forwarded, trusted });
+        self.inner.received.lock().push(ReceivedCall { call: call.unwrap(), forwarded, trusted });
         Ok(())
     }
 }
@@ -210,7 +210,7 @@ pub fn version(revision: i64) -> pb::Version {
 }
 
 #[tonic::async_trait]
-impl Config for Scripted {
+impl Config for ScriptedControl {
     type StreamStream = Answers<pb::StreamResponse>;
     type WatchFacadesStream = Answers<pb::WatchFacadesResponse>;
 
@@ -225,8 +225,8 @@ impl Config for Scripted {
         &self,
         request: Request<tonic::Streaming<pb::StreamRequest>>,
     ) -> Result<Response<Self::StreamStream>, Status> {
-        self.here()?;
-        self.goes_on().await;
+        self.check_available()?;
+        self.until_resumed().await;
         let heartbeat_millis = *self.inner.heartbeat.lock();
         let mut requests = request.into_inner();
         let hello = requests.message().await?.and_then(|m| m.message);
@@ -249,12 +249,12 @@ impl Config for Scripted {
             }
             std::task::Poll::<Option<Result<pb::StreamResponse, Status>>>::Pending
         });
-        let mut away = self.inner.away.subscribe();
-        let gone = async move {
+        let mut away = self.inner.is_away.subscribe();
+        let is_disconnected = async move {
             let _ = away.wait_for(|away| *away).await;
         };
         let deltas = deltas.filter_map(|delta| async { delta.ok().map(Ok) });
-        let all = stream::select(snapshot.chain(deltas), acks).take_until(gone);
+        let all = stream::select(snapshot.chain(deltas), acks).take_until(is_disconnected);
         Ok(Response::new(Box::pin(all)))
     }
 
@@ -267,7 +267,7 @@ impl Config for Scripted {
     }
 
     async fn ping(&self, request: Request<pb::PingRequest>) -> Result<Response<pb::PingResponse>, Status> {
-        self.here()?;
+        self.check_available()?;
         let at_least = request.into_inner().at_least;
         if at_least > 0 {
             self.inner.waited_for.send_replace(at_least);
@@ -282,13 +282,13 @@ const NOT_FOUND: &str = "404 page not found\n";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 #[tonic::async_trait]
-impl Objects for Scripted {
+impl Objects for ScriptedControl {
     type ListStream = Answers<ListResponse>;
     type WatchStream = Answers<WatchResponse>;
 
     async fn r#do(&self, request: Request<DoRequest>) -> Result<Response<DoResponse>, Status> {
-        self.note(&request, request.get_ref().call.clone())?;
-        self.goes_on().await;
+        self.record_call(&request, request.get_ref().call.clone())?;
+        self.until_resumed().await;
         let answer = self.inner.answers.lock().pop_front();
         Ok(Response::new(answer.unwrap_or_else(|| DoResponse {
             code: 404,
@@ -300,8 +300,8 @@ impl Objects for Scripted {
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<Self::ListStream>, Status> {
-        self.note(&request, request.get_ref().call.clone())?;
-        self.goes_on().await;
+        self.record_call(&request, request.get_ref().call.clone())?;
+        self.until_resumed().await;
         let breaks_after = self.inner.list_breaks_after.lock().take();
         let parts = match breaks_after {
             // The list is complete when it is repeated.
@@ -335,8 +335,8 @@ impl Objects for Scripted {
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         use portico_proto::objects::watch_response::Step;
-        self.note(&request, request.get_ref().call.clone())?;
-        self.goes_on().await;
+        self.record_call(&request, request.get_ref().call.clone())?;
+        self.until_resumed().await;
         if let Some(refused) = self.inner.answers.lock().pop_front() {
             let step = Some(Step::Refused(refused));
             return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse {
@@ -368,11 +368,11 @@ impl Objects for Scripted {
 }
 
 #[tonic::async_trait]
-impl Catalog for Scripted {
+impl Catalog for ScriptedControl {
     type GetStream = Answers<GetResponse>;
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<Self::GetStream>, Status> {
-        self.here()?;
+        self.check_available()?;
         let hash = &request.get_ref().hash;
         let document = self.inner.documents.lock().get(hash).cloned();
         let document = document.ok_or_else(|| Status::not_found("no entry names it"))?;

@@ -23,14 +23,14 @@ fn upload(method: Method, path: &str, media_type: &'static str) -> Request<()> {
 }
 
 /// Waits until everything sent before on this connection has arrived.
-async fn arrived(sender: &mut SendRequest<Bytes>) {
+async fn wait_until_received(sender: &mut SendRequest<Bytes>) {
     let (answer, _) = sender.send_request(upload(Method::GET, "/livez", ""), true).unwrap();
     assert_eq!(answer.await.unwrap().status(), 200);
 }
 
 #[tokio::test]
 async fn a_patch_that_is_cut_does_not_reach_the_control_service() {
-    let rig = Rig::start(vec![served("apps", "v1")]).await.configured().await;
+    let rig = Rig::start(vec![served("apps", "v1")]).await.until_configured().await;
     let mut sender = http2(&rig, 1 << 16).await;
     let path = "/apis/apps/v1/namespaces/n/deployments/d?fieldManager=m";
     // Each prefix is valid on its own: of the patch in YAML, and of the JSON value.
@@ -41,10 +41,10 @@ async fn a_patch_that_is_cut_does_not_reach_the_control_service() {
             let (response, mut body) =
                 sender.send_request(upload(Method::PATCH, path, media_type), false).unwrap();
             body.send_data(begin.into(), false).unwrap();
-            arrived(&mut sender).await;
+            wait_until_received(&mut sender).await;
             body.send_reset(code);
             assert!(response.await.is_err());
-            arrived(&mut sender).await;
+            wait_until_received(&mut sender).await;
         }
     }
     let whole = upload(Method::PATCH, path, "application/apply-patch+yaml");
@@ -52,22 +52,23 @@ async fn a_patch_that_is_cut_does_not_reach_the_control_service() {
     body.send_data("a: 1\n".into(), false).unwrap();
     body.send_data("b: 2\n".into(), true).unwrap();
     response.await.unwrap();
-    let asked: Vec<_> = rig.control.asked().into_iter().map(|asked| asked.call.body).collect();
-    assert_eq!(asked, ["a: 1\nb: 2\n"]);
+    let bodies: Vec<_> =
+        rig.control.received_calls().into_iter().map(|received| received.call.body).collect();
+    assert_eq!(bodies, ["a: 1\nb: 2\n"]);
 }
 
 #[tokio::test]
-async fn an_upload_that_is_cut_is_cut_for_the_backend_too() {
+async fn a_cut_upload_is_cut_at_the_backend_as_well() {
     let mut backend = Backend::start("svc.ns.svc");
-    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let rig = Rig::start(route("v1.g.example", &backend)).await.until_configured().await;
     let mut sender = http2(&rig, 1 << 16).await;
     let path = "/apis/g.example/v1/namespaces/n/things/upload";
     for code in CODES {
         let (response, mut body) =
             sender.send_request(upload(Method::PUT, path, "application/yaml"), false).unwrap();
         body.send_data("a: 1\n".into(), false).unwrap();
-        assert_eq!(backend.uploads.recv().await, Some(Upload::Began));
-        arrived(&mut sender).await;
+        assert_eq!(backend.uploads.recv().await, Some(Upload::Started));
+        wait_until_received(&mut sender).await;
         body.send_reset(code);
         assert!(response.await.is_err());
         assert_eq!(backend.uploads.recv().await, Some(Upload::Cut), "{code:?}");
@@ -76,6 +77,6 @@ async fn an_upload_that_is_cut_is_cut_for_the_backend_too() {
         sender.send_request(upload(Method::PUT, path, "application/yaml"), false).unwrap();
     body.send_data("a: 1\n".into(), true).unwrap();
     assert_eq!(response.await.unwrap().status(), 200);
-    let seen = [backend.uploads.recv().await.unwrap(), backend.uploads.recv().await.unwrap()];
-    assert_eq!(seen, [Upload::Began, Upload::Whole("a: 1\n".into())]);
+    let uploads = [backend.uploads.recv().await.unwrap(), backend.uploads.recv().await.unwrap()];
+    assert_eq!(uploads, [Upload::Started, Upload::Completed("a: 1\n".into())]);
 }

@@ -6,14 +6,17 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use portico_facade::{FacadeSettings, FailStaticSettings};
 use portico_machinery::digest::sha256_hex;
-use portico_machinery::discovery::Served;
+use portico_machinery::discovery::ServedVersion;
 use portico_proto::convert::Payload;
 
 use super::backend::Backend;
-use super::control::Scripted;
+use super::control::ScriptedControl;
 use super::rig::{Rig, eventually, route, served};
 
-fn kept(dir: &std::path::Path, store_id: Option<&str>) -> impl FnOnce(&mut FacadeSettings) + use<> {
+fn with_saved_state(
+    dir: &std::path::Path,
+    store_id: Option<&str>,
+) -> impl FnOnce(&mut FacadeSettings) + use<> {
     let fail_static = FailStaticSettings {
         data_dir: dir.to_owned(),
         max_age: Duration::from_secs(3600),
@@ -22,9 +25,9 @@ fn kept(dir: &std::path::Path, store_id: Option<&str>) -> impl FnOnce(&mut Facad
     |settings| settings.fail_static = Some(fail_static)
 }
 
-fn nobody() -> Scripted {
-    let control = Scripted::new(Vec::new());
-    control.away(true);
+fn unreachable_control() -> ScriptedControl {
+    let control = ScriptedControl::new(Vec::new());
+    control.set_away(true);
     control
 }
 
@@ -39,12 +42,12 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
     let mut snapshot = route("v1.g.example", &backend);
     let mut apps = served("apps", "v1");
     if let Some(Payload::Served(s)) = &mut apps.payload {
-        *s = Arc::new(Served { resource_list: sha256_hex(&list), ..Served::clone(s) });
+        *s = Arc::new(ServedVersion { resource_list: sha256_hex(&list), ..ServedVersion::clone(s) });
     }
     snapshot.push(apps);
-    let control = Scripted::new(snapshot);
-    control.document(&sha256_hex(&list), list);
-    let rig = Rig::with(control, kept(dir.path(), None)).await.configured().await;
+    let control = ScriptedControl::new(snapshot);
+    control.add_document(&sha256_hex(&list), list);
+    let rig = Rig::with_settings(control, with_saved_state(dir.path(), None)).await.until_configured().await;
     let path = dir.path().join("facade-state/state");
     eventually(|| async {
         std::fs::read(&path).ok().filter(|b| b.windows(15).any(|w| w == b"APIResourceList"))
@@ -53,7 +56,10 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     rig.facade.shutdown().await;
 
-    let rig = Rig::with(nobody(), kept(dir.path(), None)).await.configured().await;
+    let rig = Rig::with_settings(unreachable_control(), with_saved_state(dir.path(), None))
+        .await
+        .until_configured()
+        .await;
     assert_eq!(rig.client.get("/apis/g.example/v1/things").await.code, 200);
     let verbose = rig.client.get("/readyz?verbose").await;
     assert_eq!(verbose.code, 200);
@@ -62,7 +68,8 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
     assert!(discovery.text.contains("APIResourceList"), "{}", discovery.text);
     rig.facade.shutdown().await;
 
-    let other = Rig::with(nobody(), kept(dir.path(), Some("another"))).await;
+    let other =
+        Rig::with_settings(unreachable_control(), with_saved_state(dir.path(), Some("another"))).await;
     assert_eq!(other.client.get("/apis/g.example/v1/things").await.code, 503);
     assert_eq!(other.client.get("/readyz").await.code, 500);
     other.facade.shutdown().await;
@@ -79,11 +86,11 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
         std::fs::write(&path, [header.as_bytes(), &state[text.len()..]].concat()).unwrap();
     };
     aged(at, 7200);
-    let future = Rig::with(nobody(), kept(dir.path(), None)).await;
+    let future = Rig::with_settings(unreachable_control(), with_saved_state(dir.path(), None)).await;
     assert_eq!(future.client.get("/readyz").await.code, 500, "the clock is not believed");
     future.facade.shutdown().await;
     aged(at, -7200);
-    let stale = Rig::with(nobody(), kept(dir.path(), None)).await;
+    let stale = Rig::with_settings(unreachable_control(), with_saved_state(dir.path(), None)).await;
     let refused = stale.client.get("/apis/g.example/v1/things").await;
     assert_eq!(refused.code, 503);
     assert!(refused.text.contains("--fail-static-max-age"), "{}", refused.text);

@@ -5,7 +5,7 @@ use http::Method;
 use http_body_util::BodyExt;
 use portico_proto::objects::DoResponse;
 
-use super::control::Scripted;
+use super::control::ScriptedControl;
 use super::rig::{Rig, eventually, served};
 
 fn answer(code: u32, body: &str) -> DoResponse {
@@ -14,11 +14,11 @@ fn answer(code: u32, body: &str) -> DoResponse {
 }
 
 #[tokio::test]
-async fn a_call_carries_the_caller_and_the_answer_comes_back_with_its_warnings() {
-    let rig = Rig::start(vec![served("apps", "v1")]).await.configured().await;
+async fn a_call_carries_the_caller_and_the_response_has_its_warnings() {
+    let rig = Rig::start(vec![served("apps", "v1")]).await.until_configured().await;
     let scripted =
         DoResponse { warnings: vec!["careful".into()], retry_after_seconds: 3, ..answer(201, "{\"a\":1}\n") };
-    rig.control.answer(scripted);
+    rig.control.push_answer(scripted);
     let headers = [
         ("content-type", "application/json"),
         ("impersonate-user", "bob"),
@@ -30,11 +30,14 @@ async fn a_call_carries_the_caller_and_the_answer_comes_back_with_its_warnings()
     assert_eq!((got.code, got.text.as_str()), (201, "{\"a\":1}\n"));
     assert_eq!((got.header("warning"), got.header("retry-after")), ("299 - \"careful\"", "3"));
     assert_eq!(got.header("audit-id"), "id-1");
-    let asked = rig.control.asked().pop().unwrap();
-    assert!(asked.trusted);
-    assert_eq!((asked.forwarded.user.name.as_str(), asked.forwarded.audit_id.as_str()), ("bob", "id-1"));
-    assert_eq!(asked.forwarded.request.verb, "update");
-    let target = asked.call.target.unwrap();
+    let received = rig.control.received_calls().pop().unwrap();
+    assert!(received.trusted);
+    assert_eq!(
+        (received.forwarded.user.name.as_str(), received.forwarded.audit_id.as_str()),
+        ("bob", "id-1")
+    );
+    assert_eq!(received.forwarded.request.verb, "update");
+    let target = received.call.target.unwrap();
     let parts = [
         &target.group,
         &target.version,
@@ -44,45 +47,53 @@ async fn a_call_carries_the_caller_and_the_answer_comes_back_with_its_warnings()
         &target.name,
     ];
     assert_eq!(parts.map(String::as_str), ["apps", "v1", "deployments", "scale", "n", "d"]);
-    assert_eq!((asked.call.query.as_str(), &asked.call.body[..]), ("dryRun=All", b"{}".as_slice()));
+    assert_eq!((received.call.query.as_str(), &received.call.body[..]), ("dryRun=All", b"{}".as_slice()));
 }
 
 #[tokio::test]
-async fn json_is_written_as_the_caller_wants_it() {
-    let rig = Rig::start(vec![served("apps", "v1")]).await.configured().await;
+async fn json_is_formatted_as_requested() {
+    let rig = Rig::start(vec![served("apps", "v1")]).await.until_configured().await;
     for (headers, query, want) in [
         (&[][..], "", "{\"a\":[1]}\n"),
         (&[("user-agent", "curl/8")][..], "", "{\n  \"a\": [\n    1\n  ]\n}"),
         (&[("accept", "application/yaml")][..], "", "a:\n- 1\n"),
         (&[][..], "?pretty=true", "{\n  \"a\": [\n    1\n  ]\n}"),
     ] {
-        rig.control.answer(answer(200, "{\"a\":[1]}\n"));
+        rig.control.push_answer(answer(200, "{\"a\":[1]}\n"));
         let got = rig.client.send(Method::GET, &format!("/apis/apps/v1/things/x{query}"), headers, "").await;
         assert_eq!(got.text, want, "{headers:?} {query}");
     }
 }
 
 #[tokio::test]
-async fn a_list_is_streamed_and_a_body_over_the_limit_is_refused_before_the_control_service_sees_it() {
-    let rig = Rig::with(Scripted::new(vec![served("apps", "v1")]), |s| s.max_request_body_bytes = 10).await;
-    let rig = rig.configured().await;
+async fn a_list_is_streamed_and_a_body_over_the_limit_does_not_reach_the_control_service() {
+    let rig = Rig::with_settings(ScriptedControl::new(vec![served("apps", "v1")]), |s| {
+        s.max_request_body_bytes = 10
+    })
+    .await;
+    let rig = rig.until_configured().await;
     let parts: Vec<Bytes> = (0..300).map(|n| Bytes::from(format!("{n:01000}"))).collect();
-    rig.control.list_parts(parts.clone());
+    rig.control.set_list_parts(parts.clone());
     let got = rig.client.get("/apis/apps/v1/things?fieldSelector=metadata.name%3Dx").await;
     assert_eq!(got.text.as_bytes(), parts.concat());
-    let asked = rig.control.asked().pop().unwrap();
-    assert_eq!((asked.forwarded.request.name.as_str(), asked.call.target.unwrap().name.as_str()), ("x", ""));
+    let received = rig.control.received_calls().pop().unwrap();
+    assert_eq!(
+        (received.forwarded.request.name.as_str(), received.call.target.unwrap().name.as_str()),
+        ("x", "")
+    );
     let got = rig.client.send(Method::POST, "/apis/apps/v1/things", &[], "12345678901").await;
     assert_eq!(got.code, 413);
     assert!(got.text.contains("Request entity too large: limit is 10"), "{}", got.text);
-    assert_eq!(rig.control.asked().len(), 1);
+    assert_eq!(rig.control.received_calls().len(), 1);
 }
 
 #[tokio::test]
-async fn a_watch_brings_all_events_to_a_client_that_reads_late() {
-    let rig =
-        Rig::with(Scripted::new(vec![served("apps", "v1")]), |s| s.watch_buffer_bytes = 64 * 1024).await;
-    let rig = rig.configured().await;
+async fn a_client_that_reads_late_receives_all_events() {
+    let rig = Rig::with_settings(ScriptedControl::new(vec![served("apps", "v1")]), |s| {
+        s.watch_buffer_bytes = 64 * 1024
+    })
+    .await;
+    let rig = rig.until_configured().await;
     let watch = "/apis/apps/v1/things?watch=true";
     let mut response = rig.client.open(Method::GET, watch, &[], "").await.unwrap();
     assert_eq!(response.headers()["warning"], "299 - \"old\"");
@@ -94,14 +105,14 @@ async fn a_watch_brings_all_events_to_a_client_that_reads_late() {
     while read < 4_000 * event.len() {
         read += response.body_mut().frame().await.unwrap().unwrap().into_data().unwrap().len();
     }
-    rig.control.answer(answer(410, "{\"kind\":\"Status\"}\n"));
+    rig.control.push_answer(answer(410, "{\"kind\":\"Status\"}\n"));
     assert_eq!(rig.client.get(watch).await.code, 410);
 }
 
 #[tokio::test]
 async fn without_a_control_service_local_apis_report_it_as_unavailable() {
-    let rig = Rig::start(vec![served("apps", "v1")]).await.configured().await;
-    rig.control.away(true);
+    let rig = Rig::start(vec![served("apps", "v1")]).await.until_configured().await;
+    rig.control.set_away(true);
     for path in ["/apis/apps/v1/things/x", "/apis/apps/v1/things", "/apis/apps/v1/things?watch=true"] {
         let got = rig.client.get(path).await;
         assert_eq!(got.code, 503, "{path}: {}", got.text);
@@ -122,8 +133,8 @@ async fn without_a_control_service_local_apis_report_it_as_unavailable() {
         ),
         "{text}"
     );
-    rig.control.away(false);
-    rig.control.answer(answer(200, "{}\n"));
+    rig.control.set_away(false);
+    rig.control.push_answer(answer(200, "{}\n"));
     eventually(|| async {
         (!rig.client.get("/readyz?verbose").await.text.contains("fail-static")).then_some(())
     })

@@ -9,7 +9,7 @@ use portico_proto::config as pb;
 use portico_proto::convert::{Entry, Payload, PayloadKind};
 use portico_proto::objects::DoResponse;
 
-use super::control::{Scripted, version};
+use super::control::{ScriptedControl, version};
 use super::rig::{Rig, served};
 
 fn rbac_entry(key: &str, revision: i64, fact: Option<Fact>) -> Entry {
@@ -24,14 +24,14 @@ fn metrics_role() -> Entry {
 }
 
 fn binding_of_alice(revision: i64) -> Entry {
-    let role = RoleRef { cluster: true, name: "metrics".to_owned() };
+    let role = RoleRef { is_cluster_role: true, name: "metrics".to_owned() };
     let binding = Binding { role, subjects: vec![Subject::User("alice".to_owned())] };
     rbac_entry("clusterrolebindings/alice", revision, Some(Fact::Binding(binding)))
 }
 
 #[tokio::test]
-async fn a_binding_counts_as_soon_as_it_is_in_force_and_no_longer() {
-    let rig = Rig::start(vec![metrics_role()]).await.configured().await;
+async fn a_binding_applies_exactly_while_it_is_active() {
+    let rig = Rig::start(vec![metrics_role()]).await.until_configured().await;
     let alice = rig.client.with_token("alice");
     let refused = alice.get("/metrics").await;
     assert_eq!(refused.code, 403);
@@ -43,19 +43,19 @@ async fn a_binding_counts_as_soon_as_it_is_in_force_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_role_that_is_not_there() {
-    let rig = Rig::start(vec![binding_of_alice(1)]).await.configured().await;
+async fn a_refusal_names_the_missing_role() {
+    let rig = Rig::start(vec![binding_of_alice(1)]).await.until_configured().await;
     let refused = rig.client.with_token("alice").get("/metrics").await;
     let words = r#"RBAC: clusterrole.rbac.authorization.k8s.io \"metrics\" not found"#;
     assert!(refused.text.contains(words), "{}", refused.text);
 }
 
 #[tokio::test]
-async fn whoever_writes_a_binding_is_answered_when_it_is_in_force() {
-    let control = Scripted::new(vec![served("rbac.authorization.k8s.io", "v1"), metrics_role()]);
-    let rig = Rig::with(control, |_| {}).await.configured().await;
+async fn the_response_to_a_write_of_a_binding_waits_until_it_is_active() {
+    let control = ScriptedControl::new(vec![served("rbac.authorization.k8s.io", "v1"), metrics_role()]);
+    let rig = Rig::with_settings(control, |_| {}).await.until_configured().await;
     let written = DoResponse { code: 201, revision: 2, configures: true, ..DoResponse::default() };
-    rig.control.answer(written);
+    rig.control.push_answer(written);
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     let write = rig.client.send(Method::POST, path, &[], "{}");
     tokio::pin!(write);
@@ -67,19 +67,19 @@ async fn whoever_writes_a_binding_is_answered_when_it_is_in_force() {
 }
 
 #[tokio::test]
-async fn an_update_of_a_role_or_binding_that_cannot_be_read_allows_nothing() {
+async fn an_update_of_a_role_or_binding_that_cannot_be_decoded_revokes_it() {
     // Content from a newer control service that this build cannot decode.
     let payloads = [None, Some(pb::entry::Payload::Rbac(pb::Rbac { says: None }))];
     let keys = ["clusterroles/metrics", "clusterrolebindings/alice"];
     for (key, payload) in
         keys.iter().flat_map(|key| payloads.iter().map(move |payload| (*key, payload.clone())))
     {
-        let rig = Rig::start(vec![metrics_role(), binding_of_alice(1)]).await.configured().await;
+        let rig = Rig::start(vec![metrics_role(), binding_of_alice(1)]).await.until_configured().await;
         let alice = rig.client.with_token("alice");
         assert_eq!(alice.get("/metrics").await.code, 200);
         let entry = pb::Entry { key: key.to_owned(), revision: 9, payload, ..pb::Entry::default() };
-        rig.control.raw(pb::Entries { version: Some(version(9)), entries: vec![entry] });
-        let ack = rig.control.acknowledged(9).await;
+        rig.control.send_raw(pb::Entries { version: Some(version(9)), entries: vec![entry] });
+        let ack = rig.control.wait_for_ack(9).await;
         assert_eq!(ack.refused.len(), 1);
         assert_eq!(alice.get("/metrics").await.code, 403, "{key}");
     }

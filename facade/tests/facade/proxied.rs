@@ -5,12 +5,12 @@ use portico_machinery::digest::sha256_hex;
 use portico_proto::convert::PayloadKind;
 
 use super::backend::Backend;
-use super::rig::{Rig, eventually, gone, route};
-use super::stalled::terminated;
+use super::rig::{Rig, eventually, removal, route};
+use super::stalled::wait_until_terminated;
 
 #[tokio::test]
 async fn a_route_serves_from_its_acknowledgement_to_its_removal() {
-    let rig = Rig::start(Vec::new()).await.configured().await;
+    let rig = Rig::start(Vec::new()).await.until_configured().await;
     let backend = Backend::start("svc.ns.svc");
     let path = "/apis/g.example/v1/namespaces/n/things?limit=1";
     assert_eq!(rig.client.get(path).await.code, 404);
@@ -20,28 +20,28 @@ async fn a_route_serves_from_its_acknowledgement_to_its_removal() {
     assert_eq!(rig.http2().get(path).await.text, got.text);
     assert_eq!(rig.client.with_token("alice").get(path).await.code, 403);
     assert!(rig.client.get("/").await.text.contains("\"/apis/g.example/v1\""));
-    rig.control.change(vec![gone(PayloadKind::Route, "v1.g.example")]).await;
+    rig.control.change(vec![removal(PayloadKind::Route, "v1.g.example")]).await;
     assert_eq!(rig.client.get(path).await.text, "404 page not found\n");
 }
 
 #[tokio::test]
-async fn a_route_whose_bundle_comes_later_or_only_from_the_catalog_gets_it() {
+async fn a_bundle_can_arrive_after_its_route_or_from_the_catalog() {
     let backend = Backend::start("svc.ns.svc");
-    let rig = Rig::start(Vec::new()).await.configured().await;
+    let rig = Rig::start(Vec::new()).await.until_configured().await;
     let mut entries = route("v1.g.example", &backend);
     entries.truncate(1);
     rig.control.change(entries).await;
     assert_eq!(rig.client.get("/apis/g.example/v1/things").await.code, 500);
-    rig.control.document(&sha256_hex(&backend.ca), backend.ca.clone().into());
+    rig.control.add_document(&sha256_hex(&backend.ca), backend.ca.clone().into());
     eventually(|| async { (rig.client.get("/apis/g.example/v1/things").await.code == 200).then_some(()) })
         .await;
 }
 
 #[tokio::test]
-async fn routes_go_on_while_the_control_service_is_away() {
+async fn routes_stay_active_while_the_control_service_is_away() {
     let backend = Backend::start("svc.ns.svc");
-    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
-    rig.control.away(true);
+    let rig = Rig::start(route("v1.g.example", &backend)).await.until_configured().await;
+    rig.control.set_away(true);
     for _ in 0..20 {
         assert_eq!(rig.client.get("/apis/g.example/v1/things").await.code, 200);
     }
@@ -49,9 +49,9 @@ async fn routes_go_on_while_the_control_service_is_away() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_request_to_a_backend_that_does_not_answer() {
+async fn a_deadline_ends_a_request_to_a_silent_backend() {
     let backend = Backend::start("svc.ns.svc");
-    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let rig = Rig::start(route("v1.g.example", &backend)).await.until_configured().await;
     let got = rig.client.get("/apis/g.example/v1/things/hang?timeout=200ms").await;
     assert_eq!(got.code, 504, "{}", got.text);
 }
@@ -59,19 +59,19 @@ async fn a_deadline_ends_a_request_to_a_backend_that_does_not_answer() {
 #[tokio::test]
 async fn a_deadline_that_ends_the_body_of_a_backends_response_is_counted_as_a_termination() {
     let backend = Backend::start("svc.ns.svc");
-    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let rig = Rig::start(route("v1.g.example", &backend)).await.until_configured().await;
     let path = "/apis/g.example/v1/things/stall?timeout=500ms";
     let response = rig.client.open(http::Method::GET, path, &[], "").await.unwrap();
     assert_eq!(response.status(), 200);
     assert!(response.into_body().collect().await.is_err(), "it is cut");
-    terminated(&rig).await;
+    wait_until_terminated(&rig).await;
 }
 
 #[tokio::test]
 async fn an_upgrade_passes_through_as_raw_bytes() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let backend = Backend::start("svc.ns.svc");
-    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let rig = Rig::start(route("v1.g.example", &backend)).await.until_configured().await;
     let headers = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
     let path = "/apis/g.example/v1/namespaces/n/things/x/exec";
     let response = rig.client.open(http::Method::POST, path, &headers, "").await.unwrap();

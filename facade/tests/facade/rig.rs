@@ -6,24 +6,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Version;
-use portico_facade::{ControlServices, Facade, FacadeSettings, Process, RunningFacade, ServingCertificate};
+use portico_facade::{
+    ControlServices, Facade, FacadeSettings, ProcessResources, RunningFacade, ServingCertificate,
+};
 use portico_machinery::GroupVersion;
 use portico_machinery::digest::sha256_hex;
-use portico_machinery::discovery::{Served, Source};
+use portico_machinery::discovery::{ServedVersion, Source};
 use portico_machinery::route::{Availability, Backend, Route, ServiceReference, Target, Trust};
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind};
 use tokio::sync::watch;
 
-use super::backend::{self, issued};
+use super::backend::{self, issue};
 use super::client::Client;
-use super::control::Scripted;
+use super::control::ScriptedControl;
 
 /// Timeout of a wait. It is longer than any wait of a passing test, even on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
 
 pub struct Rig {
     pub facade: RunningFacade,
-    pub control: Scripted,
+    pub control: ScriptedControl,
     pub client: Client,
     pub ca: Vec<u8>,
     pub certificate: watch::Sender<portico_kit::tls::CertPair>,
@@ -32,27 +34,27 @@ pub struct Rig {
 
 impl Rig {
     pub async fn start(snapshot: Vec<Entry>) -> Self {
-        Self::with(Scripted::new(snapshot), |_| {}).await
+        Self::with_settings(ScriptedControl::new(snapshot), |_| {}).await
     }
 
     /// Starts a facade with other settings. Does not wait for a configuration.
-    pub async fn with(control: Scripted, set: impl FnOnce(&mut FacadeSettings)) -> Self {
+    pub async fn with_settings(control: ScriptedControl, set: impl FnOnce(&mut FacadeSettings)) -> Self {
         let only = control.transport().into();
-        Self::of(control, only, Process::default(), set)
+        Self::with_services(control, only, ProcessResources::default(), set)
     }
 
     /// Starts a facade with these control services.
-    pub fn of(
-        control: Scripted,
+    pub fn with_services(
+        control: ScriptedControl,
         services: ControlServices,
-        process: Process,
+        process: ProcessResources,
         set: impl FnOnce(&mut FacadeSettings),
     ) -> Self {
-        let (ca, pair) = issued("localhost");
-        let (sender, given) = watch::channel(pair);
+        let (ca, pair) = issue("localhost");
+        let (sender, certificate) = watch::channel(pair);
         let mut tokens = tempfile::NamedTempFile::new().unwrap();
         writeln!(tokens, "master,root,1,system:masters\nalice,alice,2").unwrap();
-        let mut settings = FacadeSettings::new(ServingCertificate::Given(given));
+        let mut settings = FacadeSettings::new(ServingCertificate::Channel(certificate));
         settings.address = ([127, 0, 0, 1], 0).into();
         settings.authentication.token_auth_file = Some(tokens.path().to_owned());
         set(&mut settings);
@@ -61,7 +63,7 @@ impl Rig {
         Self { facade, control, client, ca, certificate: sender, tokens }
     }
 
-    pub async fn configured(self) -> Self {
+    pub async fn until_configured(self) -> Self {
         self.facade.lifecycle().mux_and_discovery_complete.signaled().await;
         self
     }
@@ -72,8 +74,12 @@ impl Rig {
 }
 
 pub fn served(group: &str, version: &str) -> Entry {
-    let served =
-        Served { group: group.into(), version: version.into(), source: Source::Builtin, ..Served::default() };
+    let served = ServedVersion {
+        group: group.into(),
+        version: version.into(),
+        source: Source::Builtin,
+        ..ServedVersion::default()
+    };
     entry(PayloadKind::Served, &format!("builtin/{group}/{version}"), Some(Payload::Served(Arc::new(served))))
 }
 
@@ -83,7 +89,7 @@ pub fn check(name: &str, ok: bool) -> Entry {
     entry(PayloadKind::Check, name, Some(Payload::Check(check)))
 }
 
-pub fn gone(kind: PayloadKind, key: &str) -> Entry {
+pub fn removal(kind: PayloadKind, key: &str) -> Entry {
     entry(kind, key, None)
 }
 
@@ -116,15 +122,15 @@ fn entry(kind: PayloadKind, key: &str, payload: Option<Payload>) -> Entry {
     Entry { kind, key: key.to_owned(), revision: 1, payload }
 }
 
-/// Repeats `ask` until it returns a value, within the timeout: for effects that happen in the background.
-pub async fn eventually<T, F>(mut ask: impl FnMut() -> F) -> T
+/// Repeats `poll` until it returns a value, within the timeout: for effects that happen in the background.
+pub async fn eventually<T, F>(mut poll: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    let limit = tokio::time::timeout(PATIENCE, async {
+    let limit = tokio::time::timeout(WAIT_TIMEOUT, async {
         loop {
-            if let Some(found) = ask().await {
-                return found;
+            if let Some(value) = poll().await {
+                return value;
             }
             tokio::task::yield_now().await;
         }

@@ -4,16 +4,16 @@ use http::Method;
 use portico_proto::convert::PayloadKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::backend::issued;
+use super::backend::issue;
 use super::client::Client;
-use super::control::Scripted;
-use super::rig::{PATIENCE, Rig, check, eventually, gone, served};
+use super::control::ScriptedControl;
+use super::rig::{Rig, WAIT_TIMEOUT, check, eventually, removal, served};
 
 #[tokio::test]
-async fn a_facade_without_configuration_is_alive_not_ready_and_says_503_for_unknown_paths() {
-    let control = Scripted::new(Vec::new());
-    control.away(true);
-    let rig = Rig::with(control, |_| {}).await;
+async fn a_facade_without_configuration_is_alive_not_ready_and_responds_503_to_unknown_paths() {
+    let control = ScriptedControl::new(Vec::new());
+    control.set_away(true);
+    let rig = Rig::with_settings(control, |_| {}).await;
     assert_eq!(rig.client.get("/livez").await.text, "ok");
     let ready = rig.client.get("/readyz").await;
     assert_eq!(ready.code, 500);
@@ -21,35 +21,36 @@ async fn a_facade_without_configuration_is_alive_not_ready_and_says_503_for_unkn
     let early = rig.client.get("/apis/g/v1/things").await;
     assert_eq!((early.code, early.header("retry-after")), (503, "5"));
     assert!(early.text.contains("before all known HTTP paths have been installed"), "{}", early.text);
-    rig.control.away(false);
-    let rig = rig.configured().await;
+    rig.control.set_away(false);
+    let rig = rig.until_configured().await;
     assert_eq!(rig.client.get("/readyz").await.text, "ok");
-    let late = rig.client.get("/apis/g/v1/things").await;
-    assert_eq!((late.code, late.text.as_str()), (404, "404 page not found\n"));
-    assert_eq!(late.header("content-type"), "text/plain; charset=utf-8");
+    let after_start = rig.client.get("/apis/g/v1/things").await;
+    assert_eq!((after_start.code, after_start.text.as_str()), (404, "404 page not found\n"));
+    assert_eq!(after_start.header("content-type"), "text/plain; charset=utf-8");
 }
 
 #[tokio::test]
 async fn the_control_services_checks_appear_under_their_own_names() {
-    let rig = Rig::start(vec![check("poststarthook/rbac/bootstrap-roles", true)]).await.configured().await;
+    let rig =
+        Rig::start(vec![check("poststarthook/rbac/bootstrap-roles", true)]).await.until_configured().await;
     let verbose = rig.client.get("/readyz?verbose").await;
     let want = "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/priority-and-fairness-filter ok\n\
         [+]poststarthook/priority-and-fairness-config-consumer ok\n[+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n";
     assert_eq!(verbose.text, want);
     rig.control.change(vec![check("etcd", false)]).await;
     assert_eq!(rig.client.get("/readyz").await.code, 500);
-    let one = rig.client.get("/readyz/etcd").await;
-    assert_eq!((one.code, one.text.as_str()), (500, "internal server error: it hurts\n"));
+    let single_check = rig.client.get("/readyz/etcd").await;
+    assert_eq!((single_check.code, single_check.text.as_str()), (500, "internal server error: it hurts\n"));
     assert_eq!(rig.client.get("/readyz?exclude=etcd").await.text, "ok");
-    rig.control.change(vec![gone(PayloadKind::Check, "etcd")]).await;
+    rig.control.change(vec![removal(PayloadKind::Check, "etcd")]).await;
     assert_eq!(rig.client.get("/readyz/etcd").await.code, 404);
     assert_eq!(rig.client.get("/readyz/").await.code, 404);
     assert_eq!(rig.client.send(Method::POST, "/readyz", &[], "").await.text, "ok");
 }
 
 #[tokio::test]
-async fn an_escaped_path_is_the_path_that_it_stands_for() {
-    let rig = Rig::start(vec![served("", "v1")]).await.configured().await;
+async fn an_escaped_path_is_decoded() {
+    let rig = Rig::start(vec![served("", "v1")]).await.until_configured().await;
     for (path, code) in [
         ("/%76ersion", 200),
         ("/healthz/%70ing?verbose", 200),
@@ -63,8 +64,8 @@ async fn an_escaped_path_is_the_path_that_it_stands_for() {
 }
 
 #[tokio::test]
-async fn fixed_paths_answer_as_upstream_does() {
-    let rig = Rig::start(vec![served("apps", "v1"), served("", "v1")]).await.configured().await;
+async fn fixed_paths_respond_as_upstream() {
+    let rig = Rig::start(vec![served("apps", "v1"), served("", "v1")]).await.until_configured().await;
     let version = rig.client.get("/version").await;
     assert!(version.text.starts_with("{\n  \"major\": \"1\","), "{}", version.text);
     assert_eq!(rig.client.send(Method::POST, "/version", &[], "").await.code, 405);
@@ -88,8 +89,8 @@ async fn fixed_paths_answer_as_upstream_does() {
 }
 
 #[tokio::test]
-async fn http2_serves_the_same_and_an_unauthorized_client_is_sent_away() {
-    let rig = Rig::start(Vec::new()).await.configured().await;
+async fn http2_serves_the_same_and_unauthorized_clients_get_goaway() {
+    let rig = Rig::start(Vec::new()).await.until_configured().await;
     let client = rig.http2();
     assert_eq!(client.get("/readyz").await.text, "ok");
     let refused = client.with_token("wrong").get("/readyz").await;
@@ -102,29 +103,29 @@ async fn http2_serves_the_same_and_an_unauthorized_client_is_sent_away() {
 
 #[tokio::test]
 async fn a_request_head_that_does_not_end_and_an_idle_connection_are_closed() {
-    let rig = Rig::with(Scripted::new(Vec::new()), |s| {
+    let rig = Rig::with_settings(ScriptedControl::new(Vec::new()), |s| {
         s.request_header_timeout = std::time::Duration::from_millis(100);
         s.idle_timeout = std::time::Duration::from_millis(100);
     })
     .await;
-    for begin in ["GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ", ""] {
+    for sent in ["GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ", ""] {
         let tls = portico_kit::tls::ClientTls::builder()
-            .roots(portico_kit::tls::Roots::Pem { what: "test".into(), pem: rig.ca.clone().into() })
+            .roots(portico_kit::tls::Roots::Pem { label: "test".into(), pem: rig.ca.clone().into() })
             .build()
             .unwrap();
         let tcp = tokio::net::TcpStream::connect(rig.facade.addr()).await.unwrap();
         let name = rustls_pki_types::ServerName::try_from("localhost").unwrap();
         let mut io = tokio_rustls::TlsConnector::from(tls.config()).connect(name, tcp).await.unwrap();
-        io.write_all(begin.as_bytes()).await.unwrap();
-        let mut rest = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, io.read_to_end(&mut rest)).await;
-        assert!(read.is_ok(), "the connection stays open after {begin:?}");
+        io.write_all(sent.as_bytes()).await.unwrap();
+        let mut received = Vec::new();
+        let read = tokio::time::timeout(WAIT_TIMEOUT, io.read_to_end(&mut received)).await;
+        assert!(read.is_ok(), "the connection stays open after {sent:?}");
     }
 }
 
 #[tokio::test]
-async fn a_reload_puts_new_tokens_and_certificates_in_force_and_keeps_the_old_when_they_are_bad() {
-    let rig = Rig::start(Vec::new()).await.configured().await;
+async fn a_reload_activates_new_tokens_and_certificates_and_keeps_the_old_ones_if_invalid() {
+    let rig = Rig::start(Vec::new()).await.until_configured().await;
     let renewed = rig.client.with_token("renewed");
     assert_eq!(renewed.get("/version").await.code, 401);
     std::fs::write(rig.tokens.path(), "renewed,root,1,system:masters\n").unwrap();
@@ -135,22 +136,22 @@ async fn a_reload_puts_new_tokens_and_certificates_in_force_and_keeps_the_old_wh
     assert_eq!(rig.facade.reload().await.len(), 1);
     assert_eq!(renewed.get("/version").await.code, 200);
 
-    let (ca, pair) = issued("localhost");
+    let (ca, pair) = issue("localhost");
     rig.certificate.send(pair).unwrap();
     let client = Client::new(rig.facade.addr(), &ca, http::Version::HTTP_11).with_token("renewed");
-    let answered =
+    let get_status =
         || async { client.open(Method::GET, "/version", &[], "").await.ok().map(|r| r.status().as_u16()) };
-    assert_eq!(eventually(answered).await, 200);
+    assert_eq!(eventually(get_status).await, 200);
 }
 
 #[tokio::test]
-async fn an_entry_that_cannot_be_used_is_named_and_the_others_serve() {
+async fn an_invalid_entry_is_reported_and_the_others_are_active() {
     use portico_proto::config as pb;
-    let rig = Rig::start(Vec::new()).await.configured().await;
+    let rig = Rig::start(Vec::new()).await.until_configured().await;
     let bad = pb::Entry { key: "v1.bad".into(), ..pb::Entry::default() };
     let good: pb::Entry = (&check("good", true)).into();
-    rig.control.raw(pb::Entries { version: Some(super::control::version(9)), entries: vec![bad, good] });
-    let ack = rig.control.acknowledged(9).await;
+    rig.control.send_raw(pb::Entries { version: Some(super::control::version(9)), entries: vec![bad, good] });
+    let ack = rig.control.wait_for_ack(9).await;
     assert_eq!(ack.refused.len(), 1);
     assert_eq!(ack.refused[0].key, "v1.bad");
     eventually(|| async { (rig.client.get("/readyz/good").await.code == 200).then_some(()) }).await;

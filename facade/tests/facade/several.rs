@@ -5,81 +5,81 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt;
-use portico_facade::{ControlServices, Process};
+use portico_facade::{ControlServices, ProcessResources};
 use portico_kit::tasks::TaskSet;
 use portico_proto::config as pb;
 use portico_proto::objects::DoResponse;
 
-use super::control::{Scripted, version};
+use super::control::{ScriptedControl, version};
 use super::rig::{Rig, eventually, served};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Starts a facade with two control services, the first of which is in use.
-async fn rig(one: &Scripted, other: &Scripted) -> (Rig, TaskSet) {
-    let (process, tasks) = (Process::default(), TaskSet::new());
-    let named = [("one", one), ("other", other)].map(|(name, it)| (name.to_owned(), it.transport()));
-    let services = ControlServices::of(named.into(), Duration::from_millis(500), None);
+async fn rig(one: &ScriptedControl, other: &ScriptedControl) -> (Rig, TaskSet) {
+    let (process, tasks) = (ProcessResources::default(), TaskSet::new());
+    let by_name = [("one", one), ("other", other)].map(|(name, it)| (name.to_owned(), it.transport()));
+    let services = ControlServices::new(by_name.into(), Duration::from_millis(500), None);
     services.start(&process.registry, &tasks);
-    let rig = Rig::of(one.clone(), services, process, |_| {}).configured().await;
-    readyz_shows(&rig, "one in use (serving)").await;
+    let rig = Rig::with_services(one.clone(), services, process, |_| {}).until_configured().await;
+    wait_for_readyz(&rig, "one in use (serving)").await;
     (rig, tasks)
 }
 
 /// Waits until `/readyz?verbose` contains `words`.
-async fn readyz_shows(rig: &Rig, words: &str) {
+async fn wait_for_readyz(rig: &Rig, words: &str) {
     eventually(|| async { rig.client.get("/readyz?verbose").await.text.contains(words).then_some(()) }).await;
 }
 
-fn control() -> Scripted {
-    Scripted::new(vec![served("", "v1")])
+fn control() -> ScriptedControl {
+    ScriptedControl::new(vec![served("", "v1")])
 }
 
 #[tokio::test]
 async fn a_control_service_of_another_store_is_never_used() {
     let (one, other) = (control(), control());
-    one.serves("store", 1);
-    other.serves("another", 1);
+    one.set_ping("store", 1);
+    other.set_ping("another", 1);
     let (rig, _tasks) = rig(&one, &other).await;
     eventually(|| async {
         let metrics = rig.client.get("/metrics").await.text;
         metrics.contains(r#"portico_control_service_refused_total{server="other"} 1"#).then_some(())
     })
     .await;
-    one.away(true);
+    one.set_away(true);
     assert_eq!(rig.client.get(&format!("{PODS}/a")).await.code, 503);
-    assert!(other.asked().is_empty(), "{:?}", other.asked());
+    assert!(other.received_calls().is_empty(), "{:?}", other.received_calls());
 }
 
 #[tokio::test]
-async fn one_that_is_behind_what_was_shown_is_waited_for() {
+async fn a_control_service_behind_the_shown_revision_is_waited_for() {
     let (one, other) = (control(), control());
-    one.serves("store", 50);
-    other.serves("store", 10);
+    one.set_ping("store", 50);
+    other.set_ping("store", 10);
     let (rig, _tasks) = rig(&one, &other).await;
-    one.answer(DoResponse { code: 200, revision: 50, ..DoResponse::default() });
+    one.push_answer(DoResponse { code: 200, revision: 50, ..DoResponse::default() });
     let path = format!("{PODS}/a");
     assert_eq!(rig.client.get(&path).await.code, 200);
-    other.answer(DoResponse { code: 200, revision: 50, ..DoResponse::default() });
-    one.away(true);
+    other.push_answer(DoResponse { code: 200, revision: 50, ..DoResponse::default() });
+    one.set_away(true);
     let catches_up = async {
-        other.waited_for(50).await;
-        assert!(other.asked().is_empty(), "it was asked although it is behind");
-        other.serves("store", 50);
+        other.wait_for_ping(50).await;
+        assert!(other.received_calls().is_empty(), "it was asked although it is behind");
+        other.set_ping("store", 50);
     };
     let (answer, ()) = tokio::join!(rig.client.get(&path), catches_up);
-    assert_eq!((answer.code, other.asked().len()), (200, 1), "{}", answer.text);
+    assert_eq!((answer.code, other.received_calls().len()), (200, 1), "{}", answer.text);
 }
 
 #[tokio::test]
-async fn one_that_is_behind_does_not_confirm_the_configuration() {
+async fn a_control_service_that_is_behind_does_not_confirm_the_configuration() {
     let (one, other) = (control(), control());
-    one.serves("store", 2);
-    other.serves("store", 1);
+    one.set_ping("store", 2);
+    other.set_ping("store", 1);
     let (rig, _tasks) = rig(&one, &other).await;
     one.change(vec![served("apps", "v1")]).await;
-    one.away(true);
-    readyz_shows(&rig, "other in use (serving)").await;
+    one.set_away(true);
+    wait_for_readyz(&rig, "other in use (serving)").await;
     let age = || async {
         let metrics = rig.client.get("/metrics").await.text;
         let age = metrics.lines().find_map(|line| line.strip_prefix("portico_config_age_seconds "));
@@ -87,13 +87,13 @@ async fn one_that_is_behind_does_not_confirm_the_configuration() {
     };
     eventually(|| async {
         // Independent of the number of messages.
-        other.raw(pb::Entries { version: Some(version(1)), entries: Vec::new() });
+        other.send_raw(pb::Entries { version: Some(version(1)), entries: Vec::new() });
         (age().await >= 1).then_some(())
     })
     .await;
     other.change(vec![served("apps", "v1")]).await;
     eventually(|| async {
-        other.raw(pb::Entries { version: Some(version(2)), entries: Vec::new() });
+        other.send_raw(pb::Entries { version: Some(version(2)), entries: Vec::new() });
         (age().await == 0).then_some(())
     })
     .await;
@@ -103,26 +103,26 @@ async fn one_that_is_behind_does_not_confirm_the_configuration() {
 async fn control_services_of_an_earlier_release_are_used_without_pings() {
     let (one, other) = (control(), control());
     let (rig, _tasks) = rig(&one, &other).await;
-    one.away(true);
-    other.answer(DoResponse { code: 200, ..DoResponse::default() });
+    one.set_away(true);
+    other.push_answer(DoResponse { code: 200, ..DoResponse::default() });
     assert_eq!(rig.client.get(&format!("{PODS}/a")).await.code, 200);
-    readyz_shows(&rig, "other in use (serving), 1 of 2 serve").await;
+    wait_for_readyz(&rig, "other in use (serving), 1 of 2 serve").await;
 }
 
 #[tokio::test]
-async fn a_list_that_breaks_off_goes_on_at_its_revision() {
+async fn a_list_that_breaks_off_resumes_at_its_revision() {
     let (one, other) = (control(), control());
-    one.serves("store", 7);
-    other.serves("store", 7);
+    one.set_ping("store", 7);
+    other.set_ping("store", 7);
     let (rig, _tasks) = rig(&one, &other).await;
     // More than a facade collects before it responds.
     let parts = [b'a', b'b', b'c'].map(|byte| Bytes::from(vec![byte; 200_000]));
-    one.list_parts(parts.to_vec());
-    one.lists_at(7, 2);
+    one.set_list_parts(parts.to_vec());
+    one.set_list_revision(7, 2);
     let answer = rig.client.get(&format!("{PODS}?limit=9")).await;
     assert_eq!(answer.code, 200);
     assert!(answer.text.as_bytes() == parts.concat(), "{} bytes", answer.text.len());
-    let queries: Vec<_> = one.asked().into_iter().map(|asked| asked.call.query).collect();
+    let queries: Vec<_> = one.received_calls().into_iter().map(|received| received.call.query).collect();
     assert_eq!(queries, ["limit=9", "limit=9&resourceVersion=7&resourceVersionMatch=Exact"]);
 }
 
@@ -133,10 +133,10 @@ async fn next(body: &mut (impl hyper::body::Body<Data = Bytes, Error: std::fmt::
 }
 
 #[tokio::test]
-async fn a_watch_that_moves_within_a_revision_gets_each_of_its_events_once() {
+async fn a_watch_that_resumes_within_a_revision_gets_each_event_once() {
     let (one, other) = (control(), control());
-    one.serves("store", 9);
-    other.serves("store", 10);
+    one.set_ping("store", 9);
+    other.set_ping("store", 10);
     let (rig, _tasks) = rig(&one, &other).await;
     let watch = format!("{PODS}?watch=1&resourceVersion=9");
     let mut body = rig.client.open(Method::GET, &watch, &[], "").await.unwrap().into_body();
@@ -145,8 +145,8 @@ async fn a_watch_that_moves_within_a_revision_gets_each_of_its_events_once() {
         assert!(one.frame_at(event, 9, true));
         assert_eq!(next(&mut body).await, event);
     }
-    one.away(true);
-    eventually(|| async { (!other.asked().is_empty()).then_some(()) }).await;
+    one.set_away(true);
+    eventually(|| async { (!other.received_calls().is_empty()).then_some(()) }).await;
     eventually(|| async { other.frame_at("a", 9, true).then_some(()) }).await;
     for (event, revision, more) in
         [("b", 9, true), ("c", 9, true), ("d", 9, true), ("e", 10, false), ("f", 11, false)]
@@ -156,5 +156,5 @@ async fn a_watch_that_moves_within_a_revision_gets_each_of_its_events_once() {
     for event in ["c", "d", "e", "f"] {
         assert_eq!(next(&mut body).await, event);
     }
-    assert_eq!(other.asked()[0].call.query, "watch=1&resourceVersion=9");
+    assert_eq!(other.received_calls()[0].call.query, "watch=1&resourceVersion=9");
 }

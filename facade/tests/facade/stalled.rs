@@ -13,8 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::control::Scripted;
-use super::rig::{PATIENCE, Rig, eventually, served};
+use super::control::ScriptedControl;
+use super::rig::{Rig, WAIT_TIMEOUT, eventually, served};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 /// More bytes than the sockets on both sides buffer.
@@ -24,8 +24,8 @@ const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(600);
 
 async fn rig(set: impl FnOnce(&mut FacadeSettings)) -> Rig {
-    let control = Scripted::new(vec![served("", "v1")]);
-    let rig = Rig::with(control, |settings| {
+    let control = ScriptedControl::new(vec![served("", "v1")]);
+    let rig = Rig::with_settings(control, |settings| {
         // Authorization allows everything, and masters are exempt from the limits.
         settings.authorization = vec![AuthorizationMode::AlwaysAllow];
         settings.max_requests_inflight = 1;
@@ -35,11 +35,11 @@ async fn rig(set: impl FnOnce(&mut FacadeSettings)) -> Rig {
         settings.stalled_read_timeout = LONG;
         set(settings);
     });
-    rig.await.configured().await
+    rig.await.until_configured().await
 }
 
 pub(super) async fn dial(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
-    let roots = Roots::Pem { what: "test".into(), pem: rig.ca.clone().into() };
+    let roots = Roots::Pem { label: "test".into(), pem: rig.ca.clone().into() };
     let mut config = ClientTls::builder().roots(roots).build().unwrap().config().as_ref().clone();
     config.alpn_protocols = vec![protocol.to_vec()];
     let tcp = TcpStream::connect(rig.facade.addr()).await.unwrap();
@@ -72,13 +72,13 @@ pub(super) fn request(method: Method, path: &str) -> Request<()> {
         .unwrap()
 }
 
-fn large(rig: &Rig) {
+fn script_large_list(rig: &Rig) {
     let part = Bytes::from(vec![b'x'; 1 << 20]);
-    rig.control.list_parts(vec![part; LARGE >> 20]);
+    rig.control.set_list_parts(vec![part; LARGE >> 20]);
 }
 
 /// Waits until requests of this kind by another user are admitted again.
-async fn admitted(rig: &Rig, method: Method) {
+async fn wait_until_admitted(rig: &Rig, method: Method) {
     let alice = rig.client.with_token("alice");
     eventually(|| async {
         let answer = alice.send(method.clone(), PODS, &[("content-type", "application/json")], "{}").await;
@@ -94,7 +94,7 @@ async fn metric(rig: &Rig, name: &str, label: &str) -> f64 {
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
 }
 
-pub(super) async fn terminated(rig: &Rig) {
+pub(super) async fn wait_until_terminated(rig: &Rig) {
     eventually(|| async {
         let count = metric(rig, "apiserver_request_terminations_total", "code=\"504\"").await;
         (count > 0.0).then_some(())
@@ -102,7 +102,7 @@ pub(super) async fn terminated(rig: &Rig) {
     .await;
 }
 
-async fn no_watches(rig: &Rig) {
+async fn wait_until_no_watches(rig: &Rig) {
     eventually(|| async {
         (metric(rig, "apiserver_longrunning_requests", "verb=\"WATCH\"").await == 0.0).then_some(())
     })
@@ -113,14 +113,14 @@ async fn no_watches(rig: &Rig) {
 async fn a_list_that_an_http1_client_does_not_read_ends_at_its_deadline() {
     for (deadline, stalled) in [(SHORT, LONG), (LONG, SHORT)] {
         let rig = rig(|s| (s.request_timeout, s.stalled_write_timeout) = (deadline, stalled)).await;
-        large(&rig);
+        script_large_list(&rig);
         let mut io = dial(&rig, b"http/1.1").await;
         let head = format!("GET {PODS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n\r\n");
         io.write_all(head.as_bytes()).await.unwrap();
         // The response has started, and is not read further.
         io.read_exact(&mut [0; 12]).await.unwrap();
-        terminated(&rig).await;
-        admitted(&rig, Method::GET).await;
+        wait_until_terminated(&rig).await;
+        wait_until_admitted(&rig, Method::GET).await;
         let mut rest = Vec::new();
         // The kind of end (a reset, or no close_notify) depends on the system.
         let _ = io.read_to_end(&mut rest).await;
@@ -133,20 +133,20 @@ async fn a_list_for_which_an_http2_client_gives_no_window_ends_at_its_deadline()
     for (deadline, stalled) in [(SHORT, LONG), (LONG, SHORT)] {
         for window in [0, 1, 70_000] {
             let rig = rig(|s| (s.request_timeout, s.stalled_write_timeout) = (deadline, stalled)).await;
-            large(&rig);
+            script_large_list(&rig);
             let mut sender = http2(&rig, window).await;
             let (response, _) = sender.send_request(request(Method::GET, PODS), true).unwrap();
             let mut body = response.await.unwrap().into_body();
-            terminated(&rig).await;
-            admitted(&rig, Method::GET).await;
+            wait_until_terminated(&rig).await;
+            wait_until_admitted(&rig, Method::GET).await;
             let mut read = 0;
-            let ended = loop {
+            let end = loop {
                 match body.data().await {
                     Some(Ok(data)) => read += data.len(),
                     ended => break ended,
                 }
             };
-            assert!(matches!(ended, Some(Err(ref error)) if error.is_reset()), "{ended:?}");
+            assert!(matches!(end, Some(Err(ref error)) if error.is_reset()), "{end:?}");
             assert!(read <= window as usize);
             // The connection stays open.
             let (answer, _) = sender.send_request(request(Method::GET, "/livez"), true).unwrap();
@@ -163,8 +163,8 @@ async fn a_refusal_that_no_filter_follows_ends_like_any_other_response() {
     let (response, _) = sender.send_request(request(Method::GET, "/%zz"), true).unwrap();
     let response = response.await.unwrap();
     assert_eq!(response.status(), 400);
-    let ended = tokio::time::timeout(PATIENCE, response.into_body().data()).await;
-    assert!(ended.unwrap().unwrap().unwrap_err().is_reset());
+    let end = tokio::time::timeout(WAIT_TIMEOUT, response.into_body().data()).await;
+    assert!(end.unwrap().unwrap().unwrap_err().is_reset());
 }
 
 #[tokio::test]
@@ -180,8 +180,8 @@ async fn watches_that_are_not_read_end_and_a_quiet_one_that_is_read_does_not() {
     let mut stalled_body = response.await.unwrap().into_body();
     assert!(rig.control.frame("first"));
     assert_eq!(quiet_body.data().await.unwrap().unwrap(), "first");
-    let ended = stalled_body.data().await.unwrap().unwrap_err();
-    assert!(ended.is_reset(), "{ended}");
+    let error = stalled_body.data().await.unwrap().unwrap_err();
+    assert!(error.is_reset(), "{error}");
     let watching = metric(&rig, "apiserver_longrunning_requests", "verb=\"WATCH\"").await;
     assert!((watching - 1.0).abs() < f64::EPSILON, "{watching}");
 
@@ -193,7 +193,7 @@ async fn watches_that_are_not_read_end_and_a_quiet_one_that_is_read_does_not() {
 
     // Over HTTP/1 the events fill the socket first.
     drop((quiet, quiet_body));
-    no_watches(&rig).await;
+    wait_until_no_watches(&rig).await;
     let mut io = dial(&rig, b"http/1.1").await;
     let head = format!("GET {watch} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n\r\n");
     io.write_all(head.as_bytes()).await.unwrap();
@@ -207,7 +207,7 @@ async fn watches_that_are_not_read_end_and_a_quiet_one_that_is_read_does_not() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_refused_and_gives_its_permit_back() {
+async fn a_stalled_upload_is_refused_and_releases_its_permit() {
     let rig = rig(|s| s.stalled_read_timeout = SHORT).await;
     let mut io = dial(&rig, b"http/1.1").await;
     let head = format!(
@@ -220,13 +220,13 @@ async fn a_body_that_does_not_come_is_refused_and_gives_its_permit_back() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("\"kind\":\"Status\"") && answer.contains("too slowly"), "{answer}");
-    admitted(&rig, Method::POST).await;
+    wait_until_admitted(&rig, Method::POST).await;
 
     let mut sender = http2(&rig, 1 << 16).await;
     let (response, mut body) = sender.send_request(request(Method::POST, PODS), false).unwrap();
     body.send_data(Bytes::from_static(b"{"), false).unwrap();
     assert_eq!(response.await.unwrap().status(), 408);
-    admitted(&rig, Method::POST).await;
+    wait_until_admitted(&rig, Method::POST).await;
 }
 
 /// Builds a frame without flags.
@@ -272,12 +272,12 @@ async fn an_http2_head_that_does_not_end_is_cut() {
     // HEADERS without END_HEADERS, and no CONTINUATION.
     io.write_all(&[PREFACE, &frame(SETTINGS, 0, &[]), &frame(1, 1, &[0x82])].concat()).await.unwrap();
     let mut read = Vec::new();
-    let end = tokio::time::timeout(PATIENCE, io.read_to_end(&mut read)).await;
+    let end = tokio::time::timeout(WAIT_TIMEOUT, io.read_to_end(&mut read)).await;
     assert!(end.is_ok(), "the connection stays open");
 }
 
 #[tokio::test]
-async fn a_flood_of_control_frames_ends_its_connection_and_nobody_elses() {
+async fn a_flood_of_control_frames_ends_only_its_own_connection() {
     let rig = rig(|_| {}).await;
     for kind in [2, SETTINGS, PING, 8] {
         let payload: &[u8] = match kind {
@@ -296,7 +296,7 @@ async fn a_flood_of_control_frames_ends_its_connection_and_nobody_elses() {
             let mut piece = [0; 4096];
             while let Ok(1..) = reader.read(&mut piece).await {}
         };
-        let cut = tokio::time::timeout(PATIENCE, async { tokio::join!(send, read) }).await;
+        let cut = tokio::time::timeout(WAIT_TIMEOUT, async { tokio::join!(send, read) }).await;
         assert!(cut.is_ok(), "frames of type {kind} go on");
         assert_eq!(rig.client.get("/readyz").await.code, 200);
     }

@@ -1,4 +1,4 @@
-//! An event: what the audit log says of a request at one stage.
+//! Audit event of a request at one stage.
 
 mod json;
 mod legacy;
@@ -19,90 +19,87 @@ use crate::level::{Level, Stage};
 ///
 /// Limit (Audit, bytes): it is truncated.
 const MAX_USER_AGENT_BYTES: usize = 1024;
-/// What a User-Agent that was cut ends with.
-const CUT: &str = "...TRUNCATED";
-/// The annotation of an event that lacks objects because they are too large.
-const TRUNCATED: &str = "audit.k8s.io/truncated";
+/// Suffix of a User-Agent that was truncated.
+const TRUNCATION_SUFFIX: &str = "...TRUNCATED";
+/// Annotation of an event whose objects were removed because they are too large.
+const TRUNCATED_ANNOTATION: &str = "audit.k8s.io/truncated";
 
 /// An event of `audit.k8s.io/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// How much of the request is recorded.
+    /// Amount of recorded data.
     pub level: Level,
-    /// The request's id.
+    /// Audit ID of the request.
     pub audit_id: String,
-    /// The moment.
+    /// Stage at which the event is generated.
     pub stage: Stage,
-    /// Path and query as they were sent.
+    /// Path and query as the client sent them.
     pub request_uri: String,
-    /// The verb; the method in lower case for what is no resource.
+    /// Verb; the HTTP method in lower case for a non-resource request.
     pub verb: String,
-    /// Who asks; nobody before authentication.
+    /// Authenticated user; empty before authentication.
     pub user: Arc<UserInfo>,
-    /// Whom they impersonate.
+    /// Impersonated user.
     pub impersonated_user: Option<Arc<UserInfo>>,
-    /// The verb that allowed the impersonation; empty for `impersonate`.
+    /// Verb that allowed the impersonation; empty for `impersonate`.
     pub impersonation_constraint: String,
-    /// Where the request comes from, by way of whom.
+    /// Addresses of the client and of proxies, see [`crate::source_ips()`].
     pub source_ips: Vec<String>,
-    /// The client program, as it says.
+    /// User agent that the client reported.
     pub user_agent: String,
-    /// What is asked for; nothing for what is no resource.
+    /// Object of the request; `None` for a non-resource request.
     pub object_ref: Option<ObjectReference>,
-    /// How it ended.
+    /// Result of the request.
     pub response_status: Option<ResponseStatus>,
-    /// What was sent: JSON.
+    /// Request body as JSON.
     pub request_object: Option<Bytes>,
-    /// What was answered: JSON.
+    /// Response body as JSON.
     pub response_object: Option<Bytes>,
-    /// When the request arrived.
+    /// Time at which the request arrived.
     pub request_received: Timestamp,
-    /// When the stage began.
+    /// Time at which the stage was reached.
     pub stage_time: Timestamp,
-    /// What others note of the request.
+    /// Annotations that plugins of the request chain added.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a request is about.
+/// Reference to the object of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectReference {
-    /// The plural resource.
+    /// Plural resource.
     pub resource: String,
-    /// The namespace.
     pub namespace: String,
-    /// The name.
     pub name: String,
-    /// The uid, when the request says one.
+    /// UID, if the request contains one.
     pub uid: String,
-    /// The group.
+    /// API group.
     pub api_group: String,
-    /// The version.
+    /// API version.
     pub api_version: String,
-    /// The revision, when the request says one.
+    /// Resource version, if the request contains one.
     pub resource_version: String,
-    /// The subresource.
     pub subresource: String,
 }
 
-/// How a request ended: the code alone, or what the Status says that was answered.
+/// Result of a request: the code alone, or the content of the Status in the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseStatus {
     /// `Success` or `Failure`.
     pub status: String,
-    /// In words.
+    /// Human-readable message.
     pub message: String,
-    /// In one word.
+    /// Reason in one word.
     pub reason: String,
-    /// What it is about.
+    /// Details of the Status.
     pub details: Option<Details>,
-    /// The HTTP code.
+    /// HTTP status code.
     pub code: u16,
 }
 
 impl ObjectReference {
-    /// What the request line says; nothing for what is no resource.
+    /// Returns the reference in the request line; `None` for a non-resource request.
     #[must_use]
-    pub fn of(request: &RequestInfo) -> Option<Self> {
+    pub fn from_request(request: &RequestInfo) -> Option<Self> {
         request.is_resource_request.then(|| Self {
             resource: request.resource.clone(),
             namespace: request.namespace.clone(),
@@ -114,12 +111,12 @@ impl ObjectReference {
         })
     }
 
-    /// Fills in fields of the object that was sent, where the request line has none.
+    /// Fills in fields that the request line does not contain, from the object in the request body.
     pub fn complete(&mut self, namespace: &str, name: &str, uid: &str, resource_version: &str) {
-        let known = [&mut self.namespace, &mut self.name, &mut self.uid, &mut self.resource_version];
-        for (known, sent) in known.into_iter().zip([namespace, name, uid, resource_version]) {
-            if known.is_empty() {
-                sent.clone_into(known);
+        let fields = [&mut self.namespace, &mut self.name, &mut self.uid, &mut self.resource_version];
+        for (field, value) in fields.into_iter().zip([namespace, name, uid, resource_version]) {
+            if field.is_empty() {
+                value.clone_into(field);
             }
         }
     }
@@ -138,7 +135,7 @@ impl From<&Status> for ResponseStatus {
 }
 
 impl Event {
-    /// An event of a request that has just arrived.
+    /// Creates the event of a request that has just arrived.
     #[must_use]
     pub fn new(level: Level, audit_id: impl Into<String>, request_received: Timestamp) -> Self {
         Self {
@@ -162,32 +159,32 @@ impl Event {
         }
     }
 
-    /// The client program; a long text is cut.
+    /// Sets the user agent; a long text is truncated.
     pub fn set_user_agent(&mut self, agent: &[u8]) {
-        let cut = agent.get(..MAX_USER_AGENT_BYTES).filter(|_| agent.len() > MAX_USER_AGENT_BYTES);
-        self.user_agent = String::from_utf8_lossy(cut.unwrap_or(agent)).into_owned();
-        if cut.is_some() {
-            self.user_agent.push_str(CUT);
+        let prefix = agent.get(..MAX_USER_AGENT_BYTES).filter(|_| agent.len() > MAX_USER_AGENT_BYTES);
+        self.user_agent = String::from_utf8_lossy(prefix.unwrap_or(agent)).into_owned();
+        if prefix.is_some() {
+            self.user_agent.push_str(TRUNCATION_SUFFIX);
         }
     }
 
-    /// Notes a value. One that is known stays; false when that is another.
+    /// Adds an annotation. An existing value is kept; returns false if it differs.
     pub fn annotate(&mut self, key: impl Into<String>, value: impl Into<String>) -> bool {
         let value = value.into();
         *self.annotations.entry(key.into()).or_insert_with(|| value.clone()) == value
     }
 
-    /// The same without objects, which says so.
+    /// Returns the event without objects, with the annotation `audit.k8s.io/truncated`.
     #[must_use]
     pub fn truncated(&self) -> Self {
         let mut event = self.clone();
         (event.request_object, event.response_object) = (None, None);
-        event.annotations.insert(TRUNCATED.to_owned(), "true".to_owned());
+        event.annotations.insert(TRUNCATED_ANNOTATION.to_owned(), "true".to_owned());
         event
     }
 
-    /// Notes that an object is left out because it is too large.
-    pub fn note_truncated(&mut self) {
-        self.annotate(TRUNCATED, "true");
+    /// Adds the annotation for an object that was omitted because it is too large.
+    pub fn mark_truncated(&mut self) {
+        self.annotate(TRUNCATED_ANNOTATION, "true");
     }
 }

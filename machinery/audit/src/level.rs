@@ -1,24 +1,24 @@
-//! How much is recorded of a request, and at which moments.
+//! Audit levels and stages.
 
-/// How much is recorded of a request. Each level has what the ones before it have.
+/// Amount of data that is recorded of a request. Each level includes the data of the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Nothing.
+    /// The request is not recorded.
     #[default]
     None,
-    /// Who asked for what, when, and how it ended.
+    /// User, verb, object, times and result.
     Metadata,
-    /// And what was sent.
+    /// Metadata and the request body.
     Request,
-    /// And what was answered.
+    /// Metadata, the request body and the response body.
     RequestResponse,
 }
 
 impl Level {
-    /// All of them, in order.
+    /// All levels, in order.
     pub const ALL: [Self; 4] = [Self::None, Self::Metadata, Self::Request, Self::RequestResponse];
 
-    /// Its name in policies and events.
+    /// Returns the name of the level in policies and events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,32 +29,32 @@ impl Level {
         }
     }
 
-    /// The level of this name.
+    /// Returns the level with a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == name)
     }
 }
 
-/// A moment in a request's life at which an event is made.
+/// Stage of a request at which an event is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// It has come, and nobody has looked at it.
+    /// The request has arrived and no handler has seen it.
     RequestReceived,
-    /// The head of the response is out, its body is not: of requests that take long.
+    /// The response headers are sent, the body is not: only for long-running requests.
     ResponseStarted,
-    /// The response is out.
+    /// The response is complete.
     ResponseComplete,
-    /// Whoever answered panicked.
+    /// The handler panicked.
     Panic,
 }
 
 impl Stage {
-    /// All of them, in upstream's order.
+    /// All stages, in upstream's order.
     pub const ALL: [Self; 4] =
         [Self::RequestReceived, Self::ResponseStarted, Self::ResponseComplete, Self::Panic];
 
-    /// Its name in policies and events.
+    /// Returns the name of the stage in policies and events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,25 +65,25 @@ impl Stage {
         }
     }
 
-    /// The stage of this name.
+    /// Returns the stage with a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.as_str() == name)
     }
 }
 
-/// A set of stages.
+/// Set of stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages(u8);
 
 impl Stages {
-    /// Whether the stage is in it.
+    /// True if the set contains the stage.
     #[must_use]
     pub fn contains(self, stage: Stage) -> bool {
         self.0 & Self::from(stage).0 != 0
     }
 
-    /// What is in either.
+    /// Returns the stages of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

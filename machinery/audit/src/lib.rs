@@ -1,6 +1,6 @@
-//! What the audit log says of a request, and whether it says anything: the policy, and events of `audit.k8s.io/v1`.
+//! Audit policy and audit events of `audit.k8s.io/v1`: the recorded data of a request, and its encoding.
 //!
-//! Pure: attributes and times come in, a verdict and bytes go out. It must not know HTTP, files, or who writes events.
+//! Performs no I/O: input are attributes and times, output are a decision and bytes. Does not depend on HTTP or files.
 
 pub mod event;
 mod level;

@@ -1,13 +1,13 @@
-//! Objects without their managed fields (`omitManagedFields`): of one object, a list's items, or a Table's rows.
+//! Removal of managed fields (`omitManagedFields`) from an object, the items of a list, or the rows of a Table.
 //!
-//! Upstream: `copyWithoutManagedFields`. Everything else stays as it is, byte for byte.
+//! Upstream: `copyWithoutManagedFields`. All other bytes stay unchanged.
 
 use indexmap::IndexMap;
 use serde_json::value::{RawValue, to_raw_value};
 
 type Members = IndexMap<String, Box<RawValue>>;
 
-/// The document without managed fields; nothing when it has none, or is no object.
+/// Returns the document without managed fields; `None` if it has none or is not an object.
 #[must_use]
 pub fn without_managed_fields(json: &[u8]) -> Option<Vec<u8>> {
     memchr::memmem::find(json, b"\"managedFields\"")?;
@@ -30,7 +30,7 @@ fn strip_member(members: &mut Members, name: &str) -> bool {
     strip(members, name, strip_metadata)
 }
 
-/// Changes a member that is an object.
+/// Changes a member that is an object. Returns true if `change` changed the object.
 fn strip(members: &mut Members, name: &str, change: impl Fn(&mut Members) -> bool) -> bool {
     let Some(member) = members.get_mut(name) else { return false };
     let Ok(mut inner) = serde_json::from_str::<Members>(member.get()) else { return false };
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn managed_fields_go_and_nothing_else_changes() {
+    fn only_managed_fields_are_removed() {
         for (json, expected) in [
             (
                 r#"{"kind":"Pod","metadata":{"name":"a","managedFields":[{"manager":"m"}],"uid":"1"},"spec":{"x":1.0}}"#,

@@ -1,6 +1,6 @@
 //! The audit policy: an ordered list of rules, of which the first that matches a request decides.
 //!
-//! Upstream: `policyRuleEvaluator`. Without a matching rule nothing is recorded.
+//! Upstream: `policyRuleEvaluator`. A request without a matching rule is not recorded.
 
 mod document;
 mod file;

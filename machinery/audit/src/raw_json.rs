@@ -1,10 +1,10 @@
-//! JSON as Go's encoder writes it: markup characters escaped, documents compact.
+//! JSON output like that of Go's encoder: escaped markup characters, compact documents.
 
-/// Writes a string.
+/// Writes a string with quotes and escapes.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    // Nearly all are; without branches the compiler looks at many bytes at a time.
+    // Nearly all strings are plain. Without branches, the compiler vectorizes the loop.
     if bytes.iter().fold(true, |plain, byte| plain & is_plain(*byte)) {
         out.extend_from_slice(bytes);
         out.push(b'"');
@@ -22,13 +22,13 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
             0x0c => b"\\f",
             0x00..=0x1f | b'<' | b'>' | b'&' => &escape(*byte),
             // U+2028 and U+2029, which end lines in JavaScript.
-            0xe2 => match separator(&bytes[at..]) {
+            0xe2 => match escaped_separator(&bytes[at..]) {
                 Some(escaped) => escaped,
                 None => continue,
             },
             _ => continue,
         };
-        // Of a separator, the two bytes that follow are passed over.
+        // The two bytes that follow the first byte of a separator are skipped.
         let width = if *byte == 0xe2 { 3 } else { 1 };
         out.extend_from_slice(&bytes[written..at]);
         out.extend_from_slice(escaped);
@@ -38,7 +38,7 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Writes a document that is JSON: without space between its tokens, and markup escaped.
+/// Writes a JSON document without whitespace between its tokens and with escaped markup.
 pub(crate) fn push_compact(out: &mut Vec<u8>, json: &[u8]) {
     let (mut in_string, mut written, mut at) = (false, 0, 0);
     while at < json.len() {
@@ -55,7 +55,7 @@ pub(crate) fn push_compact(out: &mut Vec<u8>, json: &[u8]) {
             }
             b' ' | b'\t' | b'\n' | b'\r' if !in_string => (b"", 1),
             b'<' | b'>' | b'&' => (&escape(byte), 1),
-            0xe2 => match separator(&json[at..]) {
+            0xe2 => match escaped_separator(&json[at..]) {
                 Some(escaped) => (escaped, 3),
                 None => {
                     at += 1;
@@ -75,7 +75,7 @@ pub(crate) fn push_compact(out: &mut Vec<u8>, json: &[u8]) {
     out.extend_from_slice(&json[written..]);
 }
 
-/// Whether the byte never begins anything that is escaped.
+/// True if the byte is not escaped and does not start an escaped sequence.
 fn is_plain(byte: u8) -> bool {
     byte >= 0x20
         && byte != b'"'
@@ -92,7 +92,7 @@ fn escape(byte: u8) -> [u8; 6] {
     [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte)]
 }
 
-fn separator(bytes: &[u8]) -> Option<&'static [u8]> {
+fn escaped_separator(bytes: &[u8]) -> Option<&'static [u8]> {
     match bytes {
         [0xe2, 0x80, 0xa8, ..] => Some(b"\\u2028"),
         [0xe2, 0x80, 0xa9, ..] => Some(b"\\u2029"),
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn documents_lose_space_and_keep_what_stands_in_strings() {
+    fn documents_lose_whitespace_and_keep_strings() {
         let json = "{ \"a b\" : [ 1 , \"c \\\" \\\\\" ],\n\t\"<\":\"\u{2028}>\" } \n";
         assert_eq!(compact(json), r#"{"a b":[1,"c \" \\"],"\u003c":"\u2028\u003e"}"#);
     }
 
     proptest! {
         #[test]
-        fn what_is_written_reads_as_what_it_was(text in any::<String>()) {
+        fn a_written_string_is_read_unchanged(text in any::<String>()) {
             let read: String = serde_json::from_str(&string(&text)).unwrap();
             prop_assert_eq!(&read, &text);
             let spaced = format!(" [ {} , 1 ] ", serde_json::to_string(&text).unwrap());

@@ -1,10 +1,11 @@
-//! Where a request comes from, and by way of whom (upstream's `SourceIPs`).
+//! Addresses of the client and of proxies of a request (upstream's `SourceIPs`).
 
 use std::net::IpAddr;
 
-/// Addresses of `X-Forwarded-For`, that of `X-Real-Ip` where it is not among them, and the peer's unless it is the last.
+/// Returns the addresses in `X-Forwarded-For`, the one in `X-Real-Ip` unless already included, and the address of the peer
+/// unless it equals the last one.
 ///
-/// All but the last are what the client says.
+/// All but the last are claims of the client.
 #[must_use]
 pub fn source_ips(forwarded_for: &str, real_ip: &str, peer: IpAddr) -> Vec<String> {
     let mut found: Vec<IpAddr> = forwarded_for.split(',').filter_map(|part| parse(part.trim())).collect();
@@ -27,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proxies_come_first_and_nobody_twice_in_a_row() {
+    fn proxies_are_listed_first_without_consecutive_duplicates() {
         for (forwarded, real, peer, expected) in [
             ("", "", "127.0.0.1", "127.0.0.1"),
             ("1.2.3.4, 5.6.7.8", "9.9.9.9", "10.0.0.1", "1.2.3.4 5.6.7.8 9.9.9.9 10.0.0.1"),

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use portico_audit::{AuditConfig, Event, Policy, Stage};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry;
-use portico_kit::recent::Recent;
+use portico_kit::recent_lines::RecentLines;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{RequestInfo, UserInfo};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::backend::Backend;
-use crate::deliveries::{Deliveries, Encoded};
+use crate::deliveries::{Deliveries, EncodedEvent};
 use crate::error::AuditError;
 use crate::metrics::AuditMetrics;
 use crate::policy_file;
@@ -23,7 +23,7 @@ use crate::settings::AuditSettings;
 /// Time at shutdown to send buffered events to the audit webhook.
 ///
 /// Limit (Audit): the rest is lost and logged.
-const FLUSH: Duration = Duration::from_secs(30);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of recent audit events of programs, and of browsers.
 ///
@@ -34,26 +34,26 @@ const TAIL_EVENTS: usize = 500;
 /// Limit (Console, bytes): the oldest events are removed.
 const TAIL_BYTES: usize = 1 << 20;
 /// Start of the user agent of all browsers.
-const BROWSER: &str = "Mozilla/";
+const BROWSER_PREFIX: &str = "Mozilla/";
 
-/// Latest audit events, in memory. Requests of browsers are separate: the console sends many, which would displace the other
-/// events.
+/// Latest audit events, in memory. Requests of browsers are separate: the console sends many, which would
+/// displace the other events.
 #[derive(Clone)]
-pub struct Tail {
+pub struct AuditTail {
     /// Events of requests by programs.
-    pub programs: Arc<Recent>,
+    pub programs: Arc<RecentLines>,
     /// Events of requests by browsers, including the console.
-    pub browsers: Arc<Recent>,
+    pub browsers: Arc<RecentLines>,
 }
 
-impl Tail {
+impl AuditTail {
     fn new() -> Self {
-        let recent = || Arc::new(Recent::new(TAIL_EVENTS, TAIL_BYTES));
+        let recent = || Arc::new(RecentLines::new(TAIL_EVENTS, TAIL_BYTES));
         Self { programs: recent(), browsers: recent() }
     }
 
     fn push(&self, event: &Event, json: Bytes) {
-        let is_browser = event.user_agent.starts_with(BROWSER);
+        let is_browser = event.user_agent.starts_with(BROWSER_PREFIX);
         if is_browser { &self.browsers } else { &self.programs }.push(json);
     }
 }
@@ -62,10 +62,10 @@ impl Tail {
 pub struct Auditor {
     policy: FileWatch<Policy>,
     deliveries: Deliveries,
-    tail: Option<Tail>,
+    tail: Option<AuditTail>,
     metrics: AuditMetrics,
     /// Requests whose last event has not been processed.
-    under_way: TaskTracker,
+    open_requests: TaskTracker,
     /// Time that [`Auditor::shutdown`] waits for open requests.
     shutdown_timeout: Duration,
     /// Background tasks of the backends; they end after everything else.
@@ -89,7 +89,7 @@ impl Auditor {
             return Ok(None);
         };
         let policy = policy_file::read(policy)?;
-        policy_file::warn_of(&policy.current());
+        policy_file::log_warnings(&policy.current());
         let (mut backends, tasks, connections) = (Vec::new(), TaskSet::new(), TaskSet::new());
         if let Some(log) = &settings.log {
             backends.push(Backend::log(log, &metrics, &tasks)?);
@@ -104,9 +104,9 @@ impl Auditor {
         Ok(Some(Arc::new(Self {
             policy,
             deliveries: Deliveries::new(backends, tasks.clone()),
-            tail: settings.tail.then(Tail::new),
+            tail: settings.tail.then(AuditTail::new),
             metrics,
-            under_way: TaskTracker::new(),
+            open_requests: TaskTracker::new(),
             shutdown_timeout,
             tasks,
             connections,
@@ -114,19 +114,19 @@ impl Auditor {
     }
 
     /// Returns the latest events, if [`AuditSettings::tail`] is set.
-    pub fn tail(&self) -> Option<Tail> {
+    pub fn tail(&self) -> Option<AuditTail> {
         self.tail.clone()
     }
 
     /// Returns the audit level and options that the policy sets for a request.
     pub fn evaluate(&self, user: Option<&UserInfo>, request: &RequestInfo) -> AuditConfig {
         let config = self.policy.current().evaluate(user, request);
-        self.metrics.level(config.level);
+        self.metrics.count_level(config.level);
         config
     }
 
     /// Encodes an event for all backends, and adds it to the tail. Backends with the same format share the bytes.
-    pub(crate) fn encode(&self, event: &Event) -> Encoded {
+    pub(crate) fn encode(&self, event: &Event) -> EncodedEvent {
         self.metrics.events.inc();
         let mut json = event.to_json();
         json.push(b'\n');
@@ -139,27 +139,27 @@ impl Auditor {
 
     /// True if the first event of a request may be written together with the next one: no backend makes the request wait for it,
     /// and all backends write lines.
-    pub(crate) fn may_hold(&self) -> bool {
-        self.deliveries.may_hold()
+    pub(crate) fn can_defer(&self) -> bool {
+        self.deliveries.can_defer()
     }
 
     /// Delivers an event to all backends and waits as their modes say; false if a strict one failed.
-    pub(crate) async fn process(&self, encoded: Encoded, stage: Stage) -> bool {
+    pub(crate) async fn process(&self, encoded: EncodedEvent, stage: Stage) -> bool {
         self.deliveries.process(encoded, stage).await
     }
 
     /// Delivers an event in the background.
-    pub(crate) fn hand_over(&self, encoded: Encoded, stage: Stage) {
-        self.deliveries.hand_over(encoded, stage);
+    pub(crate) fn process_in_background(&self, encoded: EncodedEvent, stage: Stage) {
+        self.deliveries.process_in_background(encoded, stage);
     }
 
     /// Registers a request. [`Auditor::shutdown`] waits until the token is dropped.
-    pub(crate) fn begun(&self) -> TaskTrackerToken {
-        self.under_way.token()
+    pub(crate) fn track_request(&self) -> TaskTrackerToken {
+        self.open_requests.token()
     }
 
     /// Counts a request that was refused because its event was not stored.
-    pub(crate) fn rejected(&self) {
+    pub(crate) fn count_rejected(&self) {
         self.metrics.rejected.inc();
     }
 
@@ -168,7 +168,7 @@ impl Auditor {
         match self.policy.reload().await {
             Ok(changed) => {
                 if changed {
-                    policy_file::warn_of(&self.policy.current());
+                    policy_file::log_warnings(&self.policy.current());
                 }
                 None
             }
@@ -179,14 +179,14 @@ impl Auditor {
     /// Delivers all accepted events, and accepts no more.
     pub async fn shutdown(&self) {
         // The handler of a stream may notice the end of its connection slightly after the connection itself.
-        self.under_way.close();
-        if tokio::time::timeout(self.shutdown_timeout, self.under_way.wait()).await.is_err() {
+        self.open_requests.close();
+        if tokio::time::timeout(self.shutdown_timeout, self.open_requests.wait()).await.is_err() {
             tracing::warn!(
-                requests = self.under_way.len(),
+                requests = self.open_requests.len(),
                 "requests did not end in time, their last audit events are lost"
             );
         }
-        let unsent = self.tasks.shutdown(FLUSH).await;
+        let unsent = self.tasks.shutdown(FLUSH_TIMEOUT).await;
         if !unsent.is_empty() {
             tracing::error!(deliveries = unsent.len(), "audit events not delivered in time, events are lost");
         }

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::log::{self, Log};
-use crate::webhook::{self, Webhook};
+use crate::log::{self, LogDestination};
+use crate::webhook::{self, WebhookDestination};
 
 /// Destination of audit events.
 pub(super) enum Destination {
-    Log(Log),
-    Webhook(Box<Webhook>),
+    Log(LogDestination),
+    Webhook(Box<WebhookDestination>),
 }
 
 impl Destination {

@@ -10,10 +10,7 @@ pub enum AuditError {
     Policy(#[from] FileError),
     /// `--audit-log-path`
     #[error("--audit-log-path: ensureLogFile: open {path}: {}", portico_gostd::os::error_text(source))]
-    Log {
-        path: String,
-        source: std::io::Error,
-    },
+    Log { path: String, source: std::io::Error },
     /// `--audit-webhook-config-file`
     #[error("--audit-webhook-config-file: initializing audit webhook: {0}")]
     Webhook(String),

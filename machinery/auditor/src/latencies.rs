@@ -6,10 +6,10 @@ use std::time::Duration;
 use portico_gostd::time::format_duration;
 
 /// Duration above which the event of a request contains its latencies.
-const SLOW: Duration = Duration::from_millis(500);
+const SLOW_REQUEST: Duration = Duration::from_millis(500);
 /// Prefix of annotations with latencies.
-const PREFIX: &str = "apiserver.latency.k8s.io/";
-const TOTAL: &str = "apiserver.latency.k8s.io/total";
+const KEY_PREFIX: &str = "apiserver.latency.k8s.io/";
+const TOTAL_KEY: &str = "apiserver.latency.k8s.io/total";
 
 /// Part of a request that the component which receives the request measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,28 +48,28 @@ pub(crate) struct Latencies {
 
 impl Latencies {
     /// True if an annotation is a latency.
-    pub(crate) fn has(key: &str) -> bool {
-        key.starts_with(PREFIX)
+    pub(crate) fn is_latency(key: &str) -> bool {
+        key.starts_with(KEY_PREFIX)
     }
 
-    pub(crate) fn measured(&mut self, part: Latency, took: Duration) {
-        self.measured.push((part, took));
+    pub(crate) fn add_measured(&mut self, part: Latency, duration: Duration) {
+        self.measured.push((part, duration));
     }
 
-    pub(crate) fn reported(&mut self, key: String, value: String) {
+    pub(crate) fn add_reported(&mut self, key: String, value: String) {
         self.reported.push((key, value));
     }
 
-    /// Returns the annotations of a request with this total duration: empty if it is not slow. Parts without duration are
-    /// omitted.
+    /// Returns the annotations of a request with this total duration: empty if it is not slow. Parts without
+    /// duration are omitted.
     pub(crate) fn annotations(self, total: Duration) -> Vec<(String, String)> {
-        if total <= SLOW {
+        if total <= SLOW_REQUEST {
             return Vec::new();
         }
-        let measured = self.measured.into_iter().filter(|(_, took)| !took.is_zero());
+        let measured = self.measured.into_iter().filter(|(_, duration)| !duration.is_zero());
         let mut annotations = self.reported;
         annotations.extend(measured.map(|(part, took)| (part.key().to_owned(), format_duration(took))));
-        annotations.push((TOTAL.to_owned(), format_duration(total)));
+        annotations.push((TOTAL_KEY.to_owned(), format_duration(total)));
         annotations
     }
 }
@@ -80,17 +80,20 @@ mod tests {
 
     fn latencies() -> Latencies {
         let mut latencies = Latencies::default();
-        latencies.measured(Latency::Authentication, Duration::from_micros(20));
-        latencies.measured(Latency::QueueWait, Duration::ZERO);
-        latencies.reported("apiserver.latency.k8s.io/etcd".to_owned(), "3ms".to_owned());
+        latencies.add_measured(Latency::Authentication, Duration::from_micros(20));
+        latencies.add_measured(Latency::QueueWait, Duration::ZERO);
+        latencies.add_reported("apiserver.latency.k8s.io/etcd".to_owned(), "3ms".to_owned());
         latencies
     }
 
     #[test]
-    fn only_a_slow_request_says_where_its_time_went() {
-        assert_eq!(latencies().annotations(SLOW), []);
+    fn only_slow_requests_are_annotated_with_latencies() {
+        assert_eq!(latencies().annotations(SLOW_REQUEST), []);
         let annotations = latencies().annotations(Duration::from_millis(501));
         let expected = [("etcd", "3ms"), ("authentication", "20µs"), ("total", "501ms")];
-        assert_eq!(annotations, expected.map(|(key, value)| (format!("{PREFIX}{key}"), value.to_owned())));
+        assert_eq!(
+            annotations,
+            expected.map(|(key, value)| (format!("{KEY_PREFIX}{key}"), value.to_owned()))
+        );
     }
 }

@@ -4,16 +4,16 @@
 //! its last stage. The crate does not depend on how requests are received and handled: it knows no routes, layers or messages.
 
 mod audit_id;
-mod audited;
+mod audited_request;
 mod auditor;
 mod backend;
-mod batches;
+mod batch_sender;
+mod completion_guard;
 mod deliveries;
 mod destination;
-mod ending;
 mod error;
-mod gathered;
 mod latencies;
+mod list_collector;
 mod log;
 mod metrics;
 mod policy_file;
@@ -22,13 +22,13 @@ mod throttle;
 mod webhook;
 
 pub use audit_id::{AUDIT_ID, new_audit_id};
-pub use audited::Audited;
-pub use auditor::{Auditor, Tail};
-pub use ending::{Ending, panicked};
+pub use audited_request::AuditedRequest;
+pub use auditor::{AuditTail, Auditor};
+pub use completion_guard::{CompletionGuard, panic_status};
 pub use error::AuditError;
-pub use gathered::GatheredList;
 pub use latencies::Latency;
+pub use list_collector::ListCollector;
 pub use settings::{
-    AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
-    AuditWebhookSettings, Truncation,
+    AuditBatchSettings, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
+    AuditWebhookSettings, TruncationLimits,
 };

@@ -14,20 +14,21 @@ pub(super) const PLUGIN: &str = "log";
 const STANDARD_OUTPUT: &str = "-";
 
 /// Destination that writes lines to the audit log.
-pub(super) struct Log {
+pub(super) struct LogDestination {
     writer: LineWriter,
     metrics: AuditMetrics,
 }
 
-impl Log {
+impl LogDestination {
     pub(super) fn open(settings: &AuditLogSettings, metrics: AuditMetrics) -> io::Result<Self> {
         let errors = metrics.clone();
-        let failed = Box::new(move |error: &io::Error, lines| errors.lost(PLUGIN, lines, &error.to_string()));
+        let on_error =
+            Box::new(move |error: &io::Error, lines| errors.count_lost(PLUGIN, lines, &error.to_string()));
         let writer = if settings.path == Path::new(STANDARD_OUTPUT) {
-            LineWriter::start("audit-log", io::stdout(), failed)
+            LineWriter::start("audit-log", io::stdout(), on_error)
         } else {
             let file = RotatingFile::open(&settings.path, settings.rotation.clone())?;
-            LineWriter::start("audit-log", file, failed)
+            LineWriter::start("audit-log", file, on_error)
         };
         Ok(Self { writer: writer?, metrics })
     }
@@ -39,7 +40,7 @@ impl Log {
             if wait {
                 written &= self.writer.write(line).await;
             } else if !self.writer.queue(line).await {
-                self.metrics.lost(PLUGIN, 1, "the log is closed");
+                self.metrics.count_lost(PLUGIN, 1, "the log is closed");
                 written = false;
             }
         }
@@ -47,8 +48,8 @@ impl Log {
     }
 
     /// Writes a line if that needs no waiting. Returns false if it could not be written, `None` if it has to wait.
-    pub(super) fn write_at_once(&self, line: &[u8]) -> Option<bool> {
-        self.writer.write_at_once(line)
+    pub(super) fn try_write(&self, line: &[u8]) -> Option<bool> {
+        self.writer.try_write(line)
     }
 
     pub(super) async fn close(&self) {

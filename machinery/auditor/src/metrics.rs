@@ -58,18 +58,18 @@ impl AuditMetrics {
     }
 
     /// Counts a request recorded at this level.
-    pub(super) fn level(&self, level: Level) {
+    pub(super) fn count_level(&self, level: Level) {
         self.levels[level as usize].inc();
     }
 
     /// Returns the gauge of events that wait for the backend.
-    pub(super) fn waiting(&self, plugin: &'static str) -> Gauge {
+    pub(super) fn waiting_gauge(&self, plugin: &'static str) -> Gauge {
         self.waiting.get_or_create_owned(&[("plugin", plugin)])
     }
 
     /// Counts and logs lost events.
-    pub(super) fn lost(&self, plugin: &'static str, events: usize, why: &str) {
+    pub(super) fn count_lost(&self, plugin: &'static str, events: usize, reason: &str) {
         self.errors.get_or_create_owned(&[("plugin", plugin)]).inc_by(events as u64);
-        tracing::error!(plugin, events, error = why, "audit events are lost");
+        tracing::error!(plugin, events, error = reason, "audit events are lost");
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn read(path: &Path) -> Result<FileWatch<Policy>, FileError> {
 }
 
 /// Logs the fields of a policy that were ignored.
-pub(super) fn warn_of(policy: &Policy) {
+pub(super) fn log_warnings(policy: &Policy) {
     if !policy.warnings().is_empty() {
         let errors = policy.warnings().join(", ");
         tracing::warn!(errors, "audit policy contains errors, falling back to lenient decoding");

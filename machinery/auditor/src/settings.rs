@@ -75,9 +75,9 @@ pub struct AuditDelivery {
     /// Waiting behavior of requests.
     pub mode: AuditMode,
     /// Settings of batch mode.
-    pub batches: AuditBatches,
+    pub batches: AuditBatchSettings,
     /// Maximum sizes; `None` for no limit.
-    pub truncation: Option<Truncation>,
+    pub truncation: Option<TruncationLimits>,
 }
 
 /// `--audit-log-format`
@@ -103,7 +103,7 @@ pub enum AuditMode {
 
 /// Settings of batch mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AuditBatches {
+pub struct AuditBatchSettings {
     /// Maximum number of buffered events; further events are dropped.
     pub buffer: usize,
     /// Maximum number of events in a batch.
@@ -116,7 +116,7 @@ pub struct AuditBatches {
 
 /// Maximum sizes of events and batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truncation {
+pub struct TruncationLimits {
     /// Larger events lose their objects; those that are still larger are dropped.
     pub max_event_bytes: usize,
     /// Larger batches are split.

@@ -36,20 +36,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_at_once_and_then_one_at_a_time() {
+    async fn a_burst_passes_immediately_and_later_requests_are_spaced() {
         let mut throttle = Throttle::new(10.0, 3);
-        let begin = Instant::now();
+        let start = Instant::now();
         let mut passed = Vec::new();
         for _ in 0..5 {
             throttle.accept().await;
-            passed.push(begin.elapsed().as_millis() / 10);
+            passed.push(start.elapsed().as_millis() / 10);
         }
         assert_eq!(passed, [0, 0, 0, 10, 20]);
         tokio::time::advance(Duration::from_secs(10)).await;
-        let begin = Instant::now();
+        let start = Instant::now();
         for _ in 0..3 {
             throttle.accept().await;
         }
-        assert_eq!(begin.elapsed(), Duration::ZERO);
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 }

@@ -29,21 +29,21 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Attempts to send a batch to the audit webhook.
 ///
 /// Limit (Audit): the batch is lost and counted.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 /// Factor between the delays of consecutive attempts, and maximum random part added to a delay.
-const FACTOR: f64 = 1.5;
-const JITTER: f64 = 0.2;
+const BACKOFF_FACTOR: f64 = 1.5;
+const BACKOFF_JITTER: f64 = 0.2;
 /// Maximum size of a response in bytes. Only the status of the response is used.
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// Maximum number of idle connections.
-const KEPT_CONNECTIONS: usize = 4;
+const MAX_IDLE_CONNECTIONS: usize = 4;
 /// Concurrent requests to the audit webhook.
 ///
 /// Limit (Audit): further ones wait.
 const MAX_REQUESTS: usize = 256;
 
 /// Destination that posts events to the audit webhook.
-pub(super) struct Webhook {
+pub(super) struct WebhookDestination {
     fetcher: Fetcher,
     target: FetchTarget,
     path: String,
@@ -53,7 +53,7 @@ pub(super) struct Webhook {
     metrics: AuditMetrics,
 }
 
-impl Webhook {
+impl WebhookDestination {
     /// Reads the kubeconfig, and the files that it names.
     pub(super) fn read(
         settings: &AuditWebhookSettings,
@@ -62,14 +62,14 @@ impl Webhook {
     ) -> Result<Self, String> {
         let file = &settings.config_file;
         let cluster = KubeconfigCluster::read(file).map_err(|error| error.to_string())?;
-        let user = user(file)?;
-        let (target, path) = place(&cluster, &user)?;
+        let user = current_user(file)?;
+        let (target, path) = parse_target(&cluster, &user)?;
         let connector = Connector::new(ConnectorOptions::default());
         Ok(Self {
-            fetcher: Fetcher::new(connector, tasks.clone()).keeping(KEPT_CONNECTIONS),
+            fetcher: Fetcher::new(connector, tasks.clone()).with_idle_per_target(MAX_IDLE_CONNECTIONS),
             target,
             path,
-            headers: headers(&user)?,
+            headers: request_headers(&user)?,
             initial_backoff: settings.initial_backoff,
             requests: Semaphore::new(MAX_REQUESTS),
             metrics,
@@ -78,40 +78,40 @@ impl Webhook {
 
     /// Sends events, with retries. Returns false if all attempts failed.
     pub(super) async fn post(&self, events: &[Bytes]) -> bool {
-        let (body, mut wait) = (list(events), self.initial_backoff);
+        let (body, mut delay) = (encode_event_list(events), self.initial_backoff);
         for attempt in 1.. {
-            let Err(error) = self.attempt(body.clone()).await else { return true };
-            if attempt == ATTEMPTS {
-                self.metrics.lost(PLUGIN, events.len(), &error);
+            let Err(error) = self.try_post(body.clone()).await else { return true };
+            if attempt == MAX_ATTEMPTS {
+                self.metrics.count_lost(PLUGIN, events.len(), &error);
                 break;
             }
             tracing::debug!(attempt, error, "cannot deliver audit events, retrying");
-            tokio::time::sleep(wait.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
-            wait = wait.mul_f64(FACTOR);
+            tokio::time::sleep(delay.mul_f64(1.0 + BACKOFF_JITTER * rand::random::<f64>())).await;
+            delay = delay.mul_f64(BACKOFF_FACTOR);
         }
         false
     }
 
-    async fn attempt(&self, body: Bytes) -> Result<(), String> {
+    async fn try_post(&self, body: Bytes) -> Result<(), String> {
         let request = FetchRequest {
             method: Method::POST,
             path: self.path.clone(),
             headers: self.headers.clone(),
             timeout: TIMEOUT,
             body,
-            max_body: MAX_ANSWER,
+            max_body_bytes: MAX_RESPONSE_BYTES,
         };
-        let _place = self.requests.acquire().await.map_err(|error| error.to_string())?;
+        let _permit = self.requests.acquire().await.map_err(|error| error.to_string())?;
         match self.fetcher.send(&self.target, &request).await {
-            Ok(answer) if answer.status.is_success() => Ok(()),
-            Ok(answer) => Err(format!("the server answered {}", answer.status)),
+            Ok(response) if response.status.is_success() => Ok(()),
+            Ok(response) => Err(format!("the server responded with status {}", response.status)),
             Err(error) => Err(error.to_string()),
         }
     }
 }
 
 /// Encodes an `EventList`.
-fn list(events: &[Bytes]) -> Bytes {
+fn encode_event_list(events: &[Bytes]) -> Bytes {
     let size: usize = events.iter().map(Bytes::len).sum();
     let mut out = BytesMut::with_capacity(size + 128);
     out.put_slice(
@@ -128,24 +128,24 @@ fn list(events: &[Bytes]) -> Bytes {
 }
 
 /// Returns the user of the current context; empty if the context has none.
-fn user(file: &Path) -> Result<KubeconfigUser, String> {
+fn current_user(file: &Path) -> Result<KubeconfigUser, String> {
     let KubeconfigUsers { users, current } =
         KubeconfigUsers::read(file).map_err(|error| error.to_string())?;
     let user = users.into_iter().find(|user| Some(&user.name) == current.as_ref());
     Ok(user.unwrap_or_default())
 }
 
-fn place(cluster: &KubeconfigCluster, user: &KubeconfigUser) -> Result<(FetchTarget, String), String> {
-    let wrong = |why: &str| format!("the server {:?} {why}", cluster.server);
+fn parse_target(cluster: &KubeconfigCluster, user: &KubeconfigUser) -> Result<(FetchTarget, String), String> {
+    let invalid = |reason: &str| format!("the server {:?} {reason}", cluster.server);
     if cluster.server.is_empty() {
         return Err("invalid configuration: no configuration has been provided".to_owned());
     }
-    let url: Uri = cluster.server.parse().map_err(|_| wrong("is no URL"))?;
-    let host = url.host().ok_or_else(|| wrong("has no host"))?.trim_matches(['[', ']']).to_owned();
+    let url: Uri = cluster.server.parse().map_err(|_| invalid("is not a URL"))?;
+    let host = url.host().ok_or_else(|| invalid("has no host"))?.trim_matches(['[', ']']).to_owned();
     let (tls, port) = match url.scheme_str() {
-        Some("https") => (Some(tls(cluster, user, &host)?), 443),
+        Some("https") => (Some(client_tls(cluster, user, &host)?), 443),
         Some("http") => (None, 80),
-        _ => return Err(wrong("is neither https nor http")),
+        _ => return Err(invalid("is neither https nor http")),
     };
     let target = Target::new(host, url.port_u16().unwrap_or(port));
     let host = url.authority().map(|authority| authority.as_str().to_owned());
@@ -156,10 +156,10 @@ fn place(cluster: &KubeconfigCluster, user: &KubeconfigUser) -> Result<(FetchTar
     Ok((FetchTarget { target, tls, host }, format!("{path}?timeout={}s", TIMEOUT.as_secs())))
 }
 
-fn tls(cluster: &KubeconfigCluster, user: &KubeconfigUser, host: &str) -> Result<ClientTls, String> {
+fn client_tls(cluster: &KubeconfigCluster, user: &KubeconfigUser, host: &str) -> Result<ClientTls, String> {
     let pair = match &user.certificate {
         Some((cert, key)) => {
-            let pair = CertPair::from_pem("client-certificate", &bytes(cert)?, &bytes(key)?);
+            let pair = CertPair::from_pem("client-certificate", &read_source(cert)?, &read_source(key)?);
             Some(pair.map_err(|error| error.to_string())?)
         }
         None => None,
@@ -173,13 +173,13 @@ fn tls(cluster: &KubeconfigCluster, user: &KubeconfigUser, host: &str) -> Result
         .map_err(|error| error.to_string())
 }
 
-fn headers(user: &KubeconfigUser) -> Result<HeaderMap, String> {
+fn request_headers(user: &KubeconfigUser) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
     headers.insert(USER_AGENT, HeaderValue::from_static("portico"));
     let authorization = match (&user.token, &user.basic) {
-        (Some(token), _) => format!("Bearer {}", String::from_utf8_lossy(&bytes(token)?).trim()),
+        (Some(token), _) => format!("Bearer {}", String::from_utf8_lossy(&read_source(token)?).trim()),
         (None, Some((name, password))) => format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))),
         (None, None) => return Ok(headers),
     };
@@ -189,7 +189,7 @@ fn headers(user: &KubeconfigUser) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-fn bytes(source: &Source) -> Result<Vec<u8>, String> {
+fn read_source(source: &Source) -> Result<Vec<u8>, String> {
     match source {
         Source::Data(data) => Ok(data.clone()),
         Source::File(file) => portico_kit::config_file::read(file)

@@ -11,40 +11,40 @@ use portico_machinery::UserInfo;
 use rustls_pki_types::UnixTime;
 
 use crate::headers::HeaderValues;
-use method::completed;
-use reviews::Known;
+use method::complete_user;
+use reviews::CachedReview;
 
 mod anonymous;
 mod bearer;
 mod chain;
 mod error;
 mod method;
-pub mod remote;
 mod request_header;
 mod reviews;
 mod service_account;
 mod token_file;
 mod token_review;
+pub mod token_webhook;
 mod websocket;
 mod x509;
 
-pub use anonymous::Anonymous;
+pub use anonymous::AnonymousAccess;
 pub use bearer::EXTRA_SPACE_WARNING;
-pub use chain::{Authority, AuthorityError, PeerChain};
+pub use chain::{AuthorityError, PeerChain, TrustedAuthority};
 pub use error::AuthnError;
-pub use method::{Method, RESERVED_GROUP_PREFIX};
-pub use request_header::RequestHeader;
+pub use method::{AuthnMethod, RESERVED_GROUP_PREFIX};
+pub use request_header::RequestHeaderConfig;
 pub use reviews::{
-    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, NoReview, Reviewer, Reviewing, Reviews,
-    TokenCacheMetrics, TokenTrust, TooManyReviews, bootstrap_token,
+    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, ReviewError, TokenCacheMetrics, TokenReviewBackend,
+    TokenReviewCache, TokenReviewFuture, TokenTrust, TooManyReviews, parse_bootstrap_token,
 };
-pub use service_account::{Refused, Signed, TokenKeys};
+pub use service_account::{TokenKeys, TokenRefusal, VerifiedToken};
 pub use token_file::{TokenFile, TokenFileError};
 pub use token_review::{ReviewedUser, TokenReviewStatus};
 pub use websocket::without_token;
 
 /// Group in the certificates of facades. Only the internal CA can assign it to a caller.
-pub const FACADES: &str = "system:portico:facades";
+pub const FACADES_GROUP: &str = "system:portico:facades";
 
 /// Credentials of one request.
 #[derive(Clone, Copy)]
@@ -73,29 +73,29 @@ pub trait TokenAuthenticator: Send + Sync {
 /// Outcome of authentication. Users are shared: the user of a certificate or a token file is created once, not
 /// for each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AuthnOutcome {
     /// The caller is this user, with the group `system:authenticated`.
-    Authenticated(Arc<UserInfo>, Method),
+    Authenticated(Arc<UserInfo>, AuthnMethod),
     /// The request has no credentials, and anonymous access is allowed.
     Anonymous(Arc<UserInfo>),
     /// The response is 401.
     Unauthorized(Unauthorized),
     /// The only possible credential is this token, which [`AuthenticatorChain::review_token`] can review. Servers without a
     /// reviewer respond with 401.
-    Ask(String),
+    NeedsReview(String),
 }
 
 /// Result of a valid credential.
-enum Found {
-    User(Arc<UserInfo>, Method),
-    Ask(String),
+enum CredentialResult {
+    User(Arc<UserInfo>, AuthnMethod),
+    NeedsReview(String),
 }
 
 /// Details of a 401 response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unauthorized {
     /// Methods of the presented credentials, in upstream's terms (`basic`, `bearer`, `x509`).
-    pub attempted: Vec<&'static str>,
+    pub attempted_methods: Vec<&'static str>,
     /// Errors of the credentials.
     pub errors: Vec<AuthnError>,
 }
@@ -104,10 +104,10 @@ impl Unauthorized {
     /// Upstream's audit message.
     #[must_use]
     pub fn audit_message(&self) -> String {
-        if self.attempted.is_empty() {
+        if self.attempted_methods.is_empty() {
             return "Authentication failed, no credentials provided".to_owned();
         }
-        format!("Authentication failed, attempted: {}", self.attempted.join(", "))
+        format!("Authentication failed, attempted: {}", self.attempted_methods.join(", "))
     }
 }
 
@@ -115,7 +115,7 @@ impl Unauthorized {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authentication {
     /// Outcome of authentication.
-    pub outcome: Outcome,
+    pub outcome: AuthnOutcome,
     /// Text of a `Warning` header.
     pub warning: Option<&'static str>,
 }
@@ -127,9 +127,11 @@ impl Authentication {
     /// [`Unauthorized`]: the response is 401.
     pub fn user(self) -> Result<Arc<UserInfo>, Unauthorized> {
         match self.outcome {
-            Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Ok(user),
-            Outcome::Unauthorized(refusal) => Err(refusal),
-            Outcome::Ask(_) => Err(Unauthorized { attempted: vec!["bearer"], errors: Vec::new() }),
+            AuthnOutcome::Authenticated(user, _) | AuthnOutcome::Anonymous(user) => Ok(user),
+            AuthnOutcome::Unauthorized(refusal) => Err(refusal),
+            AuthnOutcome::NeedsReview(_) => {
+                Err(Unauthorized { attempted_methods: vec!["bearer"], errors: Vec::new() })
+            }
         }
     }
 }
@@ -137,36 +139,36 @@ impl Authentication {
 /// Configured authenticators. Immutable: a reload builds and swaps in a new chain.
 #[derive(Clone, Default)]
 pub struct AuthenticatorChain {
-    request_header: Option<RequestHeader>,
-    internal: Option<Authority>,
-    client: Option<Authority>,
-    signing: Option<Authority>,
+    request_header: Option<RequestHeaderConfig>,
+    internal: Option<TrustedAuthority>,
+    client: Option<TrustedAuthority>,
+    signing: Option<TrustedAuthority>,
     tokens: Vec<Arc<dyn TokenAuthenticator>>,
-    reviews: Option<Arc<Reviews>>,
+    reviews: Option<Arc<TokenReviewCache>>,
     trust: Arc<TokenTrust>,
-    anonymous: Anonymous,
+    anonymous: AnonymousAccess,
     /// Setting shared by all servers, which overrides the local setting.
-    shared_anonymous: Option<Anonymous>,
+    shared_anonymous: Option<AnonymousAccess>,
 }
 
 impl AuthenticatorChain {
     /// Trusts the front proxies of this configuration.
     #[must_use]
-    pub fn with_request_header(mut self, proxy: RequestHeader) -> Self {
+    pub fn with_request_header(mut self, proxy: RequestHeaderConfig) -> Self {
         self.request_header = Some(proxy);
         self
     }
 
     /// Trusts certificates of Portico's internal CA.
     #[must_use]
-    pub fn with_internal_authority(mut self, authority: Authority) -> Self {
+    pub fn with_internal_authority(mut self, authority: TrustedAuthority) -> Self {
         self.internal = Some(authority);
         self
     }
 
     /// Trusts certificates of `--client-ca-file`.
     #[must_use]
-    pub fn with_client_authority(mut self, authority: Authority) -> Self {
+    pub fn with_client_authority(mut self, authority: TrustedAuthority) -> Self {
         self.client = Some(authority);
         self
     }
@@ -174,7 +176,7 @@ impl AuthenticatorChain {
     /// Trusts client certificates of the CA that signs certificate requests, if any. They name users in the same way as those of
     /// `--client-ca-file`.
     #[must_use]
-    pub fn with_signing_authority(mut self, authority: Option<Authority>) -> Self {
+    pub fn with_signing_authority(mut self, authority: Option<TrustedAuthority>) -> Self {
         self.signing = authority;
         self
     }
@@ -188,14 +190,14 @@ impl AuthenticatorChain {
 
     /// Enables reviews of tokens, after all other authenticators. Has an effect once [`TokenTrust`] is set.
     #[must_use]
-    pub fn with_reviews(mut self, reviews: Arc<Reviews>) -> Self {
+    pub fn with_reviews(mut self, reviews: Arc<TokenReviewCache>) -> Self {
         self.reviews = Some(reviews);
         self
     }
 
     /// Sets the tokens to review; by default, none are reviewed.
     #[must_use]
-    pub fn with_trust(mut self, trust: Arc<TokenTrust>) -> Self {
+    pub fn with_token_trust(mut self, trust: Arc<TokenTrust>) -> Self {
         self.trust = trust;
         self
     }
@@ -209,7 +211,7 @@ impl AuthenticatorChain {
 
     /// Overrides the local setting of anonymous access; `None` uses the local setting.
     #[must_use]
-    pub fn with_shared_anonymous(mut self, anonymous: Option<Anonymous>) -> Self {
+    pub fn with_shared_anonymous(mut self, anonymous: Option<AnonymousAccess>) -> Self {
         self.shared_anonymous = anonymous;
         self
     }
@@ -219,7 +221,7 @@ impl AuthenticatorChain {
     pub fn consumes_header(&self, name: &str) -> bool {
         name.eq_ignore_ascii_case("authorization")
             || request_header::is_standard(name)
-            || self.request_header.as_ref().is_some_and(|proxy| proxy.reads(name))
+            || self.request_header.as_ref().is_some_and(|proxy| proxy.uses_header(name))
     }
 
     /// Authenticates the caller at the current time.
@@ -233,21 +235,26 @@ impl AuthenticatorChain {
     pub fn authenticate_at(&self, credentials: &Credentials<'_>, now: UnixTime) -> Authentication {
         let bearer = bearer::parse(credentials.authorization);
         let mut errors = Vec::new();
-        let found = match self.by_certificate(credentials, now, &mut errors) {
-            Ok(Some((user, method))) => Some(Found::User(user, method)),
-            Ok(None) => self.by_token(bearer.token, credentials.websocket_protocols, now, &mut errors),
+        let credential = match self.certificate_user(credentials, now, &mut errors) {
+            Ok(Some((user, method))) => Some(CredentialResult::User(user, method)),
+            Ok(None) => self.bearer_user(bearer.token, credentials.websocket_protocols, now, &mut errors),
             Err(refusal) => {
                 errors.push(refusal);
                 None
             }
         };
-        let outcome = match found {
-            Some(Found::User(user, method)) => Outcome::Authenticated(completed(user, method), method),
-            Some(Found::Ask(token)) => Outcome::Ask(token),
-            None if errors.is_empty() && self.admits_anonymous(credentials.path) => {
-                Outcome::Anonymous(Arc::new(UserInfo::anonymous()))
+        let outcome = match credential {
+            Some(CredentialResult::User(user, method)) => {
+                AuthnOutcome::Authenticated(complete_user(user, method), method)
             }
-            None => Outcome::Unauthorized(Unauthorized { attempted: attempted(credentials), errors }),
+            Some(CredentialResult::NeedsReview(token)) => AuthnOutcome::NeedsReview(token),
+            None if errors.is_empty() && self.admits_anonymous(credentials.path) => {
+                AuthnOutcome::Anonymous(Arc::new(UserInfo::anonymous()))
+            }
+            None => AuthnOutcome::Unauthorized(Unauthorized {
+                attempted_methods: attempted_methods(credentials),
+                errors,
+            }),
         };
         Authentication { outcome, warning: bearer.warning }
     }
@@ -260,27 +267,27 @@ impl AuthenticatorChain {
     ///
     /// # Errors
     /// [`AuthnError::Header`]: the request is refused even if it has other credentials; it would run as the user of the proxy.
-    fn by_certificate(
+    fn certificate_user(
         &self,
         credentials: &Credentials<'_>,
         now: UnixTime,
         errors: &mut Vec<AuthnError>,
-    ) -> Result<Option<(Arc<UserInfo>, Method)>, AuthnError> {
+    ) -> Result<Option<(Arc<UserInfo>, AuthnMethod)>, AuthnError> {
         let Some(peer) = credentials.peer else { return Ok(None) };
         if let Some(proxy) = &self.request_header {
             match proxy.authenticate(peer, credentials.headers, now) {
-                Ok(Some(user)) => return Ok(Some((Arc::new(user), Method::RequestHeader))),
+                Ok(Some(user)) => return Ok(Some((Arc::new(user), AuthnMethod::RequestHeader))),
                 Ok(None) => {}
                 Err(refusal @ AuthnError::Header(_)) => return Err(refusal),
                 Err(e) => errors.push(e),
             }
         }
         let authorities = || {
-            let internal = self.internal.iter().map(|a| (a, Method::InternalCertificate));
+            let internal = self.internal.iter().map(|a| (a, AuthnMethod::InternalCertificate));
             let clients = self.client.iter().chain(&self.signing);
-            internal.chain(clients.map(|a| (a, Method::ClientCertificate)))
+            internal.chain(clients.map(|a| (a, AuthnMethod::ClientCertificate)))
         };
-        let user = |(authority, method): (&Authority, Method)| {
+        let user = |(authority, method): (&TrustedAuthority, AuthnMethod)| {
             authority.verify(peer, now).and_then(|()| peer.user(method)).map(|user| (user, method))
         };
         for candidate in authorities() {
@@ -301,62 +308,71 @@ impl AuthenticatorChain {
     ///
     /// # Errors
     /// [`TooManyReviews`]: the token was not reviewed.
-    pub async fn reviewed(
+    pub async fn review_token(
         &self,
         token: &str,
         client: IpAddr,
-        reviewer: &dyn Reviewer,
+        reviewer: &dyn TokenReviewBackend,
     ) -> Result<(), TooManyReviews> {
         match &self.reviews {
-            Some(reviews) => reviews.ask(&self.trust, token, client, reviewer).await,
+            Some(reviews) => reviews.review(&self.trust, token, client, reviewer).await,
             None => Ok(()),
         }
     }
 
-    fn by_token(
+    fn bearer_user(
         &self,
         bearer: Option<&[u8]>,
         protocols: Option<&[u8]>,
         now: UnixTime,
         errors: &mut Vec<AuthnError>,
-    ) -> Option<Found> {
+    ) -> Option<CredentialResult> {
         if let Some(token) = bearer {
             let token = std::str::from_utf8(token).map_err(|_| AuthnError::InvalidToken);
-            match token.and_then(|token| self.token_user(token, Method::BearerToken, now)) {
+            match token.and_then(|token| self.token_user(token, AuthnMethod::BearerToken, now)) {
                 Ok(found) => return Some(found),
                 Err(e) => errors.push(e),
             }
         }
-        let token = match websocket::token(protocols?) {
+        let token = match websocket::bearer_token(protocols?) {
             Ok(token) => token?,
             Err(e) => {
                 errors.push(e);
                 return None;
             }
         };
-        self.token_user(&token, Method::WebSocketToken, now).map_err(|e| errors.push(e)).ok()
+        self.token_user(&token, AuthnMethod::WebSocketToken, now).map_err(|e| errors.push(e)).ok()
     }
 
-    fn token_user(&self, token: &str, method: Method, now: UnixTime) -> Result<Found, AuthnError> {
+    fn token_user(
+        &self,
+        token: &str,
+        method: AuthnMethod,
+        now: UnixTime,
+    ) -> Result<CredentialResult, AuthnError> {
         let mut last = AuthnError::InvalidToken;
         for tokens in &self.tokens {
             match tokens.authenticate_token(token) {
-                Ok(Some(user)) => return Ok(Found::User(user, method)),
+                Ok(Some(user)) => return Ok(CredentialResult::User(user, method)),
                 Ok(None) => {}
                 Err(e) => last = e,
             }
         }
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match self.reviews.as_ref().map_or(Known::Nothing, |reviews| reviews.look(&self.trust, token, now)) {
-            Known::User(user) => Ok(Found::User(user, method)),
-            Known::Ask => Ok(Found::Ask(token.to_owned())),
-            Known::Bad(error) => Err(error),
-            Known::Nothing => Err(last),
+        match self
+            .reviews
+            .as_ref()
+            .map_or(CachedReview::NotReviewable, |reviews| reviews.lookup(&self.trust, token, now))
+        {
+            CachedReview::User(user) => Ok(CredentialResult::User(user, method)),
+            CachedReview::NeedsReview => Ok(CredentialResult::NeedsReview(token.to_owned())),
+            CachedReview::Invalid(error) => Err(error),
+            CachedReview::NotReviewable => Err(last),
         }
     }
 }
 
-fn attempted(credentials: &Credentials<'_>) -> Vec<&'static str> {
+fn attempted_methods(credentials: &Credentials<'_>) -> Vec<&'static str> {
     let scheme = credentials.authorization.unwrap_or_default().trim_ascii().to_ascii_lowercase();
     let mut methods = Vec::new();
     if scheme.starts_with(b"basic ") {

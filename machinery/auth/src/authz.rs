@@ -7,23 +7,23 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use portico_machinery::rbac::{Rule, cluster_admin};
+use portico_machinery::rbac::{Rule, cluster_admin_rules};
 use portico_machinery::{Attributes, GroupResource, Status, UserInfo, aggregate};
 
 pub mod abac;
 mod builtin;
 pub mod conditions;
+mod deferred_authorizer;
 mod mode;
 pub mod node;
-mod questions;
 mod rbac;
 pub mod review;
 
-pub use builtin::{Facades, Masters};
-pub use mode::{Mode, of_modes};
-pub use node::{Node, Relations};
-pub use questions::Questions;
-pub use rbac::Rbac;
+pub use builtin::{FacadesAuthorizer, MastersAuthorizer};
+pub use deferred_authorizer::DeferredAuthorizer;
+pub use mode::{AuthorizationMode, authorizer_for_modes};
+pub use node::{NodeAuthorizer, NodeRelations};
+pub use rbac::RbacAuthorizer;
 
 /// Cached responses of an authorization or token webhook, and decisions that a facade caches while the control
 /// service is away.
@@ -31,7 +31,7 @@ pub use rbac::Rbac;
 /// Equal to kube-apiserver's number.
 ///
 /// Limit (Authentication and authorization): the least recently used one is removed.
-pub const MAX_ANSWERS: usize = 8192;
+pub const MAX_CACHED_ANSWERS: usize = 8192;
 
 /// Verdict of an authorizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Verdict {
     NoOpinion,
     /// The decision needs objects or webhooks of the control service. Until a remote authorizer has decided, the
     /// request is denied.
-    Ask,
+    Delegate,
 }
 
 /// Verdict with reason and error.
@@ -81,8 +81,8 @@ impl Decision {
 
     /// Returns a decision that delegates to a remote authorizer.
     #[must_use]
-    pub fn ask() -> Self {
-        Self::new(Verdict::Ask, "")
+    pub fn delegate() -> Self {
+        Self::new(Verdict::Delegate, "")
     }
 
     /// Sets the error.
@@ -93,7 +93,7 @@ impl Decision {
 
     /// True if the request is allowed.
     #[must_use]
-    pub fn allowed(&self) -> bool {
+    pub fn is_allowed(&self) -> bool {
         self.verdict == Verdict::Allow
     }
 
@@ -101,14 +101,14 @@ impl Decision {
     ///
     /// # Errors
     /// Returns the `Forbidden` Status of [`forbidden`].
-    pub fn permit(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
-        if self.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &self.reason))) }
+    pub fn to_result(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        if self.is_allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &self.reason))) }
     }
 }
 
 /// Permissions of a user, as far as they can be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct UserRules {
     /// Rules in the order of the authorizers.
     pub rules: Vec<Rule>,
     /// Errors of collecting the rules.
@@ -118,7 +118,7 @@ pub struct Rules {
 }
 
 /// Future decision.
-pub type Authorizing<'a> = Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+pub type DecisionFuture<'a> = Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
 
 /// Authorizer, which decides in memory or by calling a remote authorizer.
 pub trait Authorizer: Send + Sync {
@@ -126,13 +126,13 @@ pub trait Authorizer: Send + Sync {
     fn authorize(&self, attributes: &Attributes) -> Decision;
 
     /// Decides like [`Self::authorize`], and calls remote authorizers if necessary.
-    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> DecisionFuture<'a> {
         Box::pin(std::future::ready(self.authorize(attributes)))
     }
 
     /// Returns the permissions of the user in a namespace; an empty namespace means only cluster scope. Empty by default.
-    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
-        Rules::default()
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
+        UserRules::default()
     }
 
     /// Authorizes and converts the decision to a result: the error is the 403 response of a denied request.
@@ -140,7 +140,7 @@ pub trait Authorizer: Send + Sync {
     /// # Errors
     /// Returns the `Forbidden` Status of [`forbidden`].
     fn check(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
-        self.authorize(attributes).permit(attributes)
+        self.authorize(attributes).to_result(attributes)
     }
 }
 
@@ -149,55 +149,55 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
         (**self).authorize(attributes)
     }
 
-    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> DecisionFuture<'a> {
         (**self).decide(attributes)
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         (**self).rules_for(user, namespace)
     }
 }
 
 /// Future decision of a remote authorizer; `None` if it could not be reached.
-pub type Deciding<'a> = Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
+pub type RemoteDecisionFuture<'a> = Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
 
 /// Remote authorizer, with access to the objects and webhooks that a delegated decision needs ([`Verdict::Delegate`]).
-pub trait Decider: Send + Sync {
+pub trait RemoteAuthorizer: Send + Sync {
     /// Decides about the attributes.
-    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a>;
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> RemoteDecisionFuture<'a>;
 }
 
 /// Authorizer that passes delegated decisions to a remote authorizer.
-pub struct Delegating {
+pub struct DelegatingAuthorizer {
     local: Arc<dyn Authorizer>,
-    decider: Arc<dyn Decider>,
+    remote: Arc<dyn RemoteAuthorizer>,
 }
 
-impl Delegating {
+impl DelegatingAuthorizer {
     /// Combines a local authorizer with a remote one for delegated decisions.
     #[must_use]
-    pub fn new(local: Arc<dyn Authorizer>, decider: Arc<dyn Decider>) -> Self {
-        Self { local, decider }
+    pub fn new(local: Arc<dyn Authorizer>, remote: Arc<dyn RemoteAuthorizer>) -> Self {
+        Self { local, remote }
     }
 }
 
-impl Authorizer for Delegating {
+impl Authorizer for DelegatingAuthorizer {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         self.local.authorize(attributes)
     }
 
-    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> DecisionFuture<'a> {
         Box::pin(async move {
             let decision = self.local.authorize(attributes);
-            if decision.verdict != Verdict::Ask {
+            if decision.verdict != Verdict::Delegate {
                 return decision;
             }
-            let decided = self.decider.decide(attributes).await;
+            let decided = self.remote.decide(attributes).await;
             decided.unwrap_or_else(|| Decision::no_opinion("no authorizer could be reached"))
         })
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         self.local.rules_for(user, namespace)
     }
 }
@@ -211,8 +211,8 @@ impl Authorizer for AlwaysAllow {
         Decision::allow("")
     }
 
-    fn rules_for(&self, _: &UserInfo, _: &str) -> Rules {
-        Rules { rules: cluster_admin().to_vec(), ..Rules::default() }
+    fn rules_for(&self, _: &UserInfo, _: &str) -> UserRules {
+        UserRules { rules: cluster_admin_rules().to_vec(), ..UserRules::default() }
     }
 }
 
@@ -241,7 +241,7 @@ impl AuthorizerUnion {
 
 impl Authorizer for AuthorizerUnion {
     fn authorize(&self, attributes: &Attributes) -> Decision {
-        let mut undecided = Undecided::default();
+        let mut undecided = NoOpinionReasons::default();
         for authorizer in &self.0 {
             let decision = authorizer.authorize(attributes);
             if decision.verdict != Verdict::NoOpinion {
@@ -249,12 +249,12 @@ impl Authorizer for AuthorizerUnion {
             }
             undecided.add(decision);
         }
-        undecided.end()
+        undecided.into_decision()
     }
 
-    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> DecisionFuture<'a> {
         Box::pin(async move {
-            let mut undecided = Undecided::default();
+            let mut undecided = NoOpinionReasons::default();
             for authorizer in &self.0 {
                 let decision = authorizer.decide(attributes).await;
                 if decision.verdict != Verdict::NoOpinion {
@@ -262,14 +262,14 @@ impl Authorizer for AuthorizerUnion {
                 }
                 undecided.add(decision);
             }
-            undecided.end()
+            undecided.into_decision()
         })
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
-        let mut all = Rules::default();
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
+        let mut all = UserRules::default();
         for authorizer in &self.0 {
-            let Rules { rules, errors, incomplete } = authorizer.rules_for(user, namespace);
+            let UserRules { rules, errors, incomplete } = authorizer.rules_for(user, namespace);
             all.rules.extend(rules);
             all.errors.extend(errors);
             all.incomplete |= incomplete;
@@ -280,19 +280,19 @@ impl Authorizer for AuthorizerUnion {
 
 /// Reasons and errors of authorizers without an opinion.
 #[derive(Default)]
-struct Undecided {
+struct NoOpinionReasons {
     reasons: Vec<Cow<'static, str>>,
     errors: Vec<Cow<'static, str>>,
 }
 
-impl Undecided {
+impl NoOpinionReasons {
     fn add(&mut self, decision: Decision) {
         let Decision { reason, error, .. } = decision;
         self.reasons.extend(Some(reason).filter(|reason| !reason.is_empty()));
         self.errors.extend(Some(error).filter(|error| !error.is_empty()));
     }
 
-    fn end(self) -> Decision {
+    fn into_decision(self) -> Decision {
         let decision = Decision::no_opinion(self.reasons.join("\n"));
         if self.errors.is_empty() { decision } else { decision.with_error(aggregate(&self.errors)) }
     }
@@ -301,15 +301,15 @@ impl Undecided {
 /// Returns the 403 Status of a denied request, with upstream's message.
 #[must_use]
 pub fn forbidden(attributes: &Attributes, reason: &str) -> Status {
-    let mut why = attributes.describe();
+    let mut message = attributes.describe();
     if !reason.is_empty() {
-        why.push_str(": ");
-        why.push_str(reason);
+        message.push_str(": ");
+        message.push_str(reason);
     }
     let r = &attributes.request;
     if r.is_resource_request {
-        Status::forbidden(&GroupResource::new(&r.api_group, &r.resource), &r.name, &why)
+        Status::forbidden(&GroupResource::new(&r.api_group, &r.resource), &r.name, &message)
     } else {
-        Status::forbidden(&GroupResource::new("", ""), "", &why)
+        Status::forbidden(&GroupResource::new("", ""), "", &message)
     }
 }

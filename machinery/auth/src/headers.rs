@@ -22,13 +22,13 @@ pub trait HeaderValues {
     /// # Errors
     /// Returns [`NotUtf8`] if a value is not UTF-8.
     fn values(&self, name: &str) -> Result<Vec<String>, NotUtf8> {
-        let mut found = Vec::new();
+        let mut values = Vec::new();
         self.visit(&mut |field, value| {
             if field.eq_ignore_ascii_case(name) {
-                found.push(text(field, value).map(str::to_owned));
+                values.push(text(field, value).map(str::to_owned));
             }
         });
-        found.into_iter().collect()
+        values.into_iter().collect()
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn extra_key(name: &str, raw: &str) -> Result<String, NotUtf8> {
 #[derive(Default)]
 pub(crate) struct ExtraFields {
     fields: BTreeMap<String, Vec<String>>,
-    refused: Option<NotUtf8>,
+    error: Option<NotUtf8>,
 }
 
 impl ExtraFields {
@@ -80,13 +80,13 @@ impl ExtraFields {
     pub(crate) fn insert(&mut self, name: &str, key: &str, value: &[u8]) {
         match extra_key(name, key).and_then(|key| Ok((key, text(name, value)?.to_owned()))) {
             Ok((key, value)) => self.fields.entry(key).or_default().push(value),
-            Err(error) => self.refused = Some(error),
+            Err(error) => self.error = Some(error),
         }
     }
 
     /// Returns the fields, or the last error.
     pub(crate) fn finish(self) -> Result<BTreeMap<String, Vec<String>>, NotUtf8> {
-        self.refused.map_or(Ok(self.fields), Err)
+        self.error.map_or(Ok(self.fields), Err)
     }
 }
 

@@ -28,7 +28,7 @@ pub fn consumes_header(name: &str) -> bool {
 
 /// Result of a successful impersonation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Impersonated {
+pub struct ImpersonatedUser {
     /// Requested user with all groups.
     pub user: UserInfo,
     /// Value `impersonate:<mode>` of `impersonationConstraint` in audit events; empty in the legacy mode.
@@ -43,17 +43,22 @@ pub fn impersonate(
     authorizer: &dyn Authorizer,
     caller: &UserInfo,
     request: &RequestInfo,
-    wanted: &ImpersonationRequest,
-) -> Result<Impersonated, Box<Status>> {
-    if let Some(group) = wanted.groups.iter().find(|g| g.starts_with(RESERVED_GROUP_PREFIX)) {
+    requested: &ImpersonationRequest,
+) -> Result<ImpersonatedUser, Box<Status>> {
+    if let Some(group) = requested.groups.iter().find(|g| g.starts_with(RESERVED_GROUP_PREFIX)) {
         let groups = GroupResource::new("", "groups");
         let attributes = Attributes::resource(caller.clone(), "impersonate", &groups, "", group);
         return Err(Box::new(forbidden(&attributes, "groups of this prefix are given by certificates only")));
     }
     let mut first = None;
-    for mode in mode::ALL.iter().filter(|mode| mode.applies(wanted, caller)) {
-        match mode.check(authorizer, caller, request, wanted) {
-            Ok(user) => return Ok(Impersonated { user: completed(user), constraint: mode.constraint() }),
+    for mode in mode::MODES.iter().filter(|mode| mode.applies(requested, caller)) {
+        match mode.check(authorizer, caller, request, requested) {
+            Ok(user) => {
+                return Ok(ImpersonatedUser {
+                    user: add_authentication_group(user),
+                    constraint: mode.constraint(),
+                });
+            }
             Err(refusal) => first = first.or(Some(refusal)),
         }
     }
@@ -62,7 +67,7 @@ pub fn impersonate(
 }
 
 /// Adds the group for authenticated or unauthenticated users.
-fn completed(mut user: UserInfo) -> UserInfo {
+fn add_authentication_group(mut user: UserInfo) -> UserInfo {
     let group = if user.name == ANONYMOUS || user.in_group(UNAUTHENTICATED) {
         UNAUTHENTICATED
     } else {

@@ -9,8 +9,8 @@ mod external;
 mod jwk;
 mod key;
 
-pub use claims::{Claims, Kubernetes, LEEWAY, LEGACY_ISSUER, Ref, TimeError};
-pub use compact::{Compact, Malformed};
+pub use claims::{Claims, KubernetesClaims, LEEWAY, LEGACY_ISSUER, ObjectRef, TimeError};
+pub use compact::{CompactToken, MalformedToken};
 pub use external::{ExternalHeader, HeaderError};
-pub use jwk::key_set;
-pub use key::{Algorithm, KeyError, PublicKey, SigningKey, part};
+pub use jwk::encode_key_set;
+pub use key::{Algorithm, KeyError, PublicKey, SigningKey, encode_part};

@@ -14,6 +14,6 @@ pub mod impersonate;
 pub mod jwt;
 pub mod oidc;
 
-pub use authn::{Authentication, AuthenticatorChain, Credentials, Method, Outcome, PeerChain};
+pub use authn::{Authentication, AuthenticatorChain, AuthnMethod, AuthnOutcome, Credentials, PeerChain};
 pub use authz::{Authorizer, Decision, Verdict, forbidden};
 pub use headers::HeaderValues;

@@ -13,9 +13,9 @@ mod key_set;
 mod token;
 
 pub use algorithm::SigningAlgorithm;
-pub use authenticator::{ClaimRule, JwtAuthenticator, Mapping, UserRule};
-pub use claims::Claims;
-pub use distributed::Source;
+pub use authenticator::{ClaimMapping, ClaimRule, JwtAuthenticator, UserRule};
+pub use claims::RawClaims;
+pub use distributed::ClaimSource;
 pub use expression::Expression;
 pub use key_set::{JsonWebKeys, MAX_KEYS};
-pub use token::{MAX_TOKEN_BYTES, SignedToken, Unverified, Verification, untrusted_issuer};
+pub use token::{MAX_TOKEN_BYTES, SignedToken, TokenRequirements, VerificationError, untrusted_issuer};

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for run in 1..=3 {
         let limits = (100_000, &meter);
         let (result, _) = program.evaluate_metered(&[("items", items())], limits, &|| false);
-        println!("run {run}: {result:?}, {} left", meter.left());
+        println!("run {run}: {result:?}, {} left", meter.remaining());
     }
 
     // The callback stops a run at a deadline.

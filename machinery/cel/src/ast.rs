@@ -7,9 +7,9 @@ use crate::value::Value;
 /// Identifies a node; tables of types, references and places are indexed by it.
 pub type Id = usize;
 
-/// The name of the hidden variable that comprehensions collect into.
+/// Name of the hidden variable that accumulates the result of a comprehension.
 pub const ACCUMULATOR: &str = "@result";
-/// The name of a variable that nothing reads.
+/// Name of a variable that is never read.
 pub const UNUSED: &str = "#unused";
 
 /// A node.
@@ -30,7 +30,7 @@ pub enum ExprKind {
     Ident(Arc<str>),
     /// `operand.field`, or `has(operand.field)`.
     Select {
-        /// Operand.
+        /// Expression whose field is selected.
         operand: Box<Expr>,
         /// The field.
         field: Arc<str>,
@@ -101,9 +101,9 @@ pub struct FieldValue {
 pub struct Comprehension {
     /// List or map that is folded.
     pub range: Expr,
-    /// Takes items of lists, keys of maps; with two variables indices of lists.
+    /// Variable for items of lists or keys of maps; with two variables, for indices of lists.
     pub variable: Arc<str>,
-    /// Takes items of lists and values of maps.
+    /// Variable for items of lists or values of maps.
     pub second: Option<Arc<str>>,
     /// Name of the accumulator.
     pub accumulator: Arc<str>,
@@ -111,7 +111,7 @@ pub struct Comprehension {
     pub start: Expr,
     /// Condition for continuing the loop.
     pub condition: Expr,
-    /// The accumulator's next value.
+    /// Next value of the accumulator.
     pub step: Expr,
     /// The result.
     pub result: Expr,

@@ -1,4 +1,4 @@
-//! The checker: what type each node has, and which overloads each call may mean. cel-go's algorithm.
+//! Type checker with cel-go's algorithm: finds the type of each node, and the possible overloads of each call.
 
 mod literals;
 mod mapping;
@@ -17,13 +17,13 @@ use crate::types::{ObjectTypes, Type};
 use crate::value::Value;
 use mapping::Mapping;
 
-/// A tree with types and references.
+/// Checked tree with types and references.
 #[derive(Debug)]
-pub struct Checked {
-    /// The tree; qualified names are resolved in it.
+pub struct CheckedAst {
+    /// Tree with resolved qualified names.
     pub expr: Expr,
     /// Byte offsets by id.
-    pub places: Vec<usize>,
+    pub offsets: Vec<usize>,
     /// Types by id.
     pub types: Vec<Type>,
     /// Meaning of names and calls, by id.
@@ -41,24 +41,24 @@ pub enum Reference {
     Variable,
     /// The name of a type.
     Type(Type),
-    /// A call: the indices of the overloads that may be meant.
+    /// Call: indices of the possible overloads.
     Overloads(Vec<usize>),
 }
 
 /// Checks a tree.
 ///
 /// # Errors
-/// All type errors that there are.
-pub(crate) fn check(environment: &Environment, parsed: Parsed) -> Result<Checked, Vec<Issue>> {
+/// All type errors.
+pub(crate) fn check(environment: &Environment, parsed: Parsed) -> Result<CheckedAst, Vec<Issue>> {
     let Environment { language, variables, objects, .. } = environment;
-    let Parsed { mut expr, places } = parsed;
+    let Parsed { mut expr, offsets } = parsed;
     let mut checker = Checker {
         language,
         objects: objects.as_deref(),
         scopes: variables.iter().map(|v| (v.name.clone(), v.ty.clone())).collect(),
-        types: vec![Type::Error; places.len()],
-        references: vec![Reference::None; places.len()],
-        places: &places,
+        types: vec![Type::Error; offsets.len()],
+        references: vec![Reference::None; offsets.len()],
+        offsets: &offsets,
         mapping: Mapping::default(),
         issues: Vec::new(),
     };
@@ -68,23 +68,23 @@ pub(crate) fn check(environment: &Environment, parsed: Parsed) -> Result<Checked
         *ty = mapping.substitute(ty, true);
     }
     if mapping.is_exhausted() {
-        issues.push(Issue::whole("types of the expression are too complex"));
+        issues.push(Issue::without_position("types of the expression are too complex"));
     }
     if issues.is_empty() {
-        Ok(Checked { expr, places, types, references, language: Arc::clone(language) })
+        Ok(CheckedAst { expr, offsets, types, references, language: Arc::clone(language) })
     } else {
         Err(issues)
     }
 }
 
-impl Checked {
-    /// The type of the whole.
+impl CheckedAst {
+    /// Returns the type of the whole expression.
     #[must_use]
     pub fn result_type(&self) -> &Type {
         self.type_of(&self.expr)
     }
 
-    /// The type of a node.
+    /// Returns the type of a node.
     #[must_use]
     pub fn type_of(&self, expr: &Expr) -> &Type {
         self.types.get(expr.id).unwrap_or(&Type::Error)
@@ -101,7 +101,7 @@ struct Checker<'e> {
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Type>,
     references: Vec<Reference>,
-    places: &'e [usize],
+    offsets: &'e [usize],
     mapping: Mapping,
     issues: Vec<Issue>,
 }
@@ -128,22 +128,22 @@ impl Checker<'_> {
     }
 
     fn report(&mut self, id: Id, message: String) {
-        self.issues.push(Issue::at(self.places[id], message));
+        self.issues.push(Issue::at(self.offsets[id], message));
     }
 
     fn mismatch(&mut self, id: Id, expected: &Type, found: &Type) {
         self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
-    fn undeclared(&mut self, id: Id, name: &str) -> Type {
+    fn report_undeclared(&mut self, id: Id, name: &str) -> Type {
         self.report(id, format!("undeclared reference to '{name}' (in container '')"));
         Type::Error
     }
 
-    fn assert_type(&mut self, expr: &Expr, wanted: &Type) {
+    fn assert_type(&mut self, expr: &Expr, expected: &Type) {
         let found = self.type_of(expr);
-        if !self.mapping.assignable(wanted, &found) {
-            self.mismatch(expr.id, wanted, &found);
+        if !self.mapping.assignable(expected, &found) {
+            self.mismatch(expr.id, expected, &found);
         }
     }
 
@@ -159,11 +159,11 @@ impl Checker<'_> {
         let Some(receiver) = target else {
             let Some(declared) = self.language.function(function) else {
                 let name = function.clone();
-                return self.undeclared(id, &name);
+                return self.report_undeclared(id, &name);
             };
             return self.resolve(id, declared, None, arguments);
         };
-        if let Some(prefix) = qualified::qualified(receiver)
+        if let Some(prefix) = qualified::qualified_name(receiver)
             && let Some(declared) = self.language.function(&format!("{prefix}.{function}"))
         {
             *function = Arc::from(&*declared.name);
@@ -175,7 +175,7 @@ impl Checker<'_> {
             Some(declared) => self.resolve(id, declared, Some(receiver), arguments),
             None => {
                 let name = function.clone();
-                self.undeclared(id, &name)
+                self.report_undeclared(id, &name)
             }
         }
     }
@@ -188,7 +188,7 @@ impl Checker<'_> {
         let accumulated = self.type_of(&fold.start);
         let outer = self.scopes.len();
         self.scopes.push((fold.accumulator.clone(), accumulated.clone()));
-        let (first, second) = self.iterated(fold, &range);
+        let (first, second) = self.iteration_types(fold, &range);
         let inner = self.scopes.len();
         self.scopes.push((fold.variable.clone(), first));
         if let Some(name) = &fold.second {
@@ -205,8 +205,8 @@ impl Checker<'_> {
         self.mapping.substitute(&result, false)
     }
 
-    /// The types of a fold's variables.
-    fn iterated(&mut self, fold: &Comprehension, range: &Type) -> (Type, Type) {
+    /// Returns the types of a comprehension's variables.
+    fn iteration_types(&mut self, fold: &Comprehension, range: &Type) -> (Type, Type) {
         let two = fold.second.is_some();
         match range {
             Type::List(items) if two => (Type::Int, (**items).clone()),

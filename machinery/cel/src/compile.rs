@@ -1,4 +1,4 @@
-//! From text to program: parse, check, validate, plan, fold.
+//! Compiler: parses, checks, validates, plans and folds constants.
 
 use crate::ast::{Expr, ExprKind, operator};
 use crate::check;
@@ -46,8 +46,8 @@ impl Environment {
         self.compile_within(text, &Meter::of_compilation())
     }
 
-    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions that the
-    /// meter cannot pay for are evaluated and compiled when the program runs.
+    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions
+    /// that the meter cannot pay for are evaluated and compiled when the program runs.
     ///
     /// # Errors
     /// See [`Environment::compile`].
@@ -69,7 +69,7 @@ impl Environment {
     }
 }
 
-/// Names a selected field as the JSON does; an escape that means nothing stays as it is.
+/// Replaces an escaped field name with its JSON name; unknown escapes are not changed.
 fn unescape(expr: &mut Expr) {
     match &mut expr.kind {
         ExprKind::Select { field, .. } => {
@@ -131,12 +131,12 @@ mod tests {
         assert_eq!(
             three_runs(true, "counted(counted(1) + n)"),
             (3, 4, 4),
-            "what depends on a variable is not"
+            "calls that depend on a variable are repeated"
         );
     }
 
     #[test]
-    fn what_a_meter_cannot_pay_for_is_computed_when_the_program_runs() {
+    fn calls_that_exceed_the_meter_are_evaluated_at_run_time() {
         let (environment, calls) = counting(true);
         let meter = Meter::new(10);
         for _ in 0..100 {
@@ -144,7 +144,7 @@ mod tests {
             let (value, cost) = program.evaluate(&[("n", Value::Int(2))], 1_000, &|| false);
             assert_eq!((value.unwrap().as_int().unwrap(), cost), (5, 5));
         }
-        assert_eq!((meter.left(), calls.load(Ordering::Relaxed)), (0, 200));
+        assert_eq!((meter.remaining(), calls.load(Ordering::Relaxed)), (0, 200));
         let before = calls.load(Ordering::Relaxed);
         environment.compile_within("counted(1) + counted(2) + n", &meter).unwrap();
         assert_eq!(calls.load(Ordering::Relaxed), before);

@@ -1,14 +1,14 @@
-//! Calls whose arguments are all constants: made once, when an expression is compiled. They cost at each run what they cost
-//! then.
+//! Constant folding: calls whose arguments are all constants are evaluated once, at compile time. Each run is charged the cost
+//! of that evaluation.
 
 use crate::eval::Evaluator;
 use crate::meter::Meter;
-use crate::plan::{Attribute, Base, By, Computed, Fold, Node};
+use crate::plan::{Attribute, Base, ComputedConstant, Fold, Node, StepKey};
 use crate::value::Value;
 
-/// The most that a call may cost whose result a program keeps.
+/// Maximum cost of a call whose result a program stores.
 const MAX_COST: u64 = 1_000;
-/// The largest result that a program keeps, as costs count its size.
+/// Maximum size of a stored result, in the units of costs.
 const MAX_SIZE: u64 = 4_096;
 
 /// Replaces calls of pure functions with constant arguments by their results. Calls that fail, or that the meter cannot pay for,
@@ -26,7 +26,7 @@ pub(crate) fn fold(node: &mut Node, meter: &Meter) {
         Node::Call(call) => {
             call.arguments.iter_mut().for_each(|argument| fold(argument, meter));
             if call.is_constant()
-                && let Some(computed) = computed(node, meter)
+                && let Some(computed) = evaluate_constant(node, meter)
             {
                 *node = Node::Computed(Box::new(computed));
             }
@@ -56,7 +56,7 @@ fn of_attribute(attribute: &mut Attribute, meter: &Meter) {
         }
     }
     for step in &mut attribute.steps {
-        if let By::Attribute(index) = &mut step.by {
+        if let StepKey::Attribute(index) = &mut step.by {
             of_attribute(index, meter);
         }
     }
@@ -70,12 +70,12 @@ fn of_comprehension(fold_node: &mut Fold, meter: &Meter) {
 }
 
 /// Evaluates a call without variables. Returns its result and cost.
-fn computed(node: &Node, meter: &Meter) -> Option<Computed> {
-    if meter.left() == 0 {
+fn evaluate_constant(node: &Node, meter: &Meter) -> Option<ComputedConstant> {
+    if meter.remaining() == 0 {
         return None;
     }
     let mut evaluator: Evaluator<'_, 'static> =
         Evaluator::new(&|_| None, &[], &|_, _| None, MAX_COST, meter, &|| false);
     let value: Value<'static> = evaluator.evaluate(node).ok()?;
-    (value.cost_size() <= MAX_SIZE).then(|| Computed { value, cost: evaluator.cost() })
+    (value.cost_size() <= MAX_SIZE).then(|| ComputedConstant { value, cost: evaluator.cost() })
 }

@@ -13,7 +13,7 @@ mod sizes;
 use std::sync::Arc;
 
 use crate::ast::{Entry, Expr, ExprKind, Item};
-use crate::check::Checked;
+use crate::check::CheckedAst;
 use crate::size::{CostEstimate, LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRUCT_CREATE, SizeEstimate};
 use crate::types::Type;
 pub use declared::DeclaredSizes;
@@ -23,7 +23,8 @@ use scopes::Scopes;
 /// A part of an expression, for [`SizeEstimator::size`].
 #[derive(Clone, Copy, Debug)]
 pub struct AstNode<'n> {
-    /// Path from a variable: its name, then names of fields, `@items`, `@keys`, `@values` or `@indices`. Empty for computed values.
+    /// Path from a variable: its name, then names of fields, `@items`, `@keys`, `@values` or `@indices`.
+    /// Empty for computed values.
     pub path: &'n [Arc<str>],
     /// Type of the part.
     pub ty: &'n Type,
@@ -36,8 +37,8 @@ pub trait SizeEstimator {
 }
 
 /// Estimates a checked expression.
-pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEstimate {
-    let nodes = checked.places.len();
+pub(crate) fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate {
+    let nodes = checked.offsets.len();
     let mut coster = Coster {
         checked,
         estimator: sizes,
@@ -50,7 +51,7 @@ pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEsti
 }
 
 struct Coster<'c> {
-    checked: &'c Checked,
+    checked: &'c CheckedAst,
     estimator: &'c dyn SizeEstimator,
     paths: Vec<Path>,
     sizes: Vec<Option<SizeEstimate>>,
@@ -101,7 +102,7 @@ impl Coster<'_> {
 
     fn list(&mut self, expr: &Expr, items: &[Item]) -> CostEstimate {
         let mut sum = CostEstimate::ZERO;
-        let mut size = start_of(items.is_empty());
+        let mut size = initial_size(items.is_empty());
         for item in items {
             sum = sum.plus(self.cost(&item.value));
             size = size.union(self.size_or_unknown(&item.value));
@@ -112,7 +113,7 @@ impl Coster<'_> {
 
     fn map(&mut self, expr: &Expr, entries: &[Entry]) -> CostEstimate {
         let mut sum = CostEstimate::ZERO;
-        let (mut key, mut value) = (start_of(entries.is_empty()), start_of(entries.is_empty()));
+        let (mut key, mut value) = (initial_size(entries.is_empty()), initial_size(entries.is_empty()));
         for entry in entries {
             sum = sum.plus(self.cost(&entry.key)).plus(self.cost(&entry.value));
             key = key.union(self.size_or_unknown(&entry.key));
@@ -123,8 +124,8 @@ impl Coster<'_> {
     }
 }
 
-/// Union of no sizes.
-fn start_of(empty: bool) -> SizeEstimate {
+/// Returns the neutral element of the union of sizes.
+fn initial_size(empty: bool) -> SizeEstimate {
     SizeEstimate::new(if empty { 0 } else { u64::MAX }, 0)
 }
 

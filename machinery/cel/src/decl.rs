@@ -1,7 +1,7 @@
 //! Declarations of JSON by a schema.
 //!
-//! A [`DeclType`] tells the checker the fields and their types, the cost estimate the maximum sizes, and the evaluator how to read the
-//! JSON. Build it from your schema language.
+//! A [`DeclType`] gives the checker the fields and their types, the cost estimate the maximum sizes, and the evaluator the format
+//! of the JSON. Build it from your schema language.
 
 use std::sync::Arc;
 
@@ -58,7 +58,8 @@ impl DeclType {
     #[must_use]
     pub fn object(name: &str, mut fields: Vec<Field>, min_serialized_size: u64) -> Self {
         fields.sort_by(|one, two| one.escaped.cmp(&two.escaped));
-        let object = Arc::new(ObjectType { name: Arc::from(name), fields: fields.into(), further: None });
+        let object =
+            Arc::new(ObjectType { name: Arc::from(name), fields: fields.into(), extra_fields: None });
         let ty = Type::Object(object.clone());
         Self { kind: DeclKind::Object(object), ty, nullable: false, max_elements: 0, min_serialized_size }
     }

@@ -12,7 +12,7 @@ pub const MAX_DIAGNOSTICS: usize = 100;
 pub(crate) struct Issue {
     /// Byte offset in the text; `None` for the expression as a whole.
     pub offset: Option<usize>,
-    /// Message in cel-go's words.
+    /// Message of cel-go.
     pub message: String,
 }
 
@@ -23,7 +23,7 @@ impl Issue {
     }
 
     /// Returns an issue of the whole expression.
-    pub fn whole(message: impl Into<String>) -> Self {
+    pub fn without_position(message: impl Into<String>) -> Self {
         Self { offset: None, message: message.into() }
     }
 }
@@ -38,7 +38,7 @@ pub struct Diagnostic {
     pub line: Option<usize>,
     /// Column in characters, starting at 1 (0 for an empty text); `None` for the expression as a whole.
     pub column: Option<usize>,
-    /// Message in cel-go's words.
+    /// Message of cel-go.
     pub message: String,
 }
 
@@ -47,7 +47,7 @@ pub struct Diagnostic {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     text: String,
-    kept: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
     truncated: usize,
 }
 
@@ -56,13 +56,13 @@ impl Diagnostics {
         let truncated = issues.len().saturating_sub(MAX_DIAGNOSTICS);
         issues.truncate(MAX_DIAGNOSTICS);
         issues.sort_by_key(|issue| issue.offset.map_or(0, |offset| offset + 1));
-        let kept = issues.into_iter().map(|issue| Diagnostic::new(text, issue)).collect();
-        Self { text: text.to_owned(), kept, truncated }
+        let diagnostics = issues.into_iter().map(|issue| Diagnostic::new(text, issue)).collect();
+        Self { text: text.to_owned(), diagnostics, truncated }
     }
 
-    /// Each of them, up to [`MAX_DIAGNOSTICS`].
+    /// Returns the diagnostics, up to [`MAX_DIAGNOSTICS`].
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
-        self.kept.iter()
+        self.diagnostics.iter()
     }
 
     /// Returns the number of further diagnostics that were dropped.
@@ -126,7 +126,7 @@ impl fmt::Display for Diagnostic {
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, diagnostic) in self.kept.iter().enumerate() {
+        for (index, diagnostic) in self.diagnostics.iter().enumerate() {
             if index > 0 {
                 f.write_char('\n')?;
             }
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn diagnostics_of_the_whole_come_first_and_what_is_beyond_the_limit_is_counted() {
+    fn diagnostics_without_position_come_first_and_truncated_ones_are_counted() {
         let mut issues: Vec<Issue> = (0..MAX_DIAGNOSTICS + 4).map(|_| Issue::at(0, "again")).collect();
-        issues[3] = Issue::whole("too large");
+        issues[3] = Issue::without_position("too large");
         let diagnostics = Diagnostics::new("x", issues);
         let printed = diagnostics.to_string();
         assert!(

@@ -10,8 +10,8 @@ use crate::pattern_cache::PatternCache;
 use crate::types::{ObjectTypes, Type};
 use crate::variable::Variable;
 
-/// Variables and a [`Language`]: everything that an expression may use. Immutable; build one with [`Environment::builder`] and compile
-/// expressions with [`Environment::compile`].
+/// Variables and a [`Language`]: everything that an expression may use. Immutable; build one with [`Environment::builder`]
+/// and compile expressions with [`Environment::compile`].
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub(crate) language: Arc<Language>,
@@ -61,7 +61,7 @@ impl Builder {
     /// Declares a variable. It replaces an earlier variable of the same name.
     #[must_use]
     pub fn variable(mut self, name: &str, ty: Type) -> Self {
-        self.0.variables.retain(|known| *known.name != *name);
+        self.0.variables.retain(|variable| *variable.name != *name);
         self.0.variables.push(Variable { name: Arc::from(name), ty });
         self
     }
@@ -91,8 +91,8 @@ impl Builder {
         self
     }
 
-    /// Selects fields of any JSON by their escaped names: `value.a__dot__b` reads the member `a.b`. Without it, only fields that a
-    /// [`DeclType`](crate::DeclType) declares have escaped names. Do not combine the two.
+    /// Selects fields of any JSON by their escaped names: `value.a__dot__b` reads the member `a.b`. Without it, only fields that
+    /// a [`DeclType`](crate::DeclType) declares have escaped names. Do not combine the two.
     #[must_use]
     pub fn unescape_fields(mut self) -> Self {
         self.0.unescaping = true;
@@ -135,7 +135,7 @@ mod tests {
     use crate::library;
     use crate::value::Value;
 
-    fn twice() -> Function {
+    fn twice_function() -> Function {
         Function::new(
             "twice",
             vec![Overload::global("twice_int", vec![Type::Int], Type::Int, |call| {
@@ -154,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn an_overload_that_would_never_be_called_is_refused() {
-        let built = Environment::builder().function(twice()).unwrap().function(twice());
+    fn overloads_that_are_never_called_are_rejected() {
+        let built = Environment::builder().function(twice_function()).unwrap().function(twice_function());
         assert_eq!(
             built.unwrap_err().to_string(),
             "overload twice_int of function twice has the same parameters as twice_int"
@@ -165,9 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_language_does_not_learn_the_functions_of_one_environment() {
+    fn shared_languages_are_not_modified_by_environments() {
         let language = Arc::new(Language::standard());
-        let extended = Environment::builder().language(language.clone()).function(twice()).unwrap().build();
+        let extended =
+            Environment::builder().language(language.clone()).function(twice_function()).unwrap().build();
         assert!(extended.language.function("twice").is_some() && language.function("twice").is_none());
     }
 }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// The expression fails for these values: `no such key: x`, `division by zero`. Logical operators and quantifiers absorb it if
-    /// the other operand decides.
+    /// The expression fails for these values: `no such key: x`, `division by zero`. Logical operators and quantifiers absorb it
+    /// if the other operand decides.
     #[error("{0}")]
     Failed(Cow<'static, str>),
     /// The program exceeded its budget. Never absorbed.

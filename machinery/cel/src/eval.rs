@@ -1,14 +1,14 @@
-//! The evaluator: runs a plan over values, counting what it costs.
+//! Evaluator: runs a plan with values and counts the cost.
 //!
-//! Costs are counted as cel-go's tracker counts them. Plans are bounded in depth, so this recurses; loops end when the
-//! budget is used up or nobody waits any more.
+//! Costs are counted like cel-go's tracker does. Plans are limited in depth, so the evaluator is recursive. Loops end when the
+//! budget is used up or the caller interrupts them.
 
 mod attribute;
 mod call;
 mod fold;
 
 use crate::error::EvalError;
-use crate::library::uncounted;
+use crate::library::uncounted_cost;
 use crate::meter::Meter;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
@@ -23,10 +23,10 @@ pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalErr
 /// Result of a node.
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
 
-/// Number of turns of loops between two checks for an interruption. Calls and comparisons check each time.
-const CHECK_EVERY: u32 = 10;
+/// Number of loop iterations between two checks for an interruption. Calls and comparisons check each time.
+const INTERRUPT_CHECK_INTERVAL: u32 = 10;
 
-/// Bytes of a name whose lookup is in the cost of a step.
+/// Length of a name in bytes up to which the lookup is included in the cost of a step.
 const SHORT_NAME: usize = 256;
 
 /// Value of a local variable.
@@ -34,7 +34,7 @@ enum Local<'e, 'v> {
     /// A known value.
     Known(Evaluated<'v>),
     /// A node that is evaluated when the variable is read.
-    Asked(&'e Node),
+    Lazy(&'e Node),
 }
 
 /// One run of a plan.
@@ -59,7 +59,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         meter: &'e Meter,
         interrupted: &'e dyn Fn() -> bool,
     ) -> Self {
-        meter.steps.set_limit(limit.min(meter.left()));
+        meter.steps.set_limit(limit.min(meter.remaining()));
         Self {
             variables,
             names,
@@ -85,29 +85,29 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     }
 
     fn pay(&mut self, cost: u64) -> Result<(), EvalError> {
-        let left = self.meter.left();
-        self.meter.set_left(left.saturating_sub(cost));
+        let left = self.meter.remaining();
+        self.meter.set_remaining(left.saturating_sub(cost));
         if cost > left {
             self.cost = self.cost.saturating_add(cost);
             return Err(EvalError::Budget);
         }
-        self.charge_asked(cost)
+        self.charge_external(cost)
     }
 
     /// Charges external work, which the meter does not count.
-    fn charge_asked(&mut self, cost: u64) -> Result<(), EvalError> {
+    fn charge_external(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }
     }
 
-    /// Takes steps, and charges those beyond the free ones and those in the costs.
+    /// Takes steps, and charges those that exceed the free steps and the steps included in costs.
     ///
     /// # Errors
-    /// [`EvalError::Budget`], or the error of taking them.
+    /// [`EvalError::Budget`], or an error of `take`.
     fn take<T>(&mut self, take: impl FnOnce(&Steps) -> Result<T, EvalError>) -> Result<T, EvalError> {
-        let taken = take(&self.meter.steps);
+        let result = take(&self.meter.steps);
         let cost = self.meter.steps.charge();
-        self.pay(cost).and(taken)
+        self.pay(cost).and(result)
     }
 
     /// Evaluates a whole plan.
@@ -129,30 +129,30 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
             Node::Attribute(attribute) => self.attribute(attribute),
             Node::Logic(and, pair) => self.logic(*and, pair),
-            Node::OptionalOr(value, pair) => self.otherwise(*value, pair),
+            Node::OptionalOr(value, pair) => self.optional_or(*value, pair),
             Node::NotStrictlyFalse(inner) => self.not_strictly_false(inner),
             Node::Equality(equal, pair) => self.equality(*equal, pair),
-            Node::InSet(wanted, constants) => {
-                let wanted = self.run(wanted)?;
-                self.look_up(&wanted)?;
-                Ok(Value::Bool(constants.contain(&wanted)))
+            Node::InSet(item, constants) => {
+                let item = self.run(item)?;
+                self.look_up(&item)?;
+                Ok(Value::Bool(constants.contain(&item)))
             }
             Node::Call(call) => self.call(call),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
             Node::Object(name, fields) => self.object(name, fields),
             Node::Fold(fold) => self.fold(fold),
-            Node::Append(place, item) => self.append(*place, item),
-            Node::Insert(place, entry) => self.insert(*place, entry),
+            Node::Append(slot, item) => self.append(*slot, item),
+            Node::Insert(slot, entry) => self.insert(*slot, entry),
         }
     }
 
-    /// Counts hashing a key.
+    /// Counts the steps of hashing a key.
     fn look_up(&mut self, key: &Value<'v>) -> Result<(), EvalError> {
         if let Value::String(key) = key { self.look_up_name(key) } else { Ok(()) }
     }
 
-    /// Counts hashing a name, unless it is short.
+    /// Counts the steps of hashing a name, unless it is short.
     fn look_up_name(&mut self, name: &str) -> Result<(), EvalError> {
         if name.len() < SHORT_NAME {
             return Ok(());
@@ -160,8 +160,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.take(|steps| steps.take_key(name.len()))
     }
 
-    /// Counts reading what data became: bytes are written in Base64 there.
-    fn take_read(&mut self, value: &Value<'v>) -> Result<(), EvalError> {
+    /// Counts the steps of decoding data: bytes are base64 in JSON.
+    fn take_decoded(&mut self, value: &Value<'v>) -> Result<(), EvalError> {
         let Value::Bytes(bytes) = value else { return Ok(()) };
         self.take(|steps| steps.take_parse(bytes.len()))
     }
@@ -170,27 +170,28 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.names.get(slot).map_or("", |name| name)
     }
 
-    fn local(&mut self, place: usize) -> Evaluated<'v> {
-        let node = match self.locals.get(place) {
+    fn local(&mut self, slot: usize) -> Evaluated<'v> {
+        let node = match self.locals.get(slot) {
             Some(Local::Known(value)) => return value.clone(),
-            Some(Local::Asked(node)) => *node,
+            Some(Local::Lazy(node)) => *node,
             None => return Err(EvalError::new("no such attribute(s)")),
         };
-        // It sees what was there before it.
-        let behind = self.locals.split_off(place + 1);
-        self.locals.truncate(place);
+        // The node is evaluated with the variables that existed before it.
+        let newer_locals = self.locals.split_off(slot + 1);
+        self.locals.truncate(slot);
         let value = self.run(node);
-        self.locals.truncate(place);
+        self.locals.truncate(slot);
         self.locals.push(Local::Known(value.clone()));
-        self.locals.extend(behind);
+        self.locals.extend(newer_locals);
         value
     }
 
-    /// `false && x` is false and `true || x` true, whatever `x` is; the first error stays otherwise.
+    /// Evaluates `&&` or `||`: `false && x` is false and `true || x` is true, even if `x` is an error. Otherwise the first
+    /// error wins.
     fn logic(&mut self, and: bool, pair: &'e [Node; 2]) -> Evaluated<'v> {
         let mut error = None;
-        for side in pair {
-            match self.run(side) {
+        for operand in pair {
+            match self.run(operand) {
                 Ok(Value::Bool(value)) if value != and => return Ok(Value::Bool(value)),
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => error = error.or_else(|| Some(EvalError::no_such_overload())),
@@ -203,23 +204,23 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         error.map_or(Ok(Value::Bool(and)), Err)
     }
 
-    /// Charges the text of an error after which the evaluation goes on: the next turn of a loop may write as much.
+    /// Charges the text of an error after which the evaluation continues: the next iteration may create as much text.
     ///
     /// # Errors
-    /// The failure if nothing absorbs it.
+    /// The failure, if it cannot be absorbed.
     fn absorb(&mut self, failure: &EvalError) -> Result<(), EvalError> {
         match failure {
-            EvalError::Failed(text) => self.charge(uncounted(text.len() as u64)),
+            EvalError::Failed(text) => self.charge(uncounted_cost(text.len() as u64)),
             stop => Err(stop.clone()),
         }
     }
 
-    /// Costs nothing by itself. What is no optional stays what it is.
-    fn otherwise(&mut self, value: bool, [optional, other]: &'e [Node; 2]) -> Evaluated<'v> {
+    /// Evaluates `or` or `orValue`, without a cost for the operator. A value that is not an optional is returned unchanged.
+    fn optional_or(&mut self, value: bool, [optional, other]: &'e [Node; 2]) -> Evaluated<'v> {
         match self.run(optional)? {
             Value::Optional(None) => self.run(other),
-            Value::Optional(Some(held)) if value => Ok((*held).clone()),
-            held => Ok(held),
+            Value::Optional(Some(inner)) if value => Ok((*inner).clone()),
+            result => Ok(result),
         }
     }
 
@@ -236,42 +237,42 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         Ok(Value::Bool(value))
     }
 
-    fn equality(&mut self, wanted: bool, [one, two]: &'e [Node; 2]) -> Evaluated<'v> {
+    fn equality(&mut self, expected: bool, [one, two]: &'e [Node; 2]) -> Evaluated<'v> {
         let (one, two) = (self.run(one), self.run(two));
-        for side in [&one, &two] {
-            if let Err(failure) = side {
+        for operand in [&one, &two] {
+            if let Err(failure) = operand {
                 self.absorb(failure)?;
             }
         }
         self.check_interrupted()?;
-        // Characters of both are counted, of the longer one, too.
-        let read = [&one, &two].map(|side| side.as_ref().map_or(0, Value::bytes)).into_iter().sum();
+        // The characters of both values are counted, including those of the longer one.
+        let read = [&one, &two].map(|operand| operand.as_ref().map_or(0, Value::bytes)).into_iter().sum();
         self.take(|steps| steps.take_text(read))?;
-        let size = |side: &Evaluated<'v>| side.as_ref().map_or(1, Value::cost_size);
+        let size = |operand: &Evaluated<'v>| operand.as_ref().map_or(1, Value::cost_size);
         let cost = match &one {
-            Ok(Value::Opaque(_)) if wanted => 1,
+            Ok(Value::Opaque(_)) if expected => 1,
             one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
         let (one, two) = (one?, two?);
         match self.take(|steps| equal_within(&one, &two, steps)) {
-            Ok(equal) => Ok(Value::Bool(equal == wanted)),
-            // What cannot be compared differs.
-            Err(error) if !wanted && error.is_absorbable() => Ok(Value::Bool(true)),
+            Ok(equal) => Ok(Value::Bool(equal == expected)),
+            // Values that cannot be compared are unequal.
+            Err(error) if !expected && error.is_absorbable() => Ok(Value::Bool(true)),
             Err(error) => Err(error),
         }
     }
 
     fn list(&mut self, items: &'e [(Node, bool)]) -> Evaluated<'v> {
         let list = self.items(items);
-        self.made(list, LIST_CREATE)
+        self.charge_literal(list, LIST_CREATE)
     }
 
     fn items(&mut self, items: &'e [(Node, bool)]) -> Evaluated<'v> {
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items {
             match self.run(item)? {
-                Value::Optional(held) if *optional => values.extend(held.map(|held| (*held).clone())),
+                Value::Optional(inner) if *optional => values.extend(inner.map(|inner| (*inner).clone())),
                 value if *optional => {
                     let message = "cannot initialize optional list element from non-optional value";
                     return Err(EvalError::new(format!("{message} {}", print_key(&value))));
@@ -284,7 +285,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     fn map(&mut self, entries: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
         let map = self.entries(entries);
-        self.made(map, MAP_CREATE)
+        self.charge_literal(map, MAP_CREATE)
     }
 
     fn object(&mut self, name: &std::sync::Arc<str>, fields: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
@@ -294,7 +295,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
             other => other,
         });
-        self.made(object, STRUCT_CREATE)
+        self.charge_literal(object, STRUCT_CREATE)
     }
 
     fn entries(&mut self, entries: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
@@ -317,17 +318,17 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                     built.shift_remove(&key);
                     continue;
                 }
-                Value::Optional(Some(held)) if *optional => (*held).clone(),
+                Value::Optional(Some(inner)) if *optional => (*inner).clone(),
                 value => value,
             };
-            // Of entries with the same key the last stays, as in cel-go.
+            // If several entries have the same key, the last one wins, as in cel-go.
             built.insert(key, value);
         }
         Ok(Value::Map(built.into()))
     }
 
-    /// A list or map that was written out; it costs also where a part of it is in error.
-    fn made(&mut self, value: Evaluated<'v>, cost: u64) -> Evaluated<'v> {
+    /// Charges a list or map literal, also if one of its parts is an error.
+    fn charge_literal(&mut self, value: Evaluated<'v>, cost: u64) -> Evaluated<'v> {
         if value.as_ref().err().is_none_or(EvalError::is_absorbable) {
             self.charge(cost)?;
         }

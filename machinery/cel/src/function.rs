@@ -40,13 +40,13 @@ pub struct Overload {
     pub estimate: Option<EstimateFn>,
     /// Cost of a call. `None`: one unit.
     pub cost: Option<CostFn>,
-    /// True if `cost` also applies if the overload is resolved at run time (for dynamic arguments), as in kube-apiserver's libraries;
-    /// false if it applies only to an overload that the checker resolved, as for standard functions.
+    /// True if `cost` also applies if the overload is resolved at run time (for dynamic arguments), as in kube-apiserver's
+    /// libraries; false if it applies only to an overload that the checker resolved, as for standard functions.
     pub cost_by_name: bool,
     /// True if equal arguments give equal results: calls with constant arguments are evaluated at compile time.
     pub pure: bool,
     /// True if the cost represents work outside of the evaluation, such as a request to an authorizer. Meters exclude it.
-    pub asks: bool,
+    pub external: bool,
 }
 
 /// Implementation of an overload. The arguments have the types of its parameters.
@@ -54,10 +54,10 @@ pub type Implementation = for<'c, 'v> fn(&Call<'c, 'v>) -> Result<Value<'v>, Eva
 
 /// Implementation of an overload: a function or a closure.
 #[derive(Clone)]
-pub struct Run(Runs);
+pub struct Run(Callable);
 
 #[derive(Clone)]
-enum Runs {
+enum Callable {
     Function(Implementation),
     Closure(Arc<Closure>),
 }
@@ -71,15 +71,15 @@ impl Run {
     /// The error of the implementation.
     pub fn call<'v>(&self, call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         match &self.0 {
-            Runs::Function(function) => function(call),
-            Runs::Closure(closure) => closure(call),
+            Callable::Function(function) => function(call),
+            Callable::Closure(closure) => closure(call),
         }
     }
 }
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self.0, Runs::Function(_)) { "Run(function)" } else { "Run(closure)" })
+        f.write_str(if matches!(self.0, Callable::Function(_)) { "Run(function)" } else { "Run(closure)" })
     }
 }
 
@@ -153,7 +153,7 @@ impl<'c, 'v> Call<'c, 'v> {
     ///
     /// # Errors
     /// `no such overload`; [`EvalError::Budget`] if the evaluation cannot pay for it.
-    pub(crate) fn parsed(&self, index: usize) -> Result<&'c str, EvalError> {
+    pub(crate) fn str_to_parse(&self, index: usize) -> Result<&'c str, EvalError> {
         let text = self.str(index)?;
         self.take_parse(text.len())?;
         Ok(text)
@@ -264,7 +264,7 @@ impl<'c, 'v> Call<'c, 'v> {
     pub fn regex(&self) -> Result<Arc<Regex>, EvalError> {
         let (pattern, take) = (self.str(1)?, |steps| self.take(steps));
         let (regex, bytes) = match self.pattern {
-            Some(known) => known.compiled(pattern, &take)?,
+            Some(cache) => cache.compiled_pattern(pattern, &take)?,
             None => {
                 pattern_cache::compile(pattern, &take)?.map_err(|error| EvalError::new(error.to_string()))?
             }
@@ -293,7 +293,7 @@ pub trait CallSizes {
     /// Returns the value of an argument that is a literal integer.
     fn literal_int(&self, index: usize) -> Option<i64>;
     /// Returns the size of an argument (of the receiver for `None`) if the expression or the schema determines it.
-    fn known(&self, index: Option<usize>) -> Option<SizeEstimate>;
+    fn known_size(&self, index: Option<usize>) -> Option<SizeEstimate>;
 }
 
 /// Estimate of a call without its arguments: cost, and size of the result.
@@ -328,8 +328,8 @@ impl Function {
 }
 
 impl Overload {
-    /// Returns an overload of a global function, `name(a, b)`, implemented by a closure. [`Overload::on_receiver`] makes it a member
-    /// function, `a.name(b)`.
+    /// Returns an overload of a global function, `name(a, b)`, implemented by a closure. [`Overload::on_receiver`] makes it a
+    /// member function, `a.name(b)`.
     ///
     /// The closure is called in each evaluation, unless the overload is declared [`pure`](Overload::pure).
     pub fn new<F>(
@@ -346,12 +346,12 @@ impl Overload {
             receiver: false,
             parameters: parameters.into(),
             result,
-            run: Run(Runs::Closure(Arc::new(run))),
+            run: Run(Callable::Closure(Arc::new(run))),
             estimate: None,
             cost: None,
             cost_by_name: false,
             pure: false,
-            asks: false,
+            external: false,
         }
     }
 
@@ -369,8 +369,8 @@ impl Overload {
 
     /// Declares that the cost represents work outside of the evaluation. Meters exclude it.
     #[must_use]
-    pub fn asks(self) -> Self {
-        Self { asks: true, ..self }
+    pub fn external(self) -> Self {
+        Self { external: true, ..self }
     }
 
     /// Returns an overload of a global function, `name(a, b)`, implemented by a function pointer.
@@ -381,16 +381,17 @@ impl Overload {
             receiver: false,
             parameters,
             result,
-            run: Run(Runs::Function(run)),
+            run: Run(Callable::Function(run)),
             estimate: None,
             cost: None,
             cost_by_name: false,
             pure: false,
-            asks: false,
+            external: false,
         }
     }
 
-    /// Returns an overload of a member function, `a.name(b)`, implemented by a function pointer. The receiver is the first parameter.
+    /// Returns an overload of a member function, `a.name(b)`, implemented by a function pointer. Its first parameter
+    /// is the receiver.
     #[must_use]
     pub fn member(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
         Self { receiver: true, ..Self::global(id, parameters, result, run) }

@@ -39,9 +39,9 @@ pub fn escape(name: &str) -> Option<String> {
     let mut escaped = String::with_capacity(name.len());
     let mut rest = name;
     while let Some(character) = rest.chars().next() {
-        if let Some(behind) = rest.strip_prefix("__") {
+        if let Some(after) = rest.strip_prefix("__") {
             escaped.push_str("__underscores__");
-            rest = behind;
+            rest = after;
             continue;
         }
         match character {
@@ -60,16 +60,16 @@ pub fn escape(name: &str) -> Option<String> {
 #[must_use]
 pub fn unescape(escaped: &str) -> Option<String> {
     let (mut name, mut rest) = (String::with_capacity(escaped.len()), escaped);
-    while let Some(at) = rest.find("__") {
-        let behind = &rest[at + 2..];
-        let end = behind.find('_').unwrap_or(behind.len());
-        if end == 0 || !behind[end..].starts_with("__") {
-            name.push_str(&rest[..=at]);
-            rest = &rest[at + 1..];
+    while let Some(position) = rest.find("__") {
+        let after = &rest[position + 2..];
+        let end = after.find('_').unwrap_or(after.len());
+        if end == 0 || !after[end..].starts_with("__") {
+            name.push_str(&rest[..=position]);
+            rest = &rest[position + 1..];
             continue;
         }
-        name.push_str(&rest[..at]);
-        let contents = &behind[..end];
+        name.push_str(&rest[..position]);
+        let contents = &after[..end];
         name.push_str(match contents {
             "underscores" => "__",
             "dot" => ".",
@@ -78,7 +78,7 @@ pub fn unescape(escaped: &str) -> Option<String> {
             word if RESERVED.contains(&word) && word.len() + 4 == escaped.len() => word,
             _ => return None,
         });
-        rest = &behind[end + 2..];
+        rest = &after[end + 2..];
     }
     name.push_str(rest);
     Some(name)
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_escaped_is_unescaped() {
+    fn escaped_names_round_trip() {
         for (escaped, name) in [
             ("a", Some("a")),
             ("a__dot__b__dash__c__slash__d", Some("a.b-c/d")),

@@ -5,7 +5,8 @@ use crate::library::{self, Library};
 
 /// Minor release of Kubernetes (1.x) whose libraries new expressions may use.
 ///
-/// kube-apiserver compiles new and changed expressions with the libraries of the previous release, so that they survive a rollback.
+/// kube-apiserver compiles new and changed expressions with the libraries of the previous release, so that they
+/// survive a rollback.
 pub const NEW_EXPRESSIONS: u16 = 35;
 /// Minor release of Kubernetes (1.x) whose libraries stored expressions may use.
 pub const STORED_EXPRESSIONS: u16 = 36;
@@ -35,17 +36,17 @@ impl Language {
     /// Most expressions may not use `cel.bind`; [`Language::with_bindings`] includes it.
     #[must_use]
     pub fn of_release(minor: u16) -> Self {
-        Self::of(offered(minor), true)
+        Self::of(release_libraries(minor), true)
     }
 
     /// Returns the libraries of kube-apiserver 1.`minor` and `cel.bind`.
     #[must_use]
     pub fn with_bindings(minor: u16) -> Self {
-        Self::of(offered(minor).chain([library::bindings()]), true)
+        Self::of(release_libraries(minor).chain([library::bindings()]), true)
     }
 }
 
-fn offered(minor: u16) -> impl Iterator<Item = Library> {
+fn release_libraries(minor: u16) -> impl Iterator<Item = Library> {
     LIBRARIES.into_iter().filter(move |(since, _)| *since <= minor).map(|(_, library)| library())
 }
 
@@ -55,15 +56,15 @@ mod tests {
 
     #[test]
     fn every_library_is_offered_to_new_and_to_stored_expressions() {
-        assert_eq!(offered(NEW_EXPRESSIONS).count(), LIBRARIES.len());
-        assert_eq!(offered(STORED_EXPRESSIONS).count(), LIBRARIES.len());
+        assert_eq!(release_libraries(NEW_EXPRESSIONS).count(), LIBRARIES.len());
+        assert_eq!(release_libraries(STORED_EXPRESSIONS).count(), LIBRARIES.len());
         let names = |libraries: &mut dyn Iterator<Item = Library>| -> Vec<_> {
             libraries.map(|library| library.name).collect()
         };
         let mut all = names(&mut library::all().into_iter());
         let of_few = [library::bindings().name, library::json_patch().name];
         all.retain(|name| !of_few.contains(name));
-        let mut offered = names(&mut offered(NEW_EXPRESSIONS));
+        let mut offered = names(&mut release_libraries(NEW_EXPRESSIONS));
         all.sort_unstable();
         offered.sort_unstable();
         assert_eq!(all, offered, "every library of this crate but those that few expressions may use");

@@ -15,7 +15,7 @@ use crate::types::Type;
 /// [`Arc`] among all environments that need the same set.
 #[derive(Clone, Debug)]
 pub struct Language {
-    functions: HashMap<Cow<'static, str>, Declared>,
+    functions: HashMap<Cow<'static, str>, DeclaredFunction>,
     types: HashMap<&'static str, Type>,
     macros: Vec<&'static Macro>,
     uniform: bool,
@@ -25,7 +25,7 @@ pub struct Language {
 
 /// A function with the names of each overload's type parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredFunction {
     pub name: Cow<'static, str>,
     pub overloads: Vec<Arc<Overload>>,
     pub parameters: Vec<Vec<Arc<str>>>,
@@ -34,12 +34,12 @@ pub(crate) struct Declared {
 /// Error: a function has two overloads with the same parameters, so that one of them would never be called.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("overload {added} of function {function} has the same parameters as {known}")]
+#[error("overload {added} of function {function} has the same parameters as {existing}")]
 pub struct OverloadCollision {
     /// The function's name.
     pub function: String,
     /// Id of the overload that is declared already.
-    pub known: String,
+    pub existing: String,
     /// Id of the overload that was added.
     pub added: String,
 }
@@ -53,13 +53,13 @@ impl Language {
 
     /// Returns all libraries that the enabled features provide.
     #[must_use]
-    pub fn everything() -> Self {
+    pub fn with_all_libraries() -> Self {
         let mut all = Self::of(library::all(), false);
         all.macros.push(&EXISTS_ONE);
         all
     }
 
-    /// A set of libraries; `uniform` says that lists and maps that are written out hold items of one type.
+    /// Creates a language from libraries. With `uniform`, list and map literals must contain values of one type.
     pub(crate) fn of(libraries: impl IntoIterator<Item = Library>, uniform: bool) -> Self {
         let mut language = Self {
             functions: HashMap::new(),
@@ -73,7 +73,7 @@ impl Language {
             language.types.extend(library.types);
             language.macros.extend(library.macros);
             for Function { name, overloads } in library.functions {
-                let declared = language.declared(name);
+                let declared = language.declared_function(name);
                 overloads.into_iter().for_each(|overload| declared.push(overload));
             }
         }
@@ -110,12 +110,12 @@ impl Language {
     /// See [`Language::add`].
     pub fn add_function(&mut self, function: Function) -> Result<(), OverloadCollision> {
         let Function { name, overloads } = function;
-        let declared = self.declared(name);
+        let declared = self.declared_function(name);
         for overload in overloads {
-            if let Some(known) = declared.overloads.iter().find(|known| known.collides(&overload)) {
+            if let Some(existing) = declared.overloads.iter().find(|existing| existing.collides(&overload)) {
                 return Err(OverloadCollision {
                     function: declared.name.to_string(),
-                    known: known.id.to_string(),
+                    existing: existing.id.to_string(),
                     added: overload.id.to_string(),
                 });
             }
@@ -124,15 +124,15 @@ impl Language {
         Ok(())
     }
 
-    fn declared(&mut self, name: Cow<'static, str>) -> &mut Declared {
-        self.functions.entry(name.clone()).or_insert_with(|| Declared {
+    fn declared_function(&mut self, name: Cow<'static, str>) -> &mut DeclaredFunction {
+        self.functions.entry(name.clone()).or_insert_with(|| DeclaredFunction {
             name,
             overloads: Vec::new(),
             parameters: Vec::new(),
         })
     }
 
-    pub(crate) fn function(&self, name: &str) -> Option<&Declared> {
+    pub(crate) fn function(&self, name: &str) -> Option<&DeclaredFunction> {
         self.functions.get(name.strip_prefix('.').unwrap_or(name))
     }
 
@@ -150,7 +150,7 @@ impl Language {
     }
 }
 
-impl Declared {
+impl DeclaredFunction {
     fn push(&mut self, overload: Overload) {
         self.parameters.push(overload.type_parameters());
         self.overloads.push(Arc::new(overload));

@@ -17,19 +17,20 @@
 //!
 //! # Untrusted expressions
 //!
-//! Each evaluation has a budget and can be interrupted ([`Program::evaluate`]); the maximum cost is estimated in advance from the sizes
-//! of the variables ([`Program::estimate`]). No expression and no value makes this crate panic, and recursion and loops are bounded.
-//! The crate does no IO, reads no clock, and has no global state: compiled regular expressions are cached in the
+//! Each evaluation has a budget and can be interrupted ([`Program::evaluate`]); the maximum cost is estimated in advance from the
+//! sizes of the variables ([`Program::estimate`]). No expression and no value makes this crate panic, and recursion and loops are
+//! bounded. The crate does no IO, reads no clock, and has no global state: compiled regular expressions are cached in the
 //! [`PatternCache`] of a [`Language`].
 //!
 //! # Functions
 //!
-//! [`library`] has libraries to add to an environment; [`Builder`] shows how to add closures as functions. A [`Language`] is a set of
-//! libraries that several environments share.
+//! [`library`] has libraries to add to an environment; [`Builder`] shows how to add closures as functions. A [`Language`] is a
+//! set of libraries that several environments share.
 //!
 //! # JSON
 //!
-//! With the feature `json`, `serde_json` values are read in place. A [`DeclType`] describes them, so that the checker knows their fields:
+//! With the feature `json`, `serde_json` values are read in place. A [`DeclType`] describes them, so that the checker
+//! knows their fields:
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -51,8 +52,8 @@
 //!
 //! - `json`: values over `serde_json`.
 //! - `regex`: `matches`, `find` and `findAll` in RE2's syntax.
-//! - `kubernetes`: libraries of kube-apiserver (quantities, IP addresses, CIDRs, URLs, semantic versions, formats, authorizer) and
-//!   [`Language::of_release`](language::Language), the set of each of its releases. Includes `regex`.
+//! - `kubernetes`: libraries of kube-apiserver (quantities, IP addresses, CIDRs, URLs, semantic versions, formats, authorizer)
+//!   and [`Language::of_release`](language::Language), the set of each of its releases. Includes `regex`.
 
 mod ast;
 mod check;

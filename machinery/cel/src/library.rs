@@ -32,7 +32,7 @@ pub(crate) mod strings;
 #[cfg(feature = "kubernetes")]
 pub mod url;
 
-pub(crate) use costs::uncounted;
+pub(crate) use costs::uncounted_cost;
 pub use declaration::Library;
 
 use crate::macros;
@@ -57,16 +57,16 @@ pub fn bindings() -> Library {
 /// Returns functions on strings: `charAt`, `indexOf`, `split`, `replace`.
 #[must_use]
 pub fn strings() -> Library {
-    strings::first().pure()
+    strings::base_functions().pure()
 }
 
-/// `format` and `strings.quote`.
+/// Returns `format` and `strings.quote`.
 #[must_use]
 pub fn string_formatting() -> Library {
-    strings::second().pure()
+    strings::later_functions().pure()
 }
 
-/// Lists as sets: `sets.contains`, `sets.intersects`, `sets.equivalent`.
+/// Returns functions on lists as sets: `sets.contains`, `sets.intersects`, `sets.equivalent`.
 #[must_use]
 pub fn sets() -> Library {
     sets::library().pure()
@@ -192,7 +192,7 @@ mod declarations {
     #[test]
     fn each_overload_is_declared_once() {
         let mut seen = HashSet::new();
-        // The language's own indices are declared again by optional values, over other types.
+        // Optional values declare the standard indices again, for other types.
         for function in all().into_iter().skip(1).flat_map(|library| library.functions) {
             for overload in function.overloads {
                 assert!(!overload.receiver || !overload.parameters.is_empty(), "{}", overload.id);

@@ -1,4 +1,4 @@
-//! Macros: calls that become other trees while parsing.
+//! Macros: calls that are expanded to other trees while parsing.
 
 mod bindings;
 mod folds;
@@ -22,7 +22,7 @@ const MAX_NODES: usize = 100_000;
 /// A macro.
 #[derive(Debug)]
 pub struct Macro {
-    /// The call's name.
+    /// Name of the call.
     pub name: &'static str,
     /// True for macros with a receiver.
     pub receiver: bool,
@@ -36,7 +36,7 @@ pub struct Macro {
 pub type Expand = fn(&mut Expander<'_>, Option<Expr>, Vec<Expr>, &str) -> Result<Expr, Issue>;
 
 impl Macro {
-    /// A receiver's macro.
+    /// Creates a macro with a receiver.
     const fn member(name: &'static str, arguments: usize, expand: Expand) -> Self {
         Self { name, receiver: true, arguments, expand }
     }
@@ -48,17 +48,17 @@ impl Macro {
     }
 }
 
-/// Makes the nodes of an expansion; all stand at the place of the call.
+/// Creates the nodes of an expansion, all at the offset of the call.
 #[derive(Debug)]
 pub struct Expander<'p> {
-    pub(crate) places: &'p mut Vec<usize>,
-    pub(crate) place: usize,
+    pub(crate) offsets: &'p mut Vec<usize>,
+    pub(crate) offset: usize,
 }
 
 impl Expander<'_> {
     fn node(&mut self, kind: ExprKind) -> Expr {
-        self.places.push(self.place);
-        Expr { id: self.places.len() - 1, kind }
+        self.offsets.push(self.offset);
+        Expr { id: self.offsets.len() - 1, kind }
     }
 
     fn literal(&mut self, value: Value<'static>) -> Expr {
@@ -100,29 +100,29 @@ impl Expander<'_> {
         self.node(ExprKind::Comprehension(Box::new(fold)))
     }
 
-    fn issue(&self, at: &Expr, message: impl Into<String>) -> Issue {
-        Issue::at(self.places.get(at.id).copied().unwrap_or(self.place), message)
+    fn issue(&self, expr: &Expr, message: impl Into<String>) -> Issue {
+        Issue::at(self.offsets.get(expr.id).copied().unwrap_or(self.offset), message)
     }
 
-    /// A copy of a tree with ids of its own at the same places. Copies of copies grow without bound: what grows too
-    /// large is refused.
+    /// Copies a tree with new ids at the same offsets. Copies of copies could grow without bound, so expressions that become too
+    /// large are rejected.
     fn copy(&mut self, expr: &Expr) -> Result<Expr, Issue> {
         let mut nodes = 0;
-        crate::walk::each(expr, &mut |_| nodes += 1);
-        if self.places.len() + nodes > MAX_NODES {
-            return Err(Issue::at(self.place, "expression is too large"));
+        crate::walk::visit_nodes(expr, &mut |_| nodes += 1);
+        if self.offsets.len() + nodes > MAX_NODES {
+            return Err(Issue::at(self.offset, "expression is too large"));
         }
         let mut copy = expr.clone();
         crate::walk::each_mut(&mut copy, &mut |node| {
-            let place = self.places.get(node.id).copied().unwrap_or(self.place);
-            self.places.push(place);
-            node.id = self.places.len() - 1;
+            let offset = self.offsets.get(node.id).copied().unwrap_or(self.offset);
+            self.offsets.push(offset);
+            node.id = self.offsets.len() - 1;
         });
         Ok(copy)
     }
 }
 
-/// The name that an argument is.
+/// Returns the name if an argument is an identifier.
 fn simple_name(argument: &Expr) -> Option<Arc<str>> {
     match &argument.kind {
         ExprKind::Ident(name) => Some(name.clone()),
@@ -130,7 +130,7 @@ fn simple_name(argument: &Expr) -> Option<Arc<str>> {
     }
 }
 
-/// The arguments as an array of a known length; a macro is only called with that many.
-fn exactly<const N: usize>(arguments: Vec<Expr>) -> Result<[Expr; N], Issue> {
-    arguments.try_into().map_err(|_| Issue::whole("wrong number of arguments"))
+/// Converts the arguments to an array of a known length; a macro is only called with this number of arguments.
+fn to_array<const N: usize>(arguments: Vec<Expr>) -> Result<[Expr; N], Issue> {
+    arguments.try_into().map_err(|_| Issue::without_position("wrong number of arguments"))
 }

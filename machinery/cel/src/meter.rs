@@ -18,15 +18,15 @@ const COMPILATION_LIMIT: u64 = 1_200_000;
 /// kube-apiserver's costs do not cover all work. A limited amount of such work is free for each meter; more is charged.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    left: Cell<u64>,
+    remaining: Cell<u64>,
     pub(crate) steps: Steps,
 }
 
 impl Meter {
     /// Returns a meter with this remaining cost.
     #[must_use]
-    pub fn new(left: u64) -> Self {
-        Self { left: Cell::new(left), steps: Steps::new(left) }
+    pub fn new(limit: u64) -> Self {
+        Self { remaining: Cell::new(limit), steps: Steps::new(limit) }
     }
 
     /// Returns a meter for compiling the expressions of one schema or policy. It pays for constants and regular expressions.
@@ -37,19 +37,19 @@ impl Meter {
 
     /// Returns the remaining cost.
     #[must_use]
-    pub fn left(&self) -> u64 {
-        self.left.get()
+    pub fn remaining(&self) -> u64 {
+        self.remaining.get()
     }
 
-    /// Takes over the state of another meter, which started as a copy of this one.
+    /// Continues with the state of another meter, which started as a copy of this one.
     pub fn continue_from(&self, copy: &Self) {
-        self.set_left(copy.left());
+        self.set_remaining(copy.remaining());
         self.steps.continue_from(&copy.steps);
     }
 
     /// Sets the remaining cost.
-    pub fn set_left(&self, left: u64) {
-        self.left.set(left);
+    pub fn set_remaining(&self, remaining: u64) {
+        self.remaining.set(remaining);
     }
 
     /// Charges steps before they are taken.
@@ -58,10 +58,10 @@ impl Meter {
     /// [`EvalError::Budget`] if less is left.
     #[cfg(feature = "regex")]
     pub(crate) fn take(&self, steps: usize) -> Result<(), EvalError> {
-        let left = self.left();
-        self.steps.set_limit(left);
-        let taken = self.steps.take(steps);
-        self.set_left(left.saturating_sub(self.steps.charge()));
-        taken
+        let remaining = self.remaining();
+        self.steps.set_limit(remaining);
+        let result = self.steps.take(steps);
+        self.set_remaining(remaining.saturating_sub(self.steps.charge()));
+        result
     }
 }

@@ -1,7 +1,7 @@
-//! From text to tree: cel-go's grammar, limits and places.
+//! Parser with cel-go's grammar, limits and offsets.
 //!
-//! Recursive descent with bounds: the depth of each recursive rule as cel-go's parser counts it, and the depth of the
-//! tree. Nothing about types is known here.
+//! Recursive descent with limits for the depth of each recursive rule, as counted by cel-go's parser, and for the depth of the
+//! tree. Does not use types.
 
 mod depth;
 mod grammar;
@@ -16,31 +16,31 @@ use crate::ast::{Expr, ExprKind, Id};
 use crate::diagnostics::Issue;
 use crate::macros::Macro;
 use depth::Depth;
-use lexer::{Lexed, Token, lex};
+use lexer::{LexedToken, Token, lex};
 
 /// Characters of one expression.
 ///
 /// Limit (Expressions): the expression is rejected.
 pub const MAX_EXPRESSION_LENGTH: usize = 100_000;
 
-/// A tree with the places of its nodes.
+/// Tree with the offsets of its nodes.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The tree.
     pub expr: Expr,
     /// Byte offsets by id.
-    pub places: Vec<usize>,
+    pub offsets: Vec<usize>,
 }
 
 /// Parses an expression, expanding macros.
 ///
 /// # Errors
-/// Everything that is wrong with the syntax, and all misuse of literals, names and macros before that.
+/// All syntax errors, and all invalid uses of literals, names and macros before them.
 pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
     if text.len() > MAX_EXPRESSION_LENGTH {
         let size = text.chars().count();
         if size > MAX_EXPRESSION_LENGTH {
-            return Err(vec![Issue::whole(format!(
+            return Err(vec![Issue::without_position(format!(
                 "expression code point size exceeds limit: size: {size}, limit {MAX_EXPRESSION_LENGTH}"
             ))]);
         }
@@ -51,9 +51,9 @@ pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
         return Err(unread);
     }
     let mut parser =
-        Parser { text, tokens, at: 0, places: vec![0], issues: Vec::new(), macros, depth: Depth::default() };
-    match parser.whole() {
-        Ok(expr) if parser.issues.is_empty() => Ok(Parsed { expr, places: parser.places }),
+        Parser { text, tokens, at: 0, offsets: vec![0], issues: Vec::new(), macros, depth: Depth::default() };
+    match parser.complete_expr() {
+        Ok(expr) if parser.issues.is_empty() => Ok(Parsed { expr, offsets: parser.offsets }),
         Ok(_) => Err(parser.issues),
         Err(limit @ Issue { offset: None, .. }) => {
             parser.issues.push(limit);
@@ -71,22 +71,22 @@ type Parse<T> = Result<T, Issue>;
 
 struct Parser<'t> {
     text: &'t str,
-    tokens: Vec<Lexed>,
+    tokens: Vec<LexedToken>,
     at: usize,
-    places: Vec<usize>,
+    offsets: Vec<usize>,
     issues: Vec<Issue>,
     macros: &'t [&'t Macro],
     depth: Depth,
 }
 
 impl<'t> Parser<'t> {
-    fn whole(&mut self) -> Parse<Expr> {
+    fn complete_expr(&mut self) -> Parse<Expr> {
         let expr = self.expr()?;
         if self.token() != Token::End {
             return Err(self.unexpected("<EOF>"));
         }
         if depth::too_deep(&expr) {
-            return Err(Issue::whole("max recursion depth exceeded"));
+            return Err(Issue::without_position("max recursion depth exceeded"));
         }
         Ok(expr)
     }
@@ -99,8 +99,8 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.at + ahead).map_or(Token::End, |lexed| lexed.token)
     }
 
-    /// Byte offset of the current token.
-    fn place(&self) -> usize {
+    /// Returns the byte offset of the current token.
+    fn offset(&self) -> usize {
         self.tokens.get(self.at).map_or(self.text.len(), |lexed| lexed.start)
     }
 
@@ -112,37 +112,37 @@ impl<'t> Parser<'t> {
         self.at += 1;
     }
 
-    /// Takes the token if it is this one.
+    /// Consumes the token if it is this one.
     fn take(&mut self, token: Token) -> bool {
-        let taken = self.token() == token;
-        if taken {
+        let is_match = self.token() == token;
+        if is_match {
             self.advance();
         }
-        taken
+        is_match
     }
 
     fn expect(&mut self, token: Token) -> Parse<()> {
-        if self.take(token) { Ok(()) } else { Err(self.unexpected(token.spelled())) }
+        if self.take(token) { Ok(()) } else { Err(self.unexpected(token.display_name())) }
     }
 
     fn unexpected(&self, expecting: &str) -> Issue {
         let found = self.token_text();
-        Issue::at(self.place(), format!("Syntax error: mismatched input '{found}' expecting {expecting}"))
+        Issue::at(self.offset(), format!("Syntax error: mismatched input '{found}' expecting {expecting}"))
     }
 
-    fn new_id(&mut self, place: usize) -> Id {
-        self.places.push(place);
-        self.places.len() - 1
+    fn new_id(&mut self, offset: usize) -> Id {
+        self.offsets.push(offset);
+        self.offsets.len() - 1
     }
 
-    fn node(&mut self, place: usize, kind: ExprKind) -> Expr {
-        Expr { id: self.new_id(place), kind }
+    fn node(&mut self, offset: usize, kind: ExprKind) -> Expr {
+        Expr { id: self.new_id(offset), kind }
     }
 
-    /// Reports misuse that does not end parsing.
-    fn misuse(&mut self, place: usize, message: impl Into<String>) -> Expr {
-        self.issues.push(Issue::at(place, message));
-        self.node(place, ExprKind::Broken)
+    /// Reports an invalid use that does not end parsing.
+    fn report_invalid_use(&mut self, offset: usize, message: impl Into<String>) -> Expr {
+        self.issues.push(Issue::at(offset, message));
+        self.node(offset, ExprKind::Broken)
     }
 }
 

@@ -33,23 +33,23 @@ const STEP_COMPILED_BYTES: usize = 64;
 /// Bytes of text in which a pattern of the smallest size is searched in one step.
 const STEP_SEARCHED_BYTES: usize = 10;
 
-/// A pattern that cannot be compiled: a syntax error, or a pattern that is too large. Displayed in the words of Go's `regexp`.
+/// A pattern that cannot be compiled: a syntax error, or a pattern that is too large. Displayed like errors of Go's `regexp`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PatternError(Box<str>);
 
 /// A compiled pattern with its accounted bytes.
-type Sized = (Arc<Regex>, usize);
-type Compiled = Result<Sized, PatternError>;
+type SizedRegex = (Arc<Regex>, usize);
+type CompiledPattern = Result<SizedRegex, PatternError>;
 
 /// Compiled regular expressions, shared by all clones of this handle.
 ///
-/// Each new [`Language`](crate::Language) has a cache of its own. Pass one cache to several languages
+/// Each new [`Language`](crate::Language) has a separate cache. Pass one cache to several languages
 /// ([`Language::with_pattern_cache`](crate::Language::with_pattern_cache)) to share patterns and limits among them.
 #[derive(Clone)]
-pub struct PatternCache(Arc<Shared>);
+pub struct PatternCache(Arc<CacheState>);
 
-struct Shared {
+struct CacheState {
     generations: Mutex<Generations>,
     max_cached_bytes: usize,
     /// Accounted bytes of the patterns that programs own.
@@ -60,13 +60,13 @@ struct Shared {
 /// Recently used patterns, and those used before them. The older generation is dropped when the recent one is full.
 #[derive(Default)]
 struct Generations {
-    recent: HashMap<Box<str>, Compiled>,
+    recent: HashMap<Box<str>, CompiledPattern>,
     recent_bytes: usize,
-    older: HashMap<Box<str>, Compiled>,
+    older: HashMap<Box<str>, CompiledPattern>,
 }
 
 impl Generations {
-    fn insert(&mut self, pattern: &str, compiled: &Compiled, max_bytes: usize) {
+    fn insert(&mut self, pattern: &str, compiled: &CompiledPattern, max_bytes: usize) {
         if self.recent.contains_key(pattern) {
             return;
         }
@@ -79,7 +79,7 @@ impl Generations {
         self.recent.insert(pattern.into(), compiled.clone());
     }
 
-    fn get(&mut self, pattern: &str, max_bytes: usize) -> Option<Compiled> {
+    fn get(&mut self, pattern: &str, max_bytes: usize) -> Option<CompiledPattern> {
         if let Some(found) = self.recent.get(pattern) {
             return Some(found.clone());
         }
@@ -109,7 +109,7 @@ impl PatternCache {
     ///   patterns up in the cache each time they run.
     #[must_use]
     pub fn with_limits(cached_bytes: usize, program_bytes: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(CacheState {
             generations: Mutex::default(),
             max_cached_bytes: cached_bytes,
             program_bytes: AtomicUsize::new(0),
@@ -135,7 +135,7 @@ impl PatternCache {
             .or_else(|error| re2::translate(pattern).map_or(Err(error), |_| Ok(MAX_COMPILED_BYTES)))
     }
 
-    fn compile_unmetered(&self, pattern: &str) -> Compiled {
+    fn compile_unmetered(&self, pattern: &str) -> CompiledPattern {
         self.compile_within(pattern, &|_| Ok(())).map_err(|error| PatternError(error.to_string().into()))
     }
 
@@ -147,8 +147,8 @@ impl PatternCache {
         &self,
         pattern: &str,
         take: &dyn Fn(usize) -> Result<(), EvalError>,
-    ) -> Result<Sized, EvalError> {
-        let Shared { generations, max_cached_bytes, .. } = &*self.0;
+    ) -> Result<SizedRegex, EvalError> {
+        let CacheState { generations, max_cached_bytes, .. } = &*self.0;
         let found = generations.lock().get(pattern, *max_cached_bytes);
         let compiled = match found {
             Some(found) => found,
@@ -169,7 +169,7 @@ impl PatternCache {
     }
 
     /// Returns a compiled pattern, or `None` if the meter cannot pay for it.
-    fn compile_metered(&self, pattern: &str, meter: &Meter) -> Result<Option<Sized>, String> {
+    fn compile_metered(&self, pattern: &str, meter: &Meter) -> Result<Option<SizedRegex>, String> {
         match self.compile_within(pattern, &|steps| meter.take(steps)) {
             Err(EvalError::Budget) => check_syntax(pattern).map(|()| None),
             compiled => compiled.map(Some).map_err(|error| error.to_string()),
@@ -197,8 +197,8 @@ pub(crate) enum CallPattern {
 }
 
 impl CallPattern {
-    /// Compiles a literal pattern for a program. The pattern stays [`CallPattern::Cached`] if the programs of the cache own too much
-    /// already, or the meter cannot pay for it; then only its syntax is checked.
+    /// Compiles a literal pattern for a program. The pattern stays [`CallPattern::Cached`] if the programs of the cache own too
+    /// much already, or the meter cannot pay for it; then only its syntax is checked.
     ///
     /// # Errors
     /// The pattern cannot be compiled.
@@ -211,11 +211,11 @@ impl CallPattern {
     ///
     /// # Errors
     /// The pattern cannot be compiled; errors of `take`.
-    pub(crate) fn compiled(
+    pub(crate) fn compiled_pattern(
         &self,
         pattern: &str,
         take: &dyn Fn(usize) -> Result<(), EvalError>,
-    ) -> Result<Sized, EvalError> {
+    ) -> Result<SizedRegex, EvalError> {
         match self {
             Self::Owned(owned) => Ok((Arc::clone(&owned.regex), owned.bytes)),
             Self::Cached(cache) => cache.compile_within(pattern, take),
@@ -233,7 +233,7 @@ pub(crate) struct OwnedPattern {
 
 impl OwnedPattern {
     fn compile(cache: &PatternCache, pattern: &str, meter: &Meter) -> Result<Option<Self>, String> {
-        let Shared { program_bytes, max_program_bytes, .. } = &*cache.0;
+        let CacheState { program_bytes, max_program_bytes, .. } = &*cache.0;
         if program_bytes.load(Ordering::Relaxed) >= *max_program_bytes {
             return check_syntax(pattern).map(|()| None);
         }
@@ -267,7 +267,7 @@ fn check_syntax(pattern: &str) -> Result<(), String> {
 pub(crate) fn compile(
     pattern: &str,
     take: &dyn Fn(usize) -> Result<(), EvalError>,
-) -> Result<Compiled, EvalError> {
+) -> Result<CompiledPattern, EvalError> {
     take(pattern.len())?;
     let mut refused = None;
     for bytes in SIZES {

@@ -1,4 +1,4 @@
-//! Plans: trees made ready to run, with variables as slots, overloads resolved and constants computed.
+//! Plans: trees prepared for evaluation, with variables as slots, resolved overloads and computed constants.
 
 mod attribute;
 mod build;
@@ -6,13 +6,13 @@ mod call;
 mod fold;
 mod node;
 
-use crate::check::Checked;
+use crate::check::CheckedAst;
 use crate::meter::Meter;
 use crate::variable::Variable;
 pub(crate) use call::IN_ERROR;
-pub(crate) use node::{Attribute, Base, By, CallNode, Computed, Fold, Node, Step};
+pub(crate) use node::{Attribute, Base, CallNode, ComputedConstant, Fold, Node, Step, StepKey};
 
-/// A plan with what it needs of its surroundings.
+/// Plan with the variables that it uses.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub root: Node,
@@ -23,9 +23,9 @@ pub(crate) struct Plan {
 /// Plans a checked tree; the meter pays for regular expressions.
 ///
 /// # Errors
-/// A constant part can never work: `int('x')`, a regular expression that is none.
+/// A constant part always fails: `int('x')`, an invalid regular expression.
 #[cfg_attr(not(feature = "regex"), expect(unused_variables, reason = "there are no patterns"))]
-pub(crate) fn plan(variables: &[Variable], checked: &Checked, meter: &Meter) -> Result<Plan, String> {
+pub(crate) fn plan(variables: &[Variable], checked: &CheckedAst, meter: &Meter) -> Result<Plan, String> {
     let mut planner = build::Planner {
         checked,
         variables,

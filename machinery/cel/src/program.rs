@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind, operator};
-use crate::check::Checked;
+use crate::check::CheckedAst;
 use crate::cost::{self, SizeEstimator};
 use crate::error::EvalError;
 use crate::eval::Evaluator;
@@ -24,11 +24,11 @@ pub struct Program {
     plan: Arc<Plan>,
     names: Arc<[Arc<str>]>,
     result: Type,
-    tree: Option<Arc<Checked>>,
+    tree: Option<Arc<CheckedAst>>,
 }
 
 impl Program {
-    pub(crate) fn new(names: Arc<[Arc<str>]>, checked: Checked, plan: Plan) -> Self {
+    pub(crate) fn new(names: Arc<[Arc<str>]>, checked: CheckedAst, plan: Plan) -> Self {
         let result = checked.result_type().clone();
         Self { plan: Arc::new(plan), names, result, tree: Some(Arc::new(checked)) }
     }
@@ -45,14 +45,14 @@ impl Program {
         self.names.iter().zip(&self.plan.uses).any(|(name, used)| *used && **name == *variable)
     }
 
-    /// True if the expression selects a field of a variable: `variable.field`, `has(variable.field)` or `variable.?field`. Always false
-    /// after [`without_tree`](Self::without_tree).
+    /// True if the expression selects a field of a variable: `variable.field`, `has(variable.field)` or `variable.?field`.
+    /// Always false after [`without_tree`](Self::without_tree).
     #[must_use]
     pub fn selects(&self, variable: &str, field: &str) -> bool {
         let mut found = false;
         let mut visit = |expr: &Expr| found |= selects(expr, variable, field);
         if let Some(tree) = &self.tree {
-            walk::each(&tree.expr, &mut visit);
+            walk::visit_nodes(&tree.expr, &mut visit);
         }
         found
     }
@@ -78,8 +78,8 @@ impl Program {
         self.evaluate(variables, DEFAULT_COST_LIMIT, &|| false).0
     }
 
-    /// Evaluates the expression until its cost exceeds `budget` or `interrupted` returns true. Returns the result and the cost, which is
-    /// also known if the evaluation fails.
+    /// Evaluates the expression until its cost exceeds `budget` or `interrupted` returns true. Returns the result and the cost,
+    /// which is also known if the evaluation fails.
     pub fn evaluate<'v>(
         &self,
         variables: &[(&str, Value<'v>)],
@@ -89,8 +89,8 @@ impl Program {
         self.evaluate_metered(variables, (budget, &Meter::new(u64::MAX)), interrupted)
     }
 
-    /// Evaluates like [`evaluate`](Self::evaluate), and charges a meter that several evaluations share. The meter excludes costs of
-    /// overloads declared with [`asks`](crate::Overload::asks).
+    /// Evaluates like [`evaluate`](Self::evaluate), and charges a meter that several evaluations share. The meter excludes costs
+    /// of overloads declared with [`external`](crate::Overload::external).
     pub fn evaluate_metered<'v>(
         &self,
         variables: &[(&str, Value<'v>)],
@@ -98,14 +98,14 @@ impl Program {
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let named = |name: &str| {
-            let found = variables.iter().rfind(|(known, _)| *known == name);
+            let found = variables.iter().rfind(|(variable, _)| *variable == name);
             found.map(|(_, value)| value.clone())
         };
         self.evaluate_with(&named, &|_, _| None, limits, interrupted)
     }
 
-    /// Evaluates like [`evaluate_metered`](Self::evaluate_metered), with variables from a function and with lazy fields: if a variable has
-    /// no value, its fields are requested one by one when the expression reads them.
+    /// Evaluates like [`evaluate_metered`](Self::evaluate_metered), with variables from a function and with lazy fields: if a
+    /// variable has no value, its fields are requested one by one when the expression reads them.
     pub fn evaluate_with<'v>(
         &self,
         variables: &Variables<'_, 'v>,
@@ -141,7 +141,7 @@ mod tests {
     use crate::environment::Environment;
 
     #[test]
-    fn selections_of_a_variable_are_found_wherever_they_are() {
+    fn selections_of_a_variable_are_found_at_any_depth() {
         let environment = Environment::builder().variable("claims", Type::Dyn).build();
         for (text, expected) in [
             ("claims.email", true),
@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_variable_are_made_when_somebody_asks_for_them() {
+    fn lazy_fields_are_evaluated_on_access() {
         let environment = Environment::builder().variable("variables", Type::Dyn).build();
         let program = environment.compile("variables.a == 1 || variables.b.c == 2").unwrap();
         let run = |a: i64| {
-            let asked = Cell::new(0);
+            let calls = Cell::new(0);
             let fields = |variable: &str, field: &str| {
-                asked.set(asked.get() + 1);
+                calls.set(calls.get() + 1);
                 match (variable, field) {
                     ("variables", "a") => Some(Ok(Value::Int(a))),
                     _ => Some(Err(EvalError::new("not this one"))),
@@ -178,7 +178,7 @@ mod tests {
             };
             let (result, cost) =
                 program.evaluate_with(&|_| None, &fields, (100, &Meter::new(100)), &|| false);
-            (result.map(|value| value.as_bool().unwrap()).map_err(|e| e.to_string()), cost, asked.get())
+            (result.map(|value| value.as_bool().unwrap()).map_err(|e| e.to_string()), cost, calls.get())
         };
         assert_eq!(run(1), (Ok(true), 3, 1));
         assert_eq!(run(2), (Err("not this one".to_owned()), 6, 2));

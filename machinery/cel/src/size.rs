@@ -24,7 +24,7 @@ pub const STRUCT_CREATE: u64 = 40;
 /// An inclusive range. The unit distinguishes sizes from costs.
 #[derive(Debug)]
 pub struct Range<Unit> {
-    /// Minimum.
+    /// Lower bound, inclusive.
     pub min: u64,
     /// Maximum; `u64::MAX` if unbounded.
     pub max: u64,
@@ -33,14 +33,14 @@ pub struct Range<Unit> {
 
 /// Unit of [`SizeEstimate`].
 #[derive(Debug)]
-pub enum Sizes {}
+pub enum SizeUnit {}
 
 /// Unit of [`CostEstimate`].
 #[derive(Debug)]
 pub enum Costs {}
 
 /// Range of a number of characters, bytes, items or entries.
-pub type SizeEstimate = Range<Sizes>;
+pub type SizeEstimate = Range<SizeUnit>;
 /// Range of costs.
 pub type CostEstimate = Range<Costs>;
 
@@ -63,7 +63,7 @@ impl<Unit> Range<Unit> {
         self.with(other, u64::saturating_add)
     }
 
-    /// The product of both.
+    /// Returns the product of two ranges.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         self.with(other, u64::saturating_mul)
@@ -75,7 +75,7 @@ impl<Unit> Range<Unit> {
         Self::new(self.min.min(other.min), self.max.max(other.max))
     }
 
-    /// The cost at so much for each, rounded up.
+    /// Returns the cost with this factor for each unit of size, rounded up.
     #[must_use]
     pub fn times_factor(self, each: f64) -> CostEstimate {
         CostEstimate::new(scale(self.min, each), scale(self.max, each))
@@ -90,7 +90,7 @@ impl SizeEstimate {
     /// Unknown size.
     pub const UNKNOWN: Self = Self::new(0, u64::MAX);
 
-    /// The cost at a range for each.
+    /// Returns the cost with this range for each unit of size.
     #[must_use]
     pub fn times_cost(self, each: CostEstimate) -> CostEstimate {
         self.with(each, u64::saturating_mul)
@@ -98,9 +98,9 @@ impl SizeEstimate {
 }
 
 impl CostEstimate {
-    /// Zero.
+    /// Cost of zero units.
     pub const ZERO: Self = Self::fixed(0);
-    /// One unit: what an operation costs that says nothing else.
+    /// One unit: the default cost of an operation.
     pub const ONE: Self = Self::fixed(1);
 }
 
@@ -121,7 +121,7 @@ impl<Unit> PartialEq for Range<Unit> {
 
 impl<Unit> Eq for Range<Unit> {}
 
-/// `size * factor`, rounded up; what leaves the range is its end.
+/// Returns `size * factor`, rounded up; saturates at the maximum.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_end_at_the_end_of_the_range() {
+    fn products_saturate_at_the_end_of_the_range() {
         assert_eq!(SizeEstimate::UNKNOWN.times_factor(0.25).max, 4_611_686_018_427_387_904);
         assert_eq!(SizeEstimate::UNKNOWN.times_cost(CostEstimate::fixed(2)).max, u64::MAX);
         assert_eq!(scale(u64::MAX, 1.0), u64::MAX);

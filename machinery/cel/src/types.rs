@@ -1,7 +1,7 @@
 //! Types of the checker, and declared types, which describe JSON.
 //!
-//! Both are in one module because they refer to each other: an object type has fields, a field is declared, and a declaration has a
-//! type.
+//! Both are in one module because they refer to each other: an object type has fields, a field has a declaration, and a
+//! declaration has a type.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -57,7 +57,7 @@ pub enum Type {
 /// Declaration of a JSON value by a schema. Immutable; share it by [`Arc`].
 #[derive(Debug)]
 pub struct DeclType {
-    /// How the JSON is read.
+    /// Format of the JSON.
     pub kind: DeclKind,
     /// Type for the checker.
     pub ty: Type,
@@ -69,7 +69,7 @@ pub struct DeclType {
     pub min_serialized_size: u64,
 }
 
-/// How a JSON value is read.
+/// Format of a JSON value.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DeclKind {
@@ -77,13 +77,13 @@ pub enum DeclKind {
     Dyn,
     /// String or integer.
     IntOrString,
-    /// Boolean.
+    /// JSON Boolean.
     Bool,
-    /// Integer.
+    /// JSON integer.
     Int,
     /// Number, with or without a fraction.
     Double,
-    /// String.
+    /// JSON string.
     String,
     /// String in base64, read as bytes.
     Bytes,
@@ -93,7 +93,7 @@ pub enum DeclKind {
     DateTime,
     /// String with a duration, such as `90s`.
     Duration,
-    /// Array.
+    /// JSON array.
     List {
         /// Declaration of the items.
         items: Arc<DeclType>,
@@ -140,7 +140,7 @@ pub struct ObjectType {
     /// Fields, sorted by escaped name.
     pub fields: Box<[Field]>,
     /// Source of further fields.
-    pub further: Option<Arc<dyn FieldTypes>>,
+    pub extra_fields: Option<Arc<dyn FieldTypes>>,
 }
 
 /// Source of types that expressions may construct by name: `Object.spec{replicas: 3}`.
@@ -158,11 +158,11 @@ pub trait FieldTypes: std::fmt::Debug + Send + Sync {
 impl ObjectType {
     /// True for a type of a library, which has no known fields.
     pub(crate) fn is_of_library(&self) -> bool {
-        self.fields.is_empty() && self.further.is_none() && self.name.starts_with("kubernetes.")
+        self.fields.is_empty() && self.extra_fields.is_none() && self.name.starts_with("kubernetes.")
     }
 
     /// Returns the field with exactly this escaped name.
-    pub(crate) fn spelled(&self, escaped: &str) -> Option<&Field> {
+    pub(crate) fn field_by_escaped_name(&self, escaped: &str) -> Option<&Field> {
         let index = self.fields.binary_search_by(|field| (*field.escaped).cmp(escaped)).ok();
         index.map(|index| &self.fields[index])
     }
@@ -170,15 +170,19 @@ impl ObjectType {
     /// Returns the type of the field with this escaped name.
     pub(crate) fn field_type(&self, escaped: &str) -> Option<Type> {
         let declared = self.field(escaped).map(|field| field.of.ty.clone());
-        declared.or_else(|| self.further.as_ref()?.field(escaped))
+        declared.or_else(|| self.extra_fields.as_ref()?.field(escaped))
     }
 
     /// Returns the field with this escaped name. Reserved words that parse as names need no escape.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {
-        let reserved =
-            || RESERVED.contains(&escaped).then(|| self.spelled(&format!("__{escaped}__"))).flatten();
-        self.spelled(escaped).or_else(reserved)
+        let reserved = || {
+            RESERVED
+                .contains(&escaped)
+                .then(|| self.field_by_escaped_name(&format!("__{escaped}__")))
+                .flatten()
+        };
+        self.field_by_escaped_name(escaped).or_else(reserved)
     }
 }
 
@@ -224,14 +228,18 @@ impl Type {
     /// Returns an object type without fields.
     #[must_use]
     pub fn object(name: &str) -> Self {
-        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), further: None }))
+        Self::Object(Arc::new(ObjectType {
+            name: Arc::from(name),
+            fields: Box::default(),
+            extra_fields: None,
+        }))
     }
 
     /// Returns an object type whose fields come from `fields`.
     #[must_use]
     pub fn open_object(name: &str, fields: Arc<dyn FieldTypes>) -> Self {
-        let further = Some(fields);
-        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), further }))
+        let extra_fields = Some(fields);
+        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), extra_fields }))
     }
 
     /// Returns an abstract type without parameters.

@@ -3,7 +3,7 @@
 mod formats;
 
 use crate::ast::{Expr, ExprKind};
-use crate::check::Checked;
+use crate::check::CheckedAst;
 use crate::diagnostics::Issue;
 use crate::language::Language;
 use crate::meter::Meter;
@@ -13,23 +13,23 @@ use crate::walk;
 use formats::literal_formats;
 
 /// Function whose arguments may be of different types.
-const MIXED: &str = "format";
+const FORMAT_FUNCTION: &str = "format";
 
-/// Checks literals of durations, timestamps and regular expressions, and that list and map literals hold one type. The meter pays for
-/// compiling the regular expressions.
-pub(crate) fn validate(checked: &Checked, meter: &Meter) -> Vec<Issue> {
+/// Checks literals of durations, timestamps and regular expressions, and that list and map literals hold one type. The meter
+/// pays for compiling the regular expressions.
+pub(crate) fn validate(checked: &CheckedAst, meter: &Meter) -> Vec<Issue> {
     let mut issues = Vec::new();
-    walk::each(&checked.expr, &mut |expr| {
+    walk::visit_nodes(&checked.expr, &mut |expr| {
         if let ExprKind::Call { function, arguments, .. } = &expr.kind
             && let Some(argument) = arguments.first()
             && let ExprKind::Literal(literal) = &argument.kind
             && !literal_works(function, literal, (&checked.language, meter))
         {
-            issues.push(Issue::at(checked.places[argument.id], format!("invalid {function} argument")));
+            issues.push(Issue::at(checked.offsets[argument.id], format!("invalid {function} argument")));
         }
     });
     if checked.language.is_uniform() {
-        one_type(checked, &checked.expr, &mut issues);
+        require_one_type(checked, &checked.expr, &mut issues);
     }
     issues.extend(literal_formats(checked));
     issues
@@ -50,12 +50,13 @@ fn literal_works(function: &str, literal: &Value<'_>, (language, meter): (&Langu
     }
 }
 
-fn one_type(checked: &Checked, expr: &Expr, issues: &mut Vec<Issue>) {
+fn require_one_type(checked: &CheckedAst, expr: &Expr, issues: &mut Vec<Issue>) {
     match &expr.kind {
-        ExprKind::Call { function, .. } if &**function == MIXED => return,
+        ExprKind::Call { function, .. } if &**function == FORMAT_FUNCTION => return,
         ExprKind::List(items) => {
-            let types =
-                items.iter().map(|item| (&item.value, held(checked.type_of(&item.value), item.optional)));
+            let types = items
+                .iter()
+                .map(|item| (&item.value, value_type(checked.type_of(&item.value), item.optional)));
             same_types(checked, types, true, issues);
         }
         ExprKind::Map(entries) => {
@@ -63,32 +64,32 @@ fn one_type(checked: &Checked, expr: &Expr, issues: &mut Vec<Issue>) {
             same_types(checked, keys, false, issues);
             let values = entries
                 .iter()
-                .map(|entry| (&entry.value, held(checked.type_of(&entry.value), entry.optional)));
+                .map(|entry| (&entry.value, value_type(checked.type_of(&entry.value), entry.optional)));
             same_types(checked, values, false, issues);
         }
         _ => {}
     }
     for child in walk::children(expr) {
-        one_type(checked, child, issues);
+        require_one_type(checked, child, issues);
     }
 }
 
-fn held(ty: &Type, optional: bool) -> &Type {
+fn value_type(ty: &Type, optional: bool) -> &Type {
     if optional { ty.optional_of().unwrap_or(ty) } else { ty }
 }
 
 fn same_types<'c>(
-    checked: &Checked,
+    checked: &CheckedAst,
     mut types: impl Iterator<Item = (&'c Expr, &'c Type)>,
-    once: bool,
+    first_only: bool,
     issues: &mut Vec<Issue>,
 ) {
     let Some((_, first)) = types.next() else { return };
     for (expr, ty) in types {
         if ty != first {
             let message = format!("expected type '{first}' but found '{ty}'");
-            issues.push(Issue::at(checked.places[expr.id], message));
-            if once {
+            issues.push(Issue::at(checked.offsets[expr.id], message));
+            if first_only {
                 return;
             }
         }

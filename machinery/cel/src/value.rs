@@ -118,13 +118,13 @@ impl<'v> Value<'v> {
     ///
     /// # Errors
     /// The value contains a value of a library.
-    pub(crate) fn erased(&self) -> Result<Self, EvalError> {
+    pub(crate) fn without_declaration(&self) -> Result<Self, EvalError> {
         Ok(match self {
-            Self::List(list) => Self::List(list.erased()),
-            Self::Map(map) => Self::Map(map.erased()),
+            Self::List(list) => Self::List(list.without_declaration()),
+            Self::Map(map) => Self::Map(map.without_declaration()),
             Self::Type(ty) => Self::text(ty.name()),
             Self::Optional(None) => Self::Null,
-            Self::Optional(Some(held)) => return held.erased(),
+            Self::Optional(Some(inner)) => return inner.without_declaration(),
             Self::Opaque(value) => {
                 return Err(EvalError::new(format!("unsupported conversion to ref.Val: {}", value.native())));
             }
@@ -159,8 +159,8 @@ impl<'v> Value<'v> {
 
     /// Returns the boolean, or `None` if the value has another type.
     ///
-    /// The `as_` functions do not convert between types. To get an error instead of `None`, use `bool::try_from(&value)`; likewise for
-    /// the other types.
+    /// The `as_` functions do not convert between types. To get an error instead of `None`, use `bool::try_from(&value)`;
+    /// likewise for the other types.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(value) = self { Some(*value) } else { None }

@@ -1,12 +1,12 @@
-//! Walks over trees. Trees are bounded in depth by the parser, so these recurse.
+//! Walks over trees. The parser limits the depth of trees, so the walks are recursive.
 
 use crate::ast::{Expr, ExprKind};
 
 /// Visits each node, parents first.
-pub(crate) fn each<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
+pub(crate) fn visit_nodes<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
     visit(expr);
     for child in children(expr) {
-        each(child, visit);
+        visit_nodes(child, visit);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Expressions cost what they are long, in time and memory: reading, checking, estimating, planning and running one that is four times as long takes four
-//! times as long, not sixteen times.
+//! The cost of an expression is linear in its length, in time and memory: parsing, checking, estimating, planning and running an
+//! expression that is four times as long takes four times as long, not sixteen times.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use cpu_time::ThreadTime;
 use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::{DeclType, DeclaredSizes, Environment, Language, Type, Value};
 
-/// How many times the work may grow when an expression becomes four times as long: 2.5 for each doubling.
+/// Maximum growth of the work when an expression becomes four times as long: 2.5 for each doubling.
 const MAX_GROWTH: f64 = 6.25;
-/// What is over sooner than this is measured too badly, and hurts nobody.
-const SHORT: Duration = Duration::from_millis(2);
-/// What needs less memory than this needs little.
-const LITTLE: u64 = 64 * 1024;
-/// How often a measurement is repeated when the machine was busy.
+/// Duration below which measurements are too inaccurate and performance is irrelevant.
+const MIN_DURATION: Duration = Duration::from_millis(2);
+/// Memory below which growth is irrelevant.
+const MIN_MEMORY: u64 = 64 * 1024;
+/// Maximum repetitions of a measurement on a busy machine.
 const ATTEMPTS: usize = 25;
 
 fn repeated(item: impl Fn(usize) -> String, joint: &str, count: usize) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(joint)
 }
 
-/// What an expression is made of, and one of so many of them.
+/// Name of a test case, and a function that creates an expression of a length.
 type Row = (&'static str, fn(usize) -> String);
 
 fn expressions() -> Vec<Row> {
@@ -57,30 +57,33 @@ fn expressions_grow_with_their_length() {
         .variable("text", Type::String)
         .variable("number", Type::Int)
         .build();
-    for (what, expression) in expressions() {
+    for (name, expression) in expressions() {
         let (small, large) = (expression(250), expression(1_000));
-        // Patterns that were compiled are kept for a while: that counts for neither.
+        // Compiled patterns are cached: run both once, so that this memory counts for neither.
         run(&environment, &small);
         run(&environment, &large);
         let peak = |expression: &str| allocation_counter::measure(|| run(&environment, expression)).bytes_max;
-        let (held, more) = (peak(&small), peak(&large));
+        let (small_peak, large_peak) = (peak(&small), peak(&large));
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-        let growth = more as f64 / held.max(1) as f64;
-        assert!(growth <= MAX_GROWTH || more < LITTLE, "{what}: {held} bytes at once become {more} bytes");
-        let least = |expression: &str, before: Duration| {
+        let growth = large_peak as f64 / small_peak.max(1) as f64;
+        assert!(
+            growth <= MAX_GROWTH || large_peak < MIN_MEMORY,
+            "{name}: peak memory grows from {small_peak} to {large_peak} bytes"
+        );
+        let min_time = |expression: &str, before: Duration| {
             let began = ThreadTime::now();
             run(&environment, expression);
             before.min(began.elapsed())
         };
         let (mut of_small, mut of_large) = (Duration::MAX, Duration::MAX);
-        let grew = |small: Duration, large: Duration| large.as_secs_f64() / small.as_secs_f64();
+        let growth_of = |small: Duration, large: Duration| large.as_secs_f64() / small.as_secs_f64();
         for _ in 0..ATTEMPTS {
-            (of_small, of_large) = (least(&small, of_small), least(&large, of_large));
-            if grew(of_small, of_large) <= MAX_GROWTH || of_large < SHORT {
+            (of_small, of_large) = (min_time(&small, of_small), min_time(&large, of_large));
+            if growth_of(of_small, of_large) <= MAX_GROWTH || of_large < MIN_DURATION {
                 break;
             }
         }
-        let within = grew(of_small, of_large) <= MAX_GROWTH || of_large < SHORT;
-        assert!(within, "{what}: {of_small:?} becomes {of_large:?}");
+        let within = growth_of(of_small, of_large) <= MAX_GROWTH || of_large < MIN_DURATION;
+        assert!(within, "{name}: {of_small:?} becomes {of_large:?}");
     }
 }

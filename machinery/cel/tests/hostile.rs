@@ -1,4 +1,4 @@
-//! Expressions that somebody writes to make the server work, wait or fall: each ends soon, refused or in error.
+//! Hostile expressions, written to cause excessive work, blocking or a crash: each ends soon, rejected or with an error.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use cpu_time::ThreadTime;
 use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::{Environment, EvalError, Language, Meter, Type, Value};
 
-/// What one evaluation may cost.
+/// Cost budget of one evaluation.
 const BUDGET: u64 = 1_000_000;
 /// Limit of processor time: 100 ms, or 3 s in builds without optimization.
-const SOON: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 100 });
+const MAX_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 100 });
 
 fn environment() -> Environment {
     Environment::builder()
@@ -19,22 +19,22 @@ fn environment() -> Environment {
         .build()
 }
 
-/// What an expression ends in, which it does soon.
-fn ends(expression: &str) -> Result<Value<'static>, String> {
-    // Lists and texts that fit into a request.
+/// Evaluates an expression, and checks that it ends soon.
+fn evaluate_soon(expression: &str) -> Result<Value<'static>, String> {
+    // Lists and strings that fit into a request.
     let ints = Value::list((0..100_000).map(Value::Int).collect());
     let variables = [("ints", ints), ("text", Value::text("a".repeat(1_000_000)))];
     let environment = environment();
     let began = ThreadTime::now();
-    let ended = environment.compile(expression).map_err(|error| error.to_string()).and_then(|program| {
+    let result = environment.compile(expression).map_err(|error| error.to_string()).and_then(|program| {
         let (result, cost) = program.evaluate(&variables, BUDGET, &|| false);
         assert!(result.is_err() || cost <= BUDGET, "{cost}");
         result.map_err(|error| error.to_string())
     });
-    let took = began.elapsed();
-    let shown: String = expression.chars().take(80).collect();
-    assert!(took < SOON, "{shown} takes {took:?}");
-    ended
+    let elapsed = began.elapsed();
+    let excerpt: String = expression.chars().take(80).collect();
+    assert!(elapsed < MAX_TIME, "{excerpt} takes {elapsed:?}");
+    result
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn deep_nesting_is_refused() {
         deep("true ? ", "1", " : 2"),
         deep("size(", "text", ")"),
     ] {
-        assert!(ends(&expression).is_err());
+        assert!(evaluate_soon(&expression).is_err());
     }
 }
 
@@ -66,11 +66,11 @@ fn long_expressions_end_soon() {
         format!("text{}", ".trim()".repeat(5_000)),
         long("x", ".", 20_000),
     ] {
-        let _ = ends(&expression);
+        let _ = evaluate_soon(&expression);
     }
 }
 
-/// A list that is nested in so many levels, each made of the one below by `map`.
+/// Returns a list with this many levels of nesting, each created from the previous one by `map`.
 fn nested(levels: usize, map: &str) -> String {
     format!("[[1, 2, 3, 4]]{}", format!(".map(x, {map})").repeat(levels))
 }
@@ -97,7 +97,7 @@ fn values_that_contain_others_many_times_are_compared_within_the_budget() {
         "lists.range(5000).map(i, text) == lists.range(5000).map(i, text + '')".to_owned(),
         "lists.range(5000).map(i, [text]).indexOf([text + '']) == 5000".to_owned(),
     ] {
-        assert_eq!(ends(&expression).err().as_ref(), Some(&exceeded), "{expression}");
+        assert_eq!(evaluate_soon(&expression).err().as_ref(), Some(&exceeded), "{expression}");
     }
 }
 
@@ -108,14 +108,14 @@ fn lists_that_double_grow_within_the_budget() {
         format!("{}.size() > 0", nested(24, "x + x")),
         "lists.range(1000).map(i, ints + [i]).size() == 1000".to_owned(),
     ] {
-        assert_eq!(ends(&expression).err().as_ref(), Some(&exceeded), "{expression}");
+        assert_eq!(evaluate_soon(&expression).err().as_ref(), Some(&exceeded), "{expression}");
     }
-    let within = ends(&format!("{}[0].size() == 4096", nested(10, "x + x")));
+    let within = evaluate_soon(&format!("{}[0].size() == 4096", nested(10, "x + x")));
     assert!(matches!(within, Ok(Value::Bool(true))));
 }
 
 #[test]
-fn comparisons_of_what_fits_into_a_request_cost_what_they_do_upstream() {
+fn comparisons_of_request_data_have_upstream_costs() {
     for (expression, items, cost) in
         [("ints == ints", 1_500_000, 150_002), ("ints.all(i, [ints, ints] == [ints, ints])", 100, 2_802)]
     {
@@ -140,7 +140,7 @@ fn loops_end_with_their_budget() {
         "ints.map(x, text).join()",
         "ints.transformMap(k, v, text + text).size()",
     ] {
-        let error = ends(expression).unwrap_err();
+        let error = evaluate_soon(expression).unwrap_err();
         assert!(error == exceeded || error.starts_with("text is longer"), "{expression}: {error}");
     }
 }
@@ -163,7 +163,7 @@ fn loops_whose_terms_are_free_end_with_their_budget() {
 }
 
 #[test]
-fn the_test_of_what_was_chosen_costs_as_upstream_and_never_less_than_nothing() {
+fn presence_tests_of_choices_have_upstream_costs() {
     let program = environment().to_builder().variable("any", Type::Dyn).build();
     let mut fields = portico_cel::value::MapBuilder::new();
     fields.insert(portico_cel::value::Key::from_value(&Value::text("z")).unwrap(), Value::Int(1));
@@ -191,8 +191,8 @@ fn expressions_that_share_a_meter_share_its_free_steps() {
         let variables = [("text", Value::text("a".repeat(length))), ("ints", ints)];
         let program = environment().compile(expression).unwrap();
         let evaluate = || program.evaluate_metered(&variables, (BUDGET, meter), &|| false);
-        let ended = (0..300).map(|_| evaluate()).filter(|(result, _)| result.is_ok());
-        ended.map(|(_, cost)| cost).collect::<Vec<_>>()
+        let results = (0..300).map(|_| evaluate()).filter(|(result, _)| result.is_ok());
+        results.map(|(_, cost)| cost).collect::<Vec<_>>()
     };
     let hashing = "text in {'a': 1}";
     let costs = together(hashing, 100_000, &Meter::new(BUDGET));
@@ -240,7 +240,7 @@ fn calls_whose_failure_is_absorbed_are_charged() {
             format!("ints.all(i, {failing} || i < 0 || {failing})"),
             format!("ints.map(i, {failing}).size() < 0"),
         ] {
-            assert_eq!(ends(&expression).err().as_ref(), Some(&exceeded), "{expression}");
+            assert_eq!(evaluate_soon(&expression).err().as_ref(), Some(&exceeded), "{expression}");
         }
     }
 }
@@ -253,7 +253,7 @@ fn large_results_are_refused() {
         "[text, text, text, text, text, text, text, text].map(x, x + x + x).join(text)",
         "'%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s'.format([text].map(x, [x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x])[0])",
     ] {
-        assert!(ends(expression).is_err(), "{expression}");
+        assert!(evaluate_soon(expression).is_err(), "{expression}");
     }
 }
 
@@ -262,19 +262,19 @@ fn regular_expressions_are_bounded() {
     for expression in
         [r"text.matches('^(a+)+$')", r"text.matches('(a|aa)+b')", r"text.find('(.*)(.*)(.*)b') == ''"]
     {
-        let _ = ends(expression);
+        let _ = evaluate_soon(expression);
     }
     for refused in [
         r"text.matches('((a{1,100}){1,100}){1,100}')",
         r"text.matches('\\pL{1000}')",
         r"text.find('((\\pL|\\pN){30}){30}') == ''",
     ] {
-        assert!(ends(refused).is_err(), "{refused}");
+        assert!(evaluate_soon(refused).is_err(), "{refused}");
     }
 }
 
 #[test]
-fn numbers_of_any_size_make_no_work() {
+fn numbers_of_any_size_are_cheap() {
     for expression in [
         "quantity('1e2147483647').isGreaterThan(quantity('1e-2147483648'))",
         "quantity('1e2147483647').add(quantity('1n')).isInteger()",
@@ -282,10 +282,10 @@ fn numbers_of_any_size_make_no_work() {
         "'%.9999999e'.format([1e308]).size() > 0",
         "semver('1.0.0-' + text) == semver('1.0.0')",
     ] {
-        let _ = ends(expression);
+        let _ = evaluate_soon(expression);
     }
     assert!(matches!(
-        ends("quantity('1e2147483647').compareTo(quantity('1e2147483646'))"),
+        evaluate_soon("quantity('1e2147483647').compareTo(quantity('1e2147483646'))"),
         Ok(Value::Int(1))
     ));
 }

@@ -45,7 +45,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The module of the crate's root that a file belongs to.
+/// Returns the top-level module of a file.
 fn module(source: &Path) -> Option<String> {
     let within = source.strip_prefix(root()).ok()?;
     let first = within.components().next()?.as_os_str().to_str()?;
@@ -56,7 +56,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// What follows each `crate::` of a text: names of modules, those in braces one by one.
+/// Returns the names after each `crate::` of a text, including those in braces.
 fn imported(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for after in text.split("crate::").skip(1) {
@@ -74,7 +74,7 @@ fn imported(text: &str) -> Vec<String> {
 fn modules_import_only_what_is_before_them() {
     let mut files = Vec::new();
     sources(&root(), &mut files).unwrap();
-    let place = |name: &str| ORDER.iter().position(|module| *module == name);
+    let position_of = |name: &str| ORDER.iter().position(|module| *module == name);
     let (mut edges, mut wrong) = (0, Vec::new());
     for file in &files {
         let name = module(file).unwrap();
@@ -82,7 +82,7 @@ fn modules_import_only_what_is_before_them() {
         if is_test || name == "lib" {
             continue;
         }
-        let own = place(&name).unwrap_or_else(|| panic!("{name} has no place in the order"));
+        let position = position_of(&name).unwrap_or_else(|| panic!("{name} is missing in ORDER"));
         let text = std::fs::read_to_string(file).unwrap();
         let code: String =
             text.split("#[cfg(test)]\nmod ").next().unwrap().lines().fold(String::new(), |code, line| {
@@ -90,15 +90,15 @@ fn modules_import_only_what_is_before_them() {
             });
         for other in imported(&code) {
             edges += 1;
-            let Some(other_place) = place(&other) else {
+            let Some(other_position) = position_of(&other) else {
                 wrong.push(format!(
-                    "{}: crate::{other} is no module: import it from where it is",
+                    "{}: crate::{other} is not a module: import items from the module that defines them",
                     file.display()
                 ));
                 continue;
             };
-            if other_place > own {
-                wrong.push(format!("{}: {name} imports {other}, which is behind it", file.display()));
+            if other_position > position {
+                wrong.push(format!("{}: {name} imports {other}, which comes later in ORDER", file.display()));
             }
         }
     }

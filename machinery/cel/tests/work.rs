@@ -1,5 +1,5 @@
-//! Each function of the libraries pays for what it reads and copies: its cost, and the steps that are charged beyond it, grow with
-//! large arguments.
+//! Each function of the libraries pays for what it reads and copies: its cost, and the steps that are charged beyond it, grow
+//! with large arguments.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use portico_cel::function::Overload;
@@ -9,12 +9,12 @@ use portico_cel::value::{Key, MapBuilder, from_json};
 use portico_cel::{DeclType, Environment, EvalError, Type, Value};
 
 /// Calls of a function in one evaluation.
-const TURNS: usize = 20;
+const CALLS: usize = 20;
 /// Bytes of each text.
 const TEXT: usize = 200_000;
 /// Items of each list, and entries of each map.
 const ITEMS: usize = 5_000;
-/// Most that an evaluation may cost.
+/// Maximum cost of an evaluation.
 const BUDGET: u64 = 1_000_000;
 /// Bytes that may be read for a unit of cost.
 const READ_PER_UNIT: usize = 4 * 1024;
@@ -25,7 +25,7 @@ const ITEMS_PER_UNIT: usize = 10;
 /// Bytes that may be allocated in addition.
 const FREE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Overloads that look at no item, at one or at few, however many there are.
+/// Overloads that visit a constant number of items.
 const CONSTANT: &[&str] = &[
     "type",
     "to_dyn",
@@ -40,11 +40,11 @@ const CONSTANT: &[&str] = &[
     "optional_ofNonZeroValue",
     "in_map",
 ];
-/// Functions whose arguments the evaluator knows better, and those that only macros call.
+/// Functions whose arguments are determined by the evaluator, and functions that only macros call.
 const INTERNAL: &[&str] =
     &["_?_:_", "_&&_", "_||_", "!_", "-_", "_[_]", "_[?_]", "_?._", "@not_strictly_false", "cel.@mapInsert"];
 
-/// Texts that a function takes to its end.
+/// Returns the name of a variable with a string that a function reads to its end.
 fn text_of(function: &str) -> &'static str {
     match function {
         "int" | "uint" | "double" | "quantity" | "isQuantity" => "digits",
@@ -56,7 +56,7 @@ fn text_of(function: &str) -> &'static str {
     }
 }
 
-/// The name of a variable of a type; `None` where there is none.
+/// Returns the name of a variable of a type, if there is one.
 fn argument(function: &str, ty: &Type) -> Option<&'static str> {
     Some(match ty {
         Type::Bool => "true",
@@ -88,7 +88,7 @@ fn argument(function: &str, ty: &Type) -> Option<&'static str> {
     })
 }
 
-/// A call of an overload with large arguments, and what these are.
+/// Returns a call of an overload with large arguments, and the names of these.
 fn call(function: &str, overload: &Overload) -> Option<(String, Vec<&'static str>)> {
     let arguments: Vec<&str> =
         overload.parameters.iter().map(|ty| argument(function, ty)).collect::<Option<_>>()?;
@@ -122,7 +122,7 @@ fn environment() -> Environment {
         ("amount", Type::object(library::quantity::TYPE)),
         ("release", Type::object(library::semver::TYPE)),
     ];
-    // The first is the language's own, which each environment has.
+    // The first library is the standard library, which each environment has.
     let libraries = library::all().into_iter().skip(1);
     let builder =
         libraries.fold(Environment::builder(), |builder, library| builder.library(library).unwrap());
@@ -161,13 +161,14 @@ fn variables() -> Vec<(&'static str, Value<'static>)> {
     all
 }
 
-/// Cost and allocated bytes of calls in a loop, which absorbs what they fail with. Returns `None` if the budget does not suffice.
+/// Returns cost and allocated bytes of calls in a loop, which absorbs their failures. Returns `None` if the budget is
+/// insufficient for the calls.
 fn work(
     environment: &Environment,
     written: &str,
     variables: &[(&str, Value<'static>)],
 ) -> Option<(u64, u64)> {
-    let expression = format!("lists.range({TURNS}).exists(i, [{written}].size() == 0)");
+    let expression = format!("lists.range({CALLS}).exists(i, [{written}].size() == 0)");
     let program = environment.compile(&expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
     let mut outcome = None;
     let allocated = allocation_counter::measure(|| {
@@ -178,8 +179,8 @@ fn work(
     (!exceeded).then_some((cost, allocated.bytes_total))
 }
 
-/// The least that calls with these arguments must cost.
-fn least(overload: &Overload, arguments: &[&str]) -> u64 {
+/// Returns the minimum cost of calls with these arguments.
+fn minimum_cost(overload: &Overload, arguments: &[&str]) -> u64 {
     let of = |argument: &&str| match *argument {
         "text" | "digits" | "spans" | "address" | "version" | "zone" | "blob" | "link" | "amount"
         | "release" => TEXT / READ_PER_UNIT,
@@ -188,11 +189,11 @@ fn least(overload: &Overload, arguments: &[&str]) -> u64 {
         }
         _ => 0,
     };
-    u64::try_from(TURNS * arguments.iter().map(of).sum::<usize>()).unwrap()
+    u64::try_from(CALLS * arguments.iter().map(of).sum::<usize>()).unwrap()
 }
 
 #[test]
-fn each_function_pays_for_what_it_reads_and_copies() {
+fn functions_are_charged_for_reads_and_copies() {
     let (environment, variables) = (environment(), variables());
     let (mut tried, mut wrong) = (0, Vec::new());
     for library in library::all().into_iter().filter(|library| library.name != "kubernetes.authorization") {
@@ -201,7 +202,7 @@ fn each_function_pays_for_what_it_reads_and_copies() {
                 let Some((written, arguments)) = call(&function.name, overload) else { continue };
                 tried += 1;
                 let Some((cost, allocated)) = work(&environment, &written, &variables) else { continue };
-                let least = least(overload, &arguments);
+                let least = minimum_cost(overload, &arguments);
                 if cost < least || allocated > cost * ALLOCATED_PER_UNIT + FREE_BYTES {
                     wrong.push(format!(
                         "{}: {written} costs {cost} of {least}, {allocated} bytes",
@@ -216,7 +217,7 @@ fn each_function_pays_for_what_it_reads_and_copies() {
 }
 
 #[test]
-fn operators_and_macros_pay_for_what_they_read_and_copy() {
+fn operators_and_macros_are_charged_for_reads_and_copies() {
     let (environment, variables) = (environment(), variables());
     for (written, least) in [
         ("text in ['aaaa', 'b']", TEXT / 1024),
@@ -238,7 +239,7 @@ fn operators_and_macros_pay_for_what_they_read_and_copy() {
         ("'%.256f%.256f%.256f%.256f'.format([1e-308, 1e-308, 1e-308, 1e-308])", 64),
     ] {
         let Some((cost, allocated)) = work(&environment, written, &variables) else { continue };
-        let least = u64::try_from(TURNS * least).unwrap();
+        let least = u64::try_from(CALLS * least).unwrap();
         assert!(cost >= least, "{written} costs {cost} of {least}");
         assert!(allocated <= cost * ALLOCATED_PER_UNIT + FREE_BYTES, "{written}: {allocated} for {cost}");
     }
@@ -254,7 +255,7 @@ fn loops_that_end_at_once_copy_nothing() {
 }
 
 #[test]
-fn each_expression_pays_for_nested_values() {
+fn expressions_are_charged_for_nested_values() {
     let nested = format!("[[1, 2, 3, 4]]{}", ".map(x, [x, x, x, x])".repeat(7));
     let program = environment().compile(&format!("{nested} == {nested}")).unwrap();
     let (result, cost) = program.evaluate(&[], BUDGET, &|| false);
@@ -262,7 +263,7 @@ fn each_expression_pays_for_nested_values() {
 }
 
 #[test]
-fn long_names_and_bytes_of_data_are_paid_for() {
+fn long_names_and_bytes_of_data_are_charged() {
     let json = serde_json::json!({"b": "YWFh".repeat(TEXT / 4)});
     let of = |kind| DeclType::map(DeclType::scalar(kind, 1, 1).into(), 1);
     let (bytes, spans) = (of(DeclKind::Bytes), of(DeclKind::Duration));

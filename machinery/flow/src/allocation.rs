@@ -9,14 +9,14 @@ const STEPS: usize = 200;
 
 /// Target and bounds of one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Class {
+pub(crate) struct AllocationClass {
     pub(crate) target: f64,
     pub(crate) lower: f64,
     pub(crate) upper: f64,
 }
 
-impl Class {
-    fn at(self, proportion: f64) -> f64 {
+impl AllocationClass {
+    fn share_at(self, proportion: f64) -> f64 {
         (self.target.max(MIN_TARGET) * proportion).max(self.lower).min(self.upper)
     }
 }
@@ -25,30 +25,30 @@ impl Class {
 /// bound. Returns `None` if the bounds make the sum impossible.
 ///
 /// The total of all shares grows with the proportion, so the proportion for the sum is found by bisection.
-pub(crate) fn allocate(sum: f64, classes: &[Class]) -> Option<(Vec<f64>, f64)> {
-    let of = |proportion: f64| classes.iter().map(|class| class.at(proportion)).sum::<f64>();
+pub(crate) fn allocate(sum: f64, classes: &[AllocationClass]) -> Option<(Vec<f64>, f64)> {
+    let total_share = |proportion: f64| classes.iter().map(|class| class.share_at(proportion)).sum::<f64>();
     let lowest: f64 = classes.iter().map(|class| class.lower).sum();
     let highest: f64 = classes.iter().map(|class| class.upper).sum();
     if lowest - sum > EPSILON || sum - highest > EPSILON {
         return None;
     }
     let targets: f64 = classes.iter().map(|class| class.target.max(MIN_TARGET)).sum();
-    let most = classes.iter().map(|class| class.upper / class.target.max(MIN_TARGET));
-    let (mut low, mut high) = (0.0, most.fold(0.0, f64::max));
+    let max_proportions = classes.iter().map(|class| class.upper / class.target.max(MIN_TARGET));
+    let (mut low, mut high) = (0.0, max_proportions.fold(0.0, f64::max));
     let mut proportion = sum / targets.max(MIN_TARGET);
     for _ in 0..STEPS {
-        let got = of(proportion);
-        if (got - sum).abs() <= EPSILON {
+        let total = total_share(proportion);
+        if (total - sum).abs() <= EPSILON {
             break;
         }
-        if got < sum {
+        if total < sum {
             low = proportion
         } else {
             high = proportion
         }
         proportion = f64::midpoint(low, high);
     }
-    Some((classes.iter().map(|class| class.at(proportion)).collect(), proportion))
+    Some((classes.iter().map(|class| class.share_at(proportion)).collect(), proportion))
 }
 
 #[cfg(test)]
@@ -57,12 +57,12 @@ mod tests {
 
     use super::*;
 
-    fn class(target: f64, lower: f64, upper: f64) -> Class {
-        Class { target, lower, upper }
+    fn class(target: f64, lower: f64, upper: f64) -> AllocationClass {
+        AllocationClass { target, lower, upper }
     }
 
     #[test]
-    fn what_is_left_goes_to_those_whom_no_bound_stops() {
+    fn the_rest_goes_to_classes_that_are_not_limited() {
         let classes = [class(10.0, 0.0, 100.0), class(30.0, 0.0, 100.0)];
         let (seats, proportion) = allocate(80.0, &classes).unwrap();
         assert_eq!(seats, [20.0, 60.0]);
@@ -75,14 +75,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_sum_is_shared_out_within_bounds(
+        fn the_sum_is_allocated_within_bounds(
             parts in proptest::collection::vec((0_u32..50, 0_u32..50, 0_u32..200), 1..8),
             at in 0.0_f64..=1.0,
         ) {
             let each = parts.iter().map(|(lower, more, room)| {
                 class(f64::from(lower + more), f64::from(*lower), f64::from(lower + room))
             });
-            let classes: Vec<Class> = each.collect();
+            let classes: Vec<AllocationClass> = each.collect();
             let lowest: f64 = classes.iter().map(|c| c.lower).sum();
             let highest: f64 = classes.iter().map(|c| c.upper).sum();
             let sum = lowest + (highest - lowest) * at;

@@ -4,12 +4,13 @@ use portico_machinery::flow_control::{FlowSchema, NonResourceRule, PolicyRules, 
 use portico_machinery::rbac::Subject;
 use portico_machinery::{RequestInfo, UserInfo};
 
-const ALL: &str = "*";
+const WILDCARD: &str = "*";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 pub(crate) fn matches(schema: &FlowSchema, user: &UserInfo, request: &RequestInfo) -> bool {
     schema.rules.iter().any(|rules| {
-        rules.subjects.iter().any(|subject| is_meant(subject, user)) && any_rule_matches(rules, request)
+        rules.subjects.iter().any(|subject| matches_subject(subject, user))
+            && any_rule_matches(rules, request)
     })
 }
 
@@ -21,13 +22,15 @@ fn any_rule_matches(rules: &PolicyRules, request: &RequestInfo) -> bool {
     }
 }
 
-fn is_meant(subject: &Subject, user: &UserInfo) -> bool {
+fn matches_subject(subject: &Subject, user: &UserInfo) -> bool {
     match subject {
-        Subject::User(name) => name == ALL || *name == user.name,
-        Subject::Group(name) => name == ALL || user.in_group(name),
+        Subject::User(name) => name == WILDCARD || *name == user.name,
+        Subject::Group(name) => name == WILDCARD || user.in_group(name),
         Subject::ServiceAccount { namespace, name } => {
             let account = user.name.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':'));
-            account.is_some_and(|(of, account)| of == namespace && (name == ALL || account == name))
+            account.is_some_and(|(account_namespace, account)| {
+                account_namespace == namespace && (name == WILDCARD || account == name)
+            })
         }
     }
 }
@@ -37,32 +40,33 @@ fn resource_rule_matches(rule: &ResourceRule, request: &RequestInfo) -> bool {
         Some((resource, sub)) => resource == request.resource && sub == request.subresource,
         None => *listed == request.resource && request.subresource.is_empty(),
     };
-    names(&rule.verbs, &request.verb)
-        && (is_all(&rule.resources) || rule.resources.iter().any(resource))
-        && names(&rule.api_groups, &request.api_group)
+    list_matches(&rule.verbs, &request.verb)
+        && (is_wildcard(&rule.resources) || rule.resources.iter().any(resource))
+        && list_matches(&rule.api_groups, &request.api_group)
         && match request.namespace.as_str() {
             "" => rule.cluster_scope,
-            namespace => names(&rule.namespaces, namespace),
+            namespace => list_matches(&rule.namespaces, namespace),
         }
 }
 
 fn non_resource_rule_matches(rule: &NonResourceRule, request: &RequestInfo) -> bool {
     let path = request.path.as_str();
-    let below = |url: &str| {
+    let is_below = |url: &str| {
         let prefix = url.strip_suffix('*').unwrap_or(url);
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
         path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
     };
-    names(&rule.verbs, &request.verb) && rule.urls.iter().any(|url| url == ALL || url == path || below(url))
+    list_matches(&rule.verbs, &request.verb)
+        && rule.urls.iter().any(|url| url == WILDCARD || url == path || is_below(url))
 }
 
 /// True if the list consists of only the wildcard; within a longer list, `*` has no meaning.
-fn is_all(list: &[String]) -> bool {
-    matches!(list, [only] if only == ALL)
+fn is_wildcard(list: &[String]) -> bool {
+    matches!(list, [only] if only == WILDCARD)
 }
 
-fn names(list: &[String], wanted: &str) -> bool {
-    is_all(list) || list.iter().any(|listed| listed == wanted)
+fn list_matches(list: &[String], value: &str) -> bool {
+    is_wildcard(list) || list.iter().any(|listed| listed == value)
 }
 
 #[cfg(test)]
@@ -84,7 +88,7 @@ mod tests {
             name: name.to_owned(),
         };
         let user = UserInfo::new("system:serviceaccount:ns:sa", ["g"]);
-        for (subject, meant) in [
+        for (subject, expected) in [
             (Subject::User("*".into()), true),
             (Subject::User("system:serviceaccount:ns:sa".into()), true),
             (Subject::User("sa".into()), false),
@@ -96,12 +100,12 @@ mod tests {
             (account("n", "*"), false),
             (account("ns", "s"), false),
         ] {
-            assert_eq!(is_meant(&subject, &user), meant, "{subject:?}");
+            assert_eq!(matches_subject(&subject, &user), expected, "{subject:?}");
         }
     }
 
     #[test]
-    fn resource_rules_look_at_verb_group_resource_and_scope() {
+    fn resource_rules_match_by_verb_group_resource_and_scope() {
         let rule = ResourceRule {
             verbs: texts(&["get", "list"]),
             api_groups: texts(&[""]),
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_match_whole_with_what_is_below_or_all() {
+    fn paths_match_exactly_by_prefix_or_all() {
         let rule = |url: &str| NonResourceRule { verbs: texts(&["*"]), urls: texts(&[url]) };
         for (url, path, matches) in [
             ("*", "/anything", true),

@@ -14,7 +14,7 @@ pub const WATCH_BUCKETS: &[f64] = &[0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0];
 
 /// Histogram with fixed buckets.
 #[derive(Clone, Debug)]
-pub struct Histogram {
+pub struct FlowHistogram {
     /// Upper bounds of the buckets, ascending, without infinity.
     pub bounds: &'static [f64],
     /// Number of values in each bucket; the last one has no upper bound.
@@ -23,7 +23,7 @@ pub struct Histogram {
     pub sum: f64,
 }
 
-impl Histogram {
+impl FlowHistogram {
     pub(crate) fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
@@ -51,7 +51,7 @@ impl Histogram {
 
 /// Counters of one flow schema.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub struct SchemaCounts {
     /// Name of the schema.
     pub schema: String,
     /// Number of requests that were served.
@@ -69,22 +69,22 @@ pub struct Counts {
     /// Seats that waiting requests need.
     pub waiting_seats: u32,
     /// Waiting times of requests that were served.
-    pub wait_served: Histogram,
+    pub wait_served: FlowHistogram,
     /// Waiting times of requests that were rejected.
-    pub wait_rejected: Histogram,
+    pub wait_rejected: FlowHistogram,
     /// Execution times of requests, except watches.
-    pub execution: Histogram,
+    pub execution: FlowHistogram,
     /// Initialization times of watches.
-    pub watch_execution: Histogram,
+    pub watch_execution: FlowHistogram,
     /// Queue lengths, each including the request that joined the queue.
-    pub queue_length: Histogram,
+    pub queue_length: FlowHistogram,
     /// Estimated seats of requests.
-    pub seats: Histogram,
+    pub seats: FlowHistogram,
     /// Numbers of watches that receive the event of a write.
-    pub watches: Histogram,
+    pub watches: FlowHistogram,
 }
 
-impl Counts {
+impl SchemaCounts {
     pub(crate) fn new(schema: &str) -> Self {
         Self {
             schema: schema.to_owned(),
@@ -95,13 +95,13 @@ impl Counts {
             executing_seats: 0,
             waiting: 0,
             waiting_seats: 0,
-            wait_served: Histogram::new(DURATION_BUCKETS),
-            wait_rejected: Histogram::new(DURATION_BUCKETS),
-            execution: Histogram::new(DURATION_BUCKETS),
-            watch_execution: Histogram::new(DURATION_BUCKETS),
-            queue_length: Histogram::new(LENGTH_BUCKETS),
-            seats: Histogram::new(SEAT_BUCKETS),
-            watches: Histogram::new(WATCH_BUCKETS),
+            wait_served: FlowHistogram::new(DURATION_BUCKETS),
+            wait_rejected: FlowHistogram::new(DURATION_BUCKETS),
+            execution: FlowHistogram::new(DURATION_BUCKETS),
+            watch_execution: FlowHistogram::new(DURATION_BUCKETS),
+            queue_length: FlowHistogram::new(LENGTH_BUCKETS),
+            seats: FlowHistogram::new(SEAT_BUCKETS),
+            watches: FlowHistogram::new(WATCH_BUCKETS),
         }
     }
 }

@@ -31,9 +31,9 @@ impl Dealer {
         let mut remainders = [0_u64; MAX_HAND];
         let mut cards = [0_usize; MAX_HAND];
         for (at, remainder) in remainders.iter_mut().take(self.hand).enumerate() {
-            let left = u64::from(self.deck) - at as u64;
-            *remainder = hash % left;
-            hash /= left;
+            let remaining = u64::from(self.deck) - at as u64;
+            *remainder = hash % remaining;
+            hash /= remaining;
         }
         for at in 0..self.hand {
             let mut card = remainders[at];
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_hashed_as_upstream_hashes_it() {
+    fn the_hash_of_a_flow_equals_upstreams() {
         // First eight bytes, little endian, of SHA-256 of "a\0b".
         assert_eq!(hash_flow("a", "b"), 0xd3b1_bc1b_ae71_b259);
         assert_ne!(hash_flow("a", "b"), hash_flow("ab", ""));

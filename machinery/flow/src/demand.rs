@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_leaves_the_demand_as_it_was() {
+    fn an_empty_interval_does_not_change_the_demand() {
         let begin = Instant::now();
         let (mut integrator, mut demand) = (Integrator::new(begin), SeatDemand::default());
         integrator.take(&mut demand, begin);

@@ -16,36 +16,36 @@ use portico_machinery::{RequestInfo, UserInfo};
 use tokio::sync::oneshot;
 
 use crate::BORROWING_PERIOD;
-use crate::controller::{Matched, Rules};
-use crate::counts::Histogram;
-use crate::current::{Kind, Phase};
-use crate::level::{Admission, Level};
-use crate::queue_set::{About, Reason};
+use crate::controller::{FlowRules, MatchedSchema};
+use crate::counts::FlowHistogram;
+use crate::inflight::{RequestKind, RequestPhase};
+use crate::level::{ArrivalOutcome, Level};
+use crate::queue_set::{ClassifiedRequest, RejectReason};
 use crate::watches::WatchGuard;
 pub use seat::{Seat, WaitForSeat};
-use shared::Shared;
-pub use waker::Waker;
+use shared::SharedState;
+pub use waker::SeatWaker;
 
 /// Time that a request waits for a seat.
 ///
 /// Limit (Priority and fairness): 429.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 /// A request waits for a seat for at most its timeout divided by this number.
 ///
 /// Limit (Priority and fairness): 429.
-const WAITING_PART: u32 = 4;
+const WAIT_DIVISOR: u32 = 4;
 
 /// Dispatcher of requests to seats. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatcher {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     /// Timeout of a request without a deadline.
     request_timeout: Duration,
 }
 
 /// Request for a seat.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct FlowRequest<'a> {
     /// User of the request.
     pub user: &'a Arc<UserInfo>,
     /// Attributes of the request.
@@ -60,7 +60,7 @@ pub struct Asked<'a> {
 
 /// Decision about a request.
 #[derive(Debug)]
-pub enum Decision {
+pub enum SeatDecision {
     /// The request runs on this seat.
     Run(Seat),
     /// The request has to wait for a seat.
@@ -76,26 +76,30 @@ impl Dispatcher {
     pub fn new(
         seats: usize,
         request_timeout: Duration,
-        observe: impl Fn(Phase, Kind, usize) + Send + Sync + 'static,
+        observe: impl Fn(RequestPhase, RequestKind, usize) + Send + Sync + 'static,
     ) -> Self {
         let seats = u32::try_from(seats).unwrap_or(u32::MAX);
-        Self { shared: Arc::new(Shared::new(seats, Box::new(observe))), request_timeout }
+        Self { shared: Arc::new(SharedState::new(seats, Box::new(observe))), request_timeout }
     }
 
     /// Applies the configuration objects and returns the rules that classify requests.
     #[must_use]
-    pub fn digest(&self, schemas: &[Arc<FlowSchema>], levels: &[Arc<PriorityLevel>]) -> Rules<Waker> {
+    pub fn apply_config(
+        &self,
+        schemas: &[Arc<FlowSchema>],
+        levels: &[Arc<PriorityLevel>],
+    ) -> FlowRules<SeatWaker> {
         let now = Instant::now();
-        let rules = self.shared.controller.digest(schemas, levels, now);
-        let [waiting, executing] = self.shared.controller.room();
-        self.shared.current.set_room(Phase::Waiting, waiting, now);
-        self.shared.current.set_room(Phase::Executing, executing, now);
+        let rules = self.shared.controller.apply_config(schemas, levels, now);
+        let [waiting, executing] = self.shared.controller.capacity();
+        self.shared.inflight.set_capacity(RequestPhase::Waiting, waiting, now);
+        self.shared.inflight.set_capacity(RequestPhase::Executing, executing, now);
         rules
     }
 
     /// Returns all levels, sorted by name.
     #[must_use]
-    pub fn levels(&self) -> Vec<Arc<Level<Waker>>> {
+    pub fn levels(&self) -> Vec<Arc<Level<SeatWaker>>> {
         self.shared.controller.levels()
     }
 
@@ -107,42 +111,42 @@ impl Dispatcher {
 
     /// Returns the numbers of running or waiting requests, by kind.
     #[must_use]
-    pub fn now(&self, phase: Phase) -> [usize; 2] {
-        self.shared.current.now(phase)
+    pub fn inflight(&self, phase: RequestPhase) -> [usize; 2] {
+        self.shared.inflight.counts_by_kind(phase)
     }
 
     /// Returns the ratios of running or waiting requests to their maximum, over time.
     #[must_use]
-    pub fn ratio(&self, phase: Phase, kind: Kind) -> Histogram {
-        self.shared.current.shown(phase, kind, Instant::now())
+    pub fn ratio(&self, phase: RequestPhase, kind: RequestKind) -> FlowHistogram {
+        self.shared.inflight.histogram_at(phase, kind, Instant::now())
     }
 
     /// Requests a seat for a request that this schema matches.
     #[must_use]
-    pub fn admit(&self, asked: Asked<'_>, matched: &Matched<Waker>) -> Decision {
-        let work = self.shared.estimator.estimate(asked.info, asked.query, matched);
-        let about: About = matched.about(asked.user, asked.info);
+    pub fn request_seat(&self, request: FlowRequest<'_>, matched: &MatchedSchema<SeatWaker>) -> SeatDecision {
+        let work = self.shared.estimator.estimate(request.info, request.query, matched);
+        let classified: ClassifiedRequest = matched.classified(request.user, request.info);
         let (level, now) = (&matched.level, Instant::now());
         let mut woken = None;
         let waker = || {
-            let (waker, receiver) = Waker::new();
+            let (waker, receiver) = SeatWaker::new();
             woken = Some(receiver);
             waker
         };
-        let admission = level.arrive(about, work, now, waker);
-        let kind = Kind::of(asked.info);
+        let admission = level.arrive(classified, work, now, waker);
+        let kind = RequestKind::from_request(request.info);
         let seat = |ticket| Seat::new(Arc::clone(&self.shared), Arc::clone(level), ticket, kind);
         match (admission, woken) {
-            (Admission::Executing(ticket), _) => Decision::Run(seat(ticket).taken()),
-            (Admission::Waiting(ticket), Some(woken)) => {
-                self.shared.look_after(level.next_due());
-                Decision::Wait(self.wait(seat(ticket), woken, asked))
+            (ArrivalOutcome::Executing(ticket), _) => SeatDecision::Run(seat(ticket).into_executing()),
+            (ArrivalOutcome::Waiting(ticket), Some(woken)) => {
+                self.shared.notify_due(level.next_due());
+                SeatDecision::Wait(self.wait_for_seat(seat(ticket), woken, request))
             }
             // A request without a waker cannot wait.
-            (Admission::Waiting(ticket), None) => {
-                Decision::Reject(level.abandon(ticket, Reason::Cancelled, now))
+            (ArrivalOutcome::Waiting(ticket), None) => {
+                SeatDecision::Reject(level.abandon(ticket, RejectReason::Cancelled, now))
             }
-            (Admission::Rejected { retry_after, .. }, _) => Decision::Reject(retry_after),
+            (ArrivalOutcome::Rejected { retry_after, .. }, _) => SeatDecision::Reject(retry_after),
         }
     }
 
@@ -167,24 +171,29 @@ impl Dispatcher {
     }
 
     /// Releases lingering seats when they are due, if requests wait for them. Never returns.
-    pub async fn give_back(self) {
+    pub async fn release_due_seats(self) {
         loop {
-            let noticed = self.shared.lingering.notified();
+            let due_notified = self.shared.due_notify.notified();
             match self.shared.controller.next_due() {
                 Some(due) => {
                     // A notification means that another seat may be due earlier.
-                    let _ = tokio::time::timeout_at(due.into(), noticed).await;
+                    let _ = tokio::time::timeout_at(due.into(), due_notified).await;
                 }
-                None => noticed.await,
+                None => due_notified.await,
             }
             self.shared.controller.advance(Instant::now());
         }
     }
 
-    fn wait(&self, seat: Seat, woken: oneshot::Receiver<()>, asked: Asked<'_>) -> WaitForSeat {
-        let allotted = asked.deadline.map(|deadline| deadline.saturating_duration_since(asked.received));
-        let part = allotted.unwrap_or(self.request_timeout) / WAITING_PART;
-        WaitForSeat::new(seat, woken, asked.received + part.min(LONGEST_WAIT))
+    fn wait_for_seat(
+        &self,
+        seat: Seat,
+        woken: oneshot::Receiver<()>,
+        request: FlowRequest<'_>,
+    ) -> WaitForSeat {
+        let allotted = request.deadline.map(|deadline| deadline.saturating_duration_since(request.received));
+        let part = allotted.unwrap_or(self.request_timeout) / WAIT_DIVISOR;
+        WaitForSeat::new(seat, woken, request.received + part.min(MAX_WAIT))
     }
 }
 

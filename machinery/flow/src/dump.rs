@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use portico_machinery::{RequestInfo, UserInfo};
 
-use crate::counts::Counts;
+use crate::counts::SchemaCounts;
 use crate::demand::SeatDemand;
 use crate::level::{Level, Wake};
-use crate::limits::Limits;
-use crate::queue_set::{DispatchMarks, Held};
+use crate::limits::SeatLimits;
+use crate::queue_set::{DispatchTimes, TrackedRequest};
 use crate::seat_seconds::SeatSeconds;
 use crate::utilization::UtilizationDump;
 use crate::work::Work;
@@ -36,7 +36,7 @@ pub struct LevelDump {
     /// Total number of requests whose client disconnected.
     pub cancelled: u64,
     /// Limits of the level.
-    pub limits: Limits,
+    pub limits: SeatLimits,
     /// Demand for seats in the last period.
     pub demand: SeatDemand,
     /// Target number of seats in the last assignment.
@@ -46,11 +46,11 @@ pub struct LevelDump {
     /// Queues of the level.
     pub queues: Vec<QueueDump>,
     /// Virtual times of the last dispatch from a queue, if any.
-    pub last_dispatch: Option<DispatchMarks>,
+    pub last_dispatch: Option<DispatchTimes>,
     /// Utilization over time.
     pub utilization: UtilizationDump,
     /// Counters by schema.
-    pub counts: Vec<Counts>,
+    pub counts: Vec<SchemaCounts>,
 }
 
 /// Snapshot of a queue.
@@ -80,13 +80,13 @@ pub struct RequestDump {
     /// Index of the queue, or `None` in a level without queues.
     pub queue: Option<usize>,
     /// Position in the queue, while the request waits.
-    pub place: Option<usize>,
+    pub position: Option<usize>,
     /// Distinguisher of the flow.
     pub distinguisher: String,
     /// Time since the arrival.
-    pub arrived: Duration,
+    pub since_arrival: Duration,
     /// Time since the start, if the request is running.
-    pub started: Option<Duration>,
+    pub since_start: Option<Duration>,
     /// Estimated work.
     pub work: Work,
     /// User of the request.
@@ -99,7 +99,7 @@ impl<W: Wake> Level<W> {
     /// Returns a snapshot of the level and its queues.
     #[must_use]
     pub fn dump(&self, now: Instant) -> LevelDump {
-        self.with(|state| {
+        self.with_state(|state| {
             let set = &state.set;
             let queue = |queue: &crate::queue::Queue| QueueDump {
                 waiting: queue.waiting.len(),
@@ -135,26 +135,35 @@ impl<W: Wake> Level<W> {
     /// Returns snapshots of all requests: for each queue the waiting ones in order, then the running ones.
     #[must_use]
     pub fn dump_requests(&self, now: Instant) -> Vec<RequestDump> {
-        self.with(|state| {
+        self.with_state(|state| {
             let set = &state.set;
-            let dump = |held: &Held<W>, place| RequestDump {
-                schema: set.counts[held.about.schema].schema.clone(),
-                queue: held.queue,
-                place,
+            let dump = |tracked: &TrackedRequest<W>, position| RequestDump {
+                schema: set.counts[tracked.classified.counts_index].schema.clone(),
+                queue: tracked.queue,
+                position,
                 distinguisher: match set.queues.len() {
                     0 | 1 => String::new(),
-                    _ => held.about.distinguisher.of(&held.about.user, &held.about.request).to_owned(),
+                    _ => tracked
+                        .classified
+                        .distinguisher
+                        .flow_name(&tracked.classified.user, &tracked.classified.request)
+                        .to_owned(),
                 },
-                arrived: now.saturating_duration_since(held.arrived),
-                started: held.started.map(|started| now.saturating_duration_since(started)),
-                work: held.work,
-                user: Arc::clone(&held.about.user),
-                request: Arc::clone(&held.about.request),
+                since_arrival: now.saturating_duration_since(tracked.arrived),
+                since_start: tracked.started.map(|started| now.saturating_duration_since(started)),
+                work: tracked.work,
+                user: Arc::clone(&tracked.classified.user),
+                request: Arc::clone(&tracked.classified.request),
             };
             let running = |queue: Option<usize>| {
-                let runs =
-                    move |held: &&Held<W>| held.queue == queue && held.started.is_some() && !held.finished;
-                set.requests.iter().map(|(_, held)| held).filter(runs).map(|held| dump(held, None))
+                let runs = move |tracked: &&TrackedRequest<W>| {
+                    tracked.queue == queue && tracked.started.is_some() && !tracked.finished
+                };
+                set.requests
+                    .iter()
+                    .map(|(_, tracked)| tracked)
+                    .filter(runs)
+                    .map(|tracked| dump(tracked, None))
             };
             let mut all = Vec::new();
             for (at, queue) in set.queues.iter().enumerate() {

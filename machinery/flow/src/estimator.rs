@@ -7,44 +7,49 @@ use portico_machinery::RequestInfo;
 use portico_machinery::flow_control::StoredObjects;
 use portico_machinery::gvk::GroupResource;
 
-use crate::controller::Matched;
+use crate::controller::MatchedSchema;
 use crate::level::Wake;
-use crate::list_work::of_list;
-use crate::watches::Watches;
-use crate::work::{Work, of_write};
+use crate::list_work::estimate_list;
+use crate::watches::WatchCounts;
+use crate::work::{Work, estimate_write};
 
 /// Estimator of the work of requests.
 #[derive(Default)]
-pub(crate) struct Estimator {
+pub(crate) struct WorkEstimator {
     /// Numbers and sizes of stored objects, by `resource.group`.
     stored: RwLock<HashMap<String, StoredObjects>>,
-    pub(crate) watches: Watches,
+    pub(crate) watches: WatchCounts,
 }
 
-impl Estimator {
+impl WorkEstimator {
     /// Sets the numbers and sizes of stored objects.
     pub(crate) fn set_stored(&self, stored: HashMap<String, StoredObjects>) {
         *self.stored.write() = stored;
     }
 
-    pub(crate) fn estimate<W: Wake>(&self, info: &RequestInfo, query: &str, matched: &Matched<W>) -> Work {
+    pub(crate) fn estimate<W: Wake>(
+        &self,
+        info: &RequestInfo,
+        query: &str,
+        matched: &MatchedSchema<W>,
+    ) -> Work {
         if !info.is_resource_request {
-            return Work::LEAST;
+            return Work::ONE_SEAT;
         }
         match info.verb.as_str() {
             "list" | "watch" | "deletecollection" => {
-                of_list(info, query, self.stored(info), matched.max_seats)
+                estimate_list(info, query, self.stored_objects(info), matched.max_seats)
             }
             "create" | "update" | "patch" | "delete" if !causes_no_event(info) => {
-                let watches = self.watches.interested(info);
+                let watches = self.watches.count_interested(info);
                 matched.observe_watches(watches);
-                of_write(watches, matched.max_seats)
+                estimate_write(watches, matched.max_seats)
             }
-            _ => Work::LEAST,
+            _ => Work::ONE_SEAT,
         }
     }
 
-    fn stored(&self, info: &RequestInfo) -> Option<StoredObjects> {
+    fn stored_objects(&self, info: &RequestInfo) -> Option<StoredObjects> {
         let key = GroupResource::new(info.api_group.as_str(), info.resource.as_str()).to_string();
         self.stored.read().get(&key).copied()
     }

@@ -7,13 +7,12 @@ mod allocation;
 mod classify;
 mod controller;
 mod counts;
-mod current;
 mod dealer;
 mod demand;
 mod dispatcher;
-mod dropped;
 mod dump;
 mod estimator;
+mod inflight;
 mod level;
 mod limits;
 mod list_work;
@@ -22,29 +21,32 @@ mod metrics;
 mod queue;
 mod queue_set;
 mod ratio;
+mod rejections;
 mod seat_seconds;
 pub mod tables;
 mod utilization;
 mod watches;
 mod work;
 
-pub use controller::{Controller, Matched, Rules};
-pub use counts::{Counts, DURATION_BUCKETS, Histogram, LENGTH_BUCKETS, SEAT_BUCKETS, WATCH_BUCKETS};
-pub use current::{Kind, Phase};
+pub use controller::{FlowController, FlowRules, MatchedSchema};
+pub use counts::{
+    DURATION_BUCKETS, FlowHistogram, LENGTH_BUCKETS, SEAT_BUCKETS, SchemaCounts, WATCH_BUCKETS,
+};
 pub use dealer::Dealer;
 pub use demand::{Integrator, SeatDemand};
-pub use dispatcher::{Asked, Decision, Dispatcher, Seat, WaitForSeat, Waker};
+pub use dispatcher::{Dispatcher, FlowRequest, Seat, SeatDecision, SeatWaker, WaitForSeat};
 pub use dump::{LevelDump, QueueDump, RequestDump};
-pub use level::{Admission, Level, Wake};
-pub use limits::Limits;
+pub use inflight::{RequestKind, RequestPhase};
+pub use level::{ArrivalOutcome, Level, Wake};
+pub use limits::SeatLimits;
 pub use list_work::MAX_LIST_SEATS;
 pub use metrics::FlowMetrics;
 pub use queue::Ticket;
-pub use queue_set::{About, Arrival, DispatchMarks, QueueSet, Reason};
+pub use queue_set::{ArrivalResult, ClassifiedRequest, DispatchTimes, QueueSet, RejectReason};
 pub use seat_seconds::SeatSeconds;
 pub use utilization::UtilizationDump;
 pub use watches::WatchGuard;
-pub use work::{MAX_WRITE_SEATS, Work, of_write};
+pub use work::{MAX_WRITE_SEATS, Work, estimate_write};
 
 /// Interval at which seats are reassigned (upstream's `borrowingAdjustmentPeriod`).
 pub const BORROWING_PERIOD: std::time::Duration = std::time::Duration::from_secs(10);

@@ -1,8 +1,8 @@
 //! Limits of the seats of a level: nominal, minimum, maximum, and current (upstream's borrowing).
 
-use portico_machinery::flow_control::{PriorityLevel, Response};
+use portico_machinery::flow_control::{LimitResponse, PriorityLevel};
 
-use crate::allocation::{Class, allocate};
+use crate::allocation::{AllocationClass, allocate};
 use crate::demand::SeatDemand;
 
 /// Maximum fraction of the seats of its level that one request may take.
@@ -10,7 +10,7 @@ const MAX_SEATS_PERCENT: f64 = 0.15;
 
 /// Numbers of seats of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct SeatLimits {
     /// Share of the server's seats.
     pub nominal: u32,
     /// Seats that the level cannot lend.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub current: u32,
 }
 
-impl Limits {
+impl SeatLimits {
     /// Returns the limits of a level; `shares` is the sum over all levels.
     pub(crate) fn new(level: &PriorityLevel, server: u32, shares: u64) -> Self {
         let whole = f64::from(server) * f64::from(level.shares) / (shares.max(1) as f64);
@@ -38,71 +38,74 @@ impl Limits {
     }
 
     /// Returns the maximum number of seats of one request, or 0 if there is no limit.
-    pub(crate) fn max_seats(&self, response: Response) -> u32 {
+    pub(crate) fn max_seats(&self, response: LimitResponse) -> u32 {
         match response {
-            Response::Queue(queuing) => {
+            LimitResponse::Queue(queuing) => {
                 let part = (f64::from(self.nominal) * MAX_SEATS_PERCENT).ceil() as u32;
                 part.min(self.nominal / queuing.hand_size.max(1)).max(1)
             }
-            Response::Exempt | Response::Reject => 0,
+            LimitResponse::Exempt | LimitResponse::Reject => 0,
         }
     }
 }
 
 /// Need for seats of one level in an assignment of seats.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Need {
-    pub(crate) exempt: bool,
-    pub(crate) limits: Limits,
+pub(crate) struct SeatNeed {
+    pub(crate) is_exempt: bool,
+    pub(crate) limits: SeatLimits,
     pub(crate) demand: SeatDemand,
 }
 
-impl Need {
+impl SeatNeed {
     /// Returns the minimum assignment: the maximum use up to the nominal limit, and at least the seats that cannot be lent.
-    fn least(&self) -> u32 {
+    fn min_seats(&self) -> u32 {
         let used = self.demand.high_watermark;
-        let own = if self.exempt { used } else { used.min(self.limits.nominal) };
+        let own = if self.is_exempt { used } else { used.min(self.limits.nominal) };
         own.max(self.limits.min)
     }
 
     /// Returns the target of the assignment.
     pub(crate) fn target(&self) -> f64 {
-        f64::from(self.least()).max(self.demand.smoothed)
+        f64::from(self.min_seats()).max(self.demand.smoothed)
     }
 }
 
 /// Returns the current limit of each level, and the fair fraction.
-pub(crate) fn share_out(needs: &[Need]) -> (Vec<u32>, f64) {
-    let limited = || needs.iter().filter(|need| !need.exempt);
+pub(crate) fn assign_seats(needs: &[SeatNeed]) -> (Vec<u32>, f64) {
+    let limited = || needs.iter().filter(|need| !need.is_exempt);
     let total: u32 = needs.iter().map(|need| need.limits.nominal).sum();
-    let exempt: u32 = needs.iter().filter(|need| need.exempt).map(Need::least).sum();
-    let left = i64::from(total) - i64::from(exempt);
-    let sum = |of: fn(&Need) -> u32| limited().map(|need| i64::from(of(need))).sum::<i64>();
-    let (min, least) = (sum(|need| need.limits.min), sum(Need::least));
-    let each = |of: &dyn Fn(&Need) -> u32| {
-        needs.iter().map(|need| if need.exempt { need.least() } else { of(need) }).collect::<Vec<u32>>()
+    let exempt: u32 = needs.iter().filter(|need| need.is_exempt).map(SeatNeed::min_seats).sum();
+    let remaining = i64::from(total) - i64::from(exempt);
+    let sum = |seats: fn(&SeatNeed) -> u32| limited().map(|need| i64::from(seats(need))).sum::<i64>();
+    let (min, least) = (sum(|need| need.limits.min), sum(SeatNeed::min_seats));
+    let each = |seats: &dyn Fn(&SeatNeed) -> u32| {
+        needs
+            .iter()
+            .map(|need| if need.is_exempt { need.min_seats() } else { seats(need) })
+            .collect::<Vec<u32>>()
     };
-    if left <= min {
+    if remaining <= min {
         return (each(&|need| need.limits.min), 0.0);
     }
-    if left <= least {
-        let fraction = (left - min) as f64 / (least - min) as f64;
-        let part = |need: &Need| f64::from(need.least() - need.limits.min) * fraction;
+    if remaining <= least {
+        let fraction = (remaining - min) as f64 / (least - min) as f64;
+        let part = |need: &SeatNeed| f64::from(need.min_seats() - need.limits.min) * fraction;
         return (each(&|need| need.limits.min + part(need).round() as u32), 0.0);
     }
-    let class = |need: &Need| Class {
+    let class = |need: &SeatNeed| AllocationClass {
         target: need.target(),
-        lower: f64::from(need.least()),
-        upper: f64::from(need.limits.max.max(need.least())),
+        lower: f64::from(need.min_seats()),
+        upper: f64::from(need.limits.max.max(need.min_seats())),
     };
-    let classes: Vec<Class> = limited().map(class).collect();
+    let classes: Vec<AllocationClass> = limited().map(class).collect();
     // Upstream allocates all nominal seats here, including those that exempt levels use.
     let Some((seats, fair)) = allocate(f64::from(total), &classes) else {
         return (each(&|need| need.limits.current), 0.0);
     };
     let mut seats = seats.into_iter();
-    let mut next = |need: &Need| match need.exempt {
-        true => need.least(),
+    let mut next = |need: &SeatNeed| match need.is_exempt {
+        true => need.min_seats(),
         false => seats.next().unwrap_or_default().round() as u32,
     };
     (needs.iter().map(&mut next).collect(), fair)
@@ -117,49 +120,49 @@ mod tests {
     fn level(shares: u32, lendable_percent: u32, borrowing_limit_percent: Option<u32>) -> PriorityLevel {
         let queuing = Queuing { queues: 128, hand_size: 6, queue_length_limit: 50 };
         let (name, uid) = ("l".to_owned(), String::new());
-        let response = Response::Queue(queuing);
+        let response = LimitResponse::Queue(queuing);
         PriorityLevel { name, uid, shares, lendable_percent, borrowing_limit_percent, response }
     }
 
-    fn need(limits: Limits, high_watermark: u32) -> Need {
+    fn need(limits: SeatLimits, high_watermark: u32) -> SeatNeed {
         let smoothed = f64::from(high_watermark);
-        Need {
-            exempt: false,
+        SeatNeed {
+            is_exempt: false,
             limits,
             demand: SeatDemand { high_watermark, smoothed, ..SeatDemand::default() },
         }
     }
 
     #[test]
-    fn the_suggested_levels_get_what_upstream_gives_them() {
+    fn the_suggested_levels_have_upstreams_limits() {
         // 600 seats, 245 shares.
-        let high = Limits::new(&level(40, 50, None), 600, 245);
-        assert_eq!(high, Limits { nominal: 98, min: 49, max: 698, current: 74 });
+        let high = SeatLimits::new(&level(40, 50, None), 600, 245);
+        assert_eq!(high, SeatLimits { nominal: 98, min: 49, max: 698, current: 74 });
         assert_eq!(high.max_seats(level(40, 50, None).response), 15);
-        let low = Limits::new(&level(100, 90, None), 600, 245);
+        let low = SeatLimits::new(&level(100, 90, None), 600, 245);
         assert_eq!((low.nominal, low.min), (245, 24));
-        assert_eq!(Limits::new(&level(5, 0, Some(20)), 600, 245).max, 16);
-        assert_eq!(Limits::new(&level(0, 0, None), 600, 245).nominal, 0);
+        assert_eq!(SeatLimits::new(&level(5, 0, Some(20)), 600, 245).max, 16);
+        assert_eq!(SeatLimits::new(&level(0, 0, None), 600, 245).nominal, 0);
     }
 
     #[test]
-    fn a_busy_level_borrows_what_idle_ones_lend() {
+    fn a_busy_level_borrows_seats_of_idle_levels() {
         let (busy, idle) =
-            (Limits::new(&level(1, 0, None), 100, 2), Limits::new(&level(1, 80, None), 100, 2));
-        let (seats, fair) = share_out(&[need(busy, 500), need(idle, 0)]);
+            (SeatLimits::new(&level(1, 0, None), 100, 2), SeatLimits::new(&level(1, 80, None), 100, 2));
+        let (seats, fair) = assign_seats(&[need(busy, 500), need(idle, 0)]);
         assert_eq!(seats, [90, 10]);
         assert!(fair > 0.0);
-        let (seats, _) = share_out(&[need(busy, 500), need(idle, 500)]);
+        let (seats, _) = assign_seats(&[need(busy, 500), need(idle, 500)]);
         assert_eq!(seats, [50, 50]);
     }
 
     #[test]
-    fn what_nobody_is_limited_in_is_taken_from_what_can_be_lent() {
-        let limits = Limits::new(&level(1, 50, None), 100, 1);
-        let exempt = Limits { nominal: 0, min: 0, max: 0, current: 0 };
-        let exempt = Need { exempt: true, ..need(exempt, 70) };
-        assert_eq!(share_out(&[exempt, need(limits, 100)]).0, [70, 50]);
-        let exempt = Need { demand: SeatDemand { high_watermark: 20, ..exempt.demand }, ..exempt };
-        assert_eq!(share_out(&[exempt, need(limits, 100)]).0, [20, 80]);
+    fn seats_of_exempt_levels_are_taken_from_lendable_seats() {
+        let limits = SeatLimits::new(&level(1, 50, None), 100, 1);
+        let exempt = SeatLimits { nominal: 0, min: 0, max: 0, current: 0 };
+        let exempt = SeatNeed { is_exempt: true, ..need(exempt, 70) };
+        assert_eq!(assign_seats(&[exempt, need(limits, 100)]).0, [70, 50]);
+        let exempt = SeatNeed { demand: SeatDemand { high_watermark: 20, ..exempt.demand }, ..exempt };
+        assert_eq!(assign_seats(&[exempt, need(limits, 100)]).0, [20, 80]);
     }
 }

@@ -4,7 +4,7 @@ use portico_gostd::url::Query;
 use portico_machinery::RequestInfo;
 use portico_machinery::flow_control::StoredObjects;
 
-use crate::work::{Work, bounded};
+use crate::work::{Work, min_limit};
 
 /// Seats of a list.
 ///
@@ -31,8 +31,8 @@ struct ListOptions {
     limit: u64,
     revision: String,
     revision_match: String,
-    continues: bool,
-    selects: bool,
+    has_continue_token: bool,
+    has_selector: bool,
     selector_bytes: usize,
     send_initial_events: Option<bool>,
 }
@@ -40,27 +40,27 @@ struct ListOptions {
 /// Estimates the work of a list, of a watch that may begin with one, or of the deletion of a collection. Resources that this
 /// server does not store cost one seat. In contrast to upstream, long selectors cost further seats. `max_seats` is the limit of
 /// the level.
-pub(crate) fn of_list(
+pub(crate) fn estimate_list(
     info: &RequestInfo,
     query: &str,
     stored: Option<StoredObjects>,
     max_seats: u32,
 ) -> Work {
-    let most = bounded(max_seats, MAX_LIST_SEATS);
+    let most = min_limit(max_seats, MAX_LIST_SEATS);
     // A request with invalid options fails anyway.
-    let Some(options) = ListOptions::parse(query) else { return seats(u64::MAX, most) };
+    let Some(options) = ListOptions::parse(query) else { return work_of_seats(u64::MAX, most) };
     let watches = info.verb == "watch";
     let listed = stored.filter(|_| !watches || options.watch_begins_with_list()).map_or(1, |stored| {
         let cached = watches || options.is_from_cache();
         options.bytes(stored, cached, !info.name.is_empty()).div_ceil(BYTES_PER_SEAT)
     });
     let selected = (options.selector_bytes / SELECTOR_BYTES_PER_SEAT) as u64;
-    seats(listed.max(1).saturating_add(selected), most)
+    work_of_seats(listed.max(1).saturating_add(selected), most)
 }
 
-fn seats(wanted: u64, most: u32) -> Work {
-    let initial_seats = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, most);
-    Work { initial_seats, ..Work::LEAST }
+fn work_of_seats(seats: u64, max: u32) -> Work {
+    let initial_seats = u32::try_from(seats).unwrap_or(u32::MAX).clamp(1, max);
+    Work { initial_seats, ..Work::ONE_SEAT }
 }
 
 impl ListOptions {
@@ -79,8 +79,8 @@ impl ListOptions {
             limit: u64::try_from(number("limit")?).unwrap_or(0),
             revision: text("resourceVersion").to_owned(),
             revision_match: text("resourceVersionMatch").to_owned(),
-            continues: !text("continue").is_empty(),
-            selects: selector_bytes > 0,
+            has_continue_token: !text("continue").is_empty(),
+            has_selector: selector_bytes > 0,
             selector_bytes,
             send_initial_events: query.first("sendInitialEvents").map(yes),
         })
@@ -94,7 +94,7 @@ impl ListOptions {
     fn is_from_cache(&self) -> bool {
         match self.revision_match.as_str() {
             "NotOlderThan" => true,
-            "" if self.continues => false,
+            "" if self.has_continue_token => false,
             "" => self.limit == 0 || matches!(self.revision.as_str(), "" | "0"),
             _ => false,
         }
@@ -107,7 +107,7 @@ impl ListOptions {
         let limited = if self.limit > 0 { self.limit.min(count) } else { count };
         let loaded = match (one, cached) {
             (true, _) => 1,
-            (false, false) if self.selects => limited.max(count / 2),
+            (false, false) if self.has_selector => limited.max(count / 2),
             (false, _) => limited,
         };
         let bytes = loaded.saturating_mul(size);
@@ -119,7 +119,7 @@ impl ListOptions {
 mod tests {
     use super::*;
 
-    const NOTHING: Option<StoredObjects> = None;
+    const NOT_STORED: Option<StoredObjects> = None;
 
     fn stored(count: u64, average_bytes: u64) -> Option<StoredObjects> {
         Some(StoredObjects { count, average_bytes })
@@ -127,12 +127,12 @@ mod tests {
 
     fn seats_of(query: &str, stored: Option<StoredObjects>, max: u32) -> u32 {
         let info = RequestInfo::parse("GET", "/apis/foo.bar/v1/events", query).unwrap();
-        of_list(&info, query, stored, max).initial_seats
+        estimate_list(&info, query, stored, max).initial_seats
     }
 
     /// Cases of upstream's `TestWorkEstimator` for an etcd that supports consistent reads from the cache.
     #[test]
-    fn lists_take_the_seats_that_upstream_gives_them() {
+    fn lists_take_as_many_seats_as_in_upstream() {
         for (query, stored, max, seats) in [
             ("limit=invalid", stored(799, 10_000), 100, 100),
             ("limit=399&resourceVersion=1", stored(699, 10_000), 100, 40),
@@ -140,7 +140,7 @@ mod tests {
             ("resourceVersion=1", stored(69, 10_000), 100, 7),
             ("limit=399", stored(699, 10_000), 100, 10),
             ("", stored(399, 10_000), 100, 10),
-            ("", NOTHING, 100, 1),
+            ("", NOT_STORED, 100, 1),
             ("continue=token&limit=399", stored(699, 10_000), 100, 40),
             ("limit=299&resourceVersion=0", stored(399, 10_000), 100, 10),
             ("limit=20&resourceVersion=0", stored(399, 10_000), 100, 2),
@@ -152,7 +152,7 @@ mod tests {
             ("resourceVersion=1&resourceVersionMatch=Exact", stored(5000, 10_000), 20, 20),
             ("resourceVersionMatch=foo", stored(200, 10_000), 100, 20),
             ("resourceVersion=foo&resourceVersionMatch=Exact&limit=399", stored(699, 10_000), 100, 40),
-            ("resourceVersion=0", NOTHING, 100, 1),
+            ("resourceVersion=0", NOT_STORED, 100, 1),
             ("", stored(1, 0), 100, 10),
             ("continue=token", stored(1, 0), 100, 15),
             ("resourceVersion=0&limit=499", stored(1, 0), 100, 10),
@@ -181,18 +181,18 @@ mod tests {
         let selector: Vec<String> = (0..5_000).map(|at| format!("!zz{at}")).collect();
         let selector = selector.join(",");
         for (query, stored, seats) in [
-            (format!("labelSelector={selector}"), NOTHING, 1 + 9),
+            (format!("labelSelector={selector}"), NOT_STORED, 1 + 9),
             (format!("fieldSelector={selector}"), stored(69, 10_000), 7 + 9),
             (format!("watch=true&resourceVersion=1&labelSelector={selector}"), stored(69, 10_000), 1 + 9),
-            (format!("labelSelector={}", &selector[..4_000]), NOTHING, 1),
+            (format!("labelSelector={}", &selector[..4_000]), NOT_STORED, 1),
         ] {
             assert_eq!(seats_of(&query, stored, 100), seats, "{}", &query[..40]);
         }
-        assert_eq!(seats_of(&format!("labelSelector={selector}"), NOTHING, 5), 5, "at most the level's");
+        assert_eq!(seats_of(&format!("labelSelector={selector}"), NOT_STORED, 5), 5, "at most the level's");
     }
 
     #[test]
-    fn watches_cost_what_their_initial_events_do() {
+    fn watches_cost_as_much_as_their_initial_events() {
         for (query, seats) in [
             ("watch=true", 8),
             ("watch=true&resourceVersion=0", 8),

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use portico_machinery::flow_control::{
-    CATCH_ALL, Distinguisher, EXEMPT, FlowSchema, NonResourceRule, PolicyRules, PriorityLevel, ResourceRule,
-    Response,
+    CATCH_ALL, Distinguisher, EXEMPT, FlowSchema, LimitResponse, NonResourceRule, PolicyRules, PriorityLevel,
+    ResourceRule,
 };
 use portico_machinery::rbac::Subject;
 use portico_machinery::user::{AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 
 pub(crate) fn exempt_level() -> Arc<PriorityLevel> {
-    level(EXEMPT, 0, Response::Exempt)
+    level(EXEMPT, 0, LimitResponse::Exempt)
 }
 
 pub(crate) fn catch_all_level() -> Arc<PriorityLevel> {
-    level(CATCH_ALL, 5, Response::Reject)
+    level(CATCH_ALL, 5, LimitResponse::Reject)
 }
 
 pub(crate) fn exempt_schema() -> Arc<FlowSchema> {
-    schema(EXEMPT, 1, Distinguisher::Nothing, &[MASTERS])
+    schema(EXEMPT, 1, Distinguisher::SingleFlow, &[MASTERS])
 }
 
 pub(crate) fn catch_all_schema() -> Arc<FlowSchema> {
     schema(CATCH_ALL, 10_000, Distinguisher::ByUser, &[UNAUTHENTICATED, AUTHENTICATED])
 }
 
-fn level(name: &str, shares: u32, response: Response) -> Arc<PriorityLevel> {
+fn level(name: &str, shares: u32, response: LimitResponse) -> Arc<PriorityLevel> {
     let (name, uid) = (name.to_owned(), String::new());
     Arc::new(PriorityLevel {
         name,

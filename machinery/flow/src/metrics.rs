@@ -10,11 +10,11 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::counts::{Counts, Histogram};
-use crate::current::{Kind, Phase};
+use crate::counts::{FlowHistogram, SchemaCounts};
 use crate::dispatcher::Dispatcher;
 use crate::dump::LevelDump;
-use crate::queue_set::{DispatchMarks, Reason};
+use crate::inflight::{RequestKind, RequestPhase};
+use crate::queue_set::{DispatchTimes, RejectReason};
 use crate::seat_seconds::SeatSeconds;
 use crate::utilization::UtilizationDump;
 
@@ -64,13 +64,13 @@ impl Collector for FlowMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let now = Instant::now();
         let levels: Vec<LevelDump> = self.dispatcher.levels().iter().map(|level| level.dump(now)).collect();
-        let mut page = Page { encoder, levels: &levels, prefix: self.prefix };
-        page.of_levels()?;
-        page.of_dispatch()?;
-        page.of_schemas()?;
-        page.of_requests()?;
-        page.over_time()?;
-        page.reads_and_writes(&self.dispatcher)?;
+        let mut page = MetricsWriter { encoder, levels: &levels, prefix: self.prefix };
+        page.write_levels()?;
+        page.write_dispatch_marks()?;
+        page.write_schemas()?;
+        page.write_requests()?;
+        page.write_utilization()?;
+        page.write_inflight(&self.dispatcher)?;
         let fair = ConstGauge::new(self.dispatcher.fair_fraction());
         let desc = Desc::gauge(
             "apiserver_flowcontrol_seat_fair_frac",
@@ -78,25 +78,25 @@ impl Collector for FlowMetrics {
             "[ALPHA] Fair fraction of server's concurrency to allocate to each priority \
              level that can use it",
         );
-        let name = page.full(desc);
+        let name = page.full_name(desc);
         fair.encode(page.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?)
     }
 }
 
-struct Page<'e, 'l> {
+struct MetricsWriter<'e, 'l> {
     encoder: DescriptorEncoder<'e>,
     levels: &'l [LevelDump],
     prefix: &'static str,
 }
 
-impl Page<'_, '_> {
+impl MetricsWriter<'_, '_> {
     /// Returns the name of a family with the prefix of this dispatcher, without `_total`, which the library appends.
-    fn full(&self, desc: Desc) -> String {
+    fn full_name(&self, desc: Desc) -> String {
         desc.name.trim_end_matches("_total").replacen(PREFIX, self.prefix, 1)
     }
 
-    fn of_levels(&mut self) -> Result<(), Error> {
-        self.level(
+    fn write_levels(&mut self) -> Result<(), Error> {
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_nominal_limit_seats",
                 &["priority_level"],
@@ -104,7 +104,7 @@ impl Page<'_, '_> {
             ),
             |l| l.limits.nominal.into(),
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_lower_limit_seats",
                 &["priority_level"],
@@ -113,7 +113,7 @@ impl Page<'_, '_> {
             ),
             |l| l.limits.min.into(),
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_upper_limit_seats",
                 &["priority_level"],
@@ -122,7 +122,7 @@ impl Page<'_, '_> {
             ),
             |l| l.limits.max.into(),
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_current_limit_seats",
                 &["priority_level"],
@@ -131,7 +131,7 @@ impl Page<'_, '_> {
             ),
             |l| l.limits.current.into(),
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_demand_seats_high_watermark",
                 &["priority_level"],
@@ -139,7 +139,7 @@ impl Page<'_, '_> {
             ),
             |l| l.demand.high_watermark.into(),
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_demand_seats_average",
                 &["priority_level"],
@@ -147,7 +147,7 @@ impl Page<'_, '_> {
             ),
             |l| l.demand.average,
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_demand_seats_stdev",
                 &["priority_level"],
@@ -156,7 +156,7 @@ impl Page<'_, '_> {
             ),
             |l| l.demand.deviation,
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_demand_seats_smoothed",
                 &["priority_level"],
@@ -164,7 +164,7 @@ impl Page<'_, '_> {
             ),
             |l| l.demand.smoothed,
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_target_seats",
                 &["priority_level"],
@@ -172,7 +172,7 @@ impl Page<'_, '_> {
             ),
             |l| l.target,
         )?;
-        self.level(
+        self.write_level_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_current_r",
                 &["priority_level"],
@@ -183,10 +183,10 @@ impl Page<'_, '_> {
     }
 
     /// Writes the virtual times of the last dispatch, for levels with a dispatch.
-    fn of_dispatch(&mut self) -> Result<(), Error> {
-        let marks: Vec<(&str, DispatchMarks)> =
+    fn write_dispatch_marks(&mut self) -> Result<(), Error> {
+        let dispatch_times: Vec<(&str, DispatchTimes)> =
             self.levels.iter().filter_map(|l| Some((l.name.as_str(), l.last_dispatch?))).collect();
-        type Figures = fn(&DispatchMarks) -> [SeatSeconds; 2];
+        type Figures = fn(&DispatchTimes) -> [SeatSeconds; 2];
         let figures: [(Desc, bool, Figures); 4] = [
             (
                 Desc::gauge(
@@ -227,9 +227,9 @@ impl Page<'_, '_> {
             ),
         ];
         for (desc, bounds, of) in figures {
-            let name = self.full(desc);
+            let name = self.full_name(desc);
             let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
-            for (level, marks) in &marks {
+            for (level, marks) in &dispatch_times {
                 let named = ["min", "max"].into_iter().zip(of(marks)).take(if bounds { 2 } else { 1 });
                 for (bound, figure) in named {
                     let bound = bounds.then_some(("bound", bound));
@@ -242,8 +242,8 @@ impl Page<'_, '_> {
     }
 
     /// Writes the ratios of levels over time; each nanosecond counts as an observation.
-    fn over_time(&mut self) -> Result<(), Error> {
-        self.ratios(
+    fn write_utilization(&mut self) -> Result<(), Error> {
+        self.write_ratios(
             Desc::histogram(
                 "apiserver_flowcontrol_priority_level_request_utilization",
                 &["phase", "priority_level"],
@@ -258,7 +258,7 @@ impl Page<'_, '_> {
                 ]
             },
         )?;
-        self.ratios(
+        self.write_ratios(
             Desc::histogram(
                 "apiserver_flowcontrol_priority_level_seat_utilization",
                 &["phase", "priority_level"],
@@ -267,7 +267,7 @@ impl Page<'_, '_> {
             ),
             |used| vec![(Some(("phase", "executing")), &used.seats)],
         )?;
-        self.ratios(
+        self.write_ratios(
             Desc::histogram(
                 "apiserver_flowcontrol_demand_seats",
                 &["priority_level"],
@@ -278,7 +278,7 @@ impl Page<'_, '_> {
         )
     }
 
-    fn reads_and_writes(&mut self, flow: &Dispatcher) -> Result<(), Error> {
+    fn write_inflight(&mut self, flow: &Dispatcher) -> Result<(), Error> {
         let desc = Desc::histogram(
             "apiserver_flowcontrol_read_vs_write_current_requests",
             &["phase", "request_kind"],
@@ -286,36 +286,40 @@ impl Page<'_, '_> {
              requests (as a fraction of the relevant limit) waiting or in regular stage of \
              execution",
         );
-        let name = self.full(desc);
+        let name = self.full_name(desc);
         let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
-        for (phase, phase_name) in [(Phase::Waiting, "waiting"), (Phase::Executing, "executing")] {
-            for (kind, kind_name) in [(Kind::ReadOnly, "readOnly"), (Kind::Mutating, "mutating")] {
+        for (phase, phase_name) in
+            [(RequestPhase::Waiting, "waiting"), (RequestPhase::Executing, "executing")]
+        {
+            for (kind, kind_name) in
+                [(RequestKind::ReadOnly, "readOnly"), (RequestKind::Mutating, "mutating")]
+            {
                 let labels = [("phase", phase_name), ("request_kind", kind_name)];
-                Shown(&flow.ratio(phase, kind)).encode(family.encode_family(&labels)?)?;
+                EncodedHistogram(&flow.ratio(phase, kind)).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
     }
 
-    fn ratios(
+    fn write_ratios(
         &mut self,
         desc: Desc,
-        figures: impl Fn(&UtilizationDump) -> Vec<(Label, &Histogram)>,
+        figures: impl Fn(&UtilizationDump) -> Vec<(ExtraLabel, &FlowHistogram)>,
     ) -> Result<(), Error> {
-        let name = self.full(desc);
+        let name = self.full_name(desc);
         let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for level in self.levels {
             for (label, histogram) in figures(&level.utilization) {
                 let labels: Labels<'_> =
                     label.into_iter().chain([("priority_level", level.name.as_str())]).collect();
-                Shown(histogram).encode(family.encode_family(&labels)?)?;
+                EncodedHistogram(histogram).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
     }
 
-    fn of_schemas(&mut self) -> Result<(), Error> {
-        self.schema(
+    fn write_schemas(&mut self) -> Result<(), Error> {
+        self.write_schema_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_current_inqueue_requests",
                 &["flow_schema", "priority_level"],
@@ -324,7 +328,7 @@ impl Page<'_, '_> {
             ),
             |c| c.waiting,
         )?;
-        self.schema(
+        self.write_schema_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_current_inqueue_seats",
                 &["flow_schema", "priority_level"],
@@ -333,7 +337,7 @@ impl Page<'_, '_> {
             ),
             |c| c.waiting_seats,
         )?;
-        self.schema(
+        self.write_schema_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_current_executing_requests",
                 &["flow_schema", "priority_level"],
@@ -342,7 +346,7 @@ impl Page<'_, '_> {
             ),
             |c| c.executing,
         )?;
-        self.schema(
+        self.write_schema_gauge(
             Desc::gauge(
                 "apiserver_flowcontrol_current_executing_seats",
                 &["flow_schema", "priority_level"],
@@ -354,8 +358,8 @@ impl Page<'_, '_> {
         )
     }
 
-    fn of_requests(&mut self) -> Result<(), Error> {
-        self.counters(
+    fn write_requests(&mut self) -> Result<(), Error> {
+        self.write_counters(
             Desc::counter(
                 "apiserver_flowcontrol_dispatched_requests_total",
                 &["flow_schema", "priority_level"],
@@ -363,19 +367,19 @@ impl Page<'_, '_> {
             ),
             |counts| vec![(None, counts.dispatched)].into_iter().filter(|(_, count)| *count > 0).collect(),
         )?;
-        self.counters(
+        self.write_counters(
             Desc::counter(
                 "apiserver_flowcontrol_rejected_requests_total",
                 &["flow_schema", "priority_level", "reason"],
                 "[BETA] Number of requests rejected by API Priority and Fairness subsystem",
             ),
             |counts| {
-                let reasons = Reason::ALL.into_iter().zip(counts.rejected);
+                let reasons = RejectReason::ALL.into_iter().zip(counts.rejected);
                 let some = reasons.filter(|(_, count)| *count > 0);
                 some.map(|(reason, count)| (Some(("reason", reason.as_str())), count)).collect()
             },
         )?;
-        self.counters(
+        self.write_counters(
             Desc::counter(
                 "apiserver_flowcontrol_request_dispatch_no_accommodation_total",
                 &["flow_schema", "priority_level"],
@@ -386,7 +390,7 @@ impl Page<'_, '_> {
                 vec![(None, counts.no_accommodation)].into_iter().filter(|(_, count)| *count > 0).collect()
             },
         )?;
-        self.histograms(
+        self.write_histograms(
             Desc::histogram(
                 "apiserver_flowcontrol_request_wait_duration_seconds",
                 &["execute", "flow_schema", "priority_level"],
@@ -399,7 +403,7 @@ impl Page<'_, '_> {
                 ]
             },
         )?;
-        self.histograms(
+        self.write_histograms(
             Desc::histogram(
                 "apiserver_flowcontrol_request_execution_seconds",
                 &["flow_schema", "priority_level", "type"],
@@ -413,7 +417,7 @@ impl Page<'_, '_> {
                 ]
             },
         )?;
-        self.histograms(
+        self.write_histograms(
             Desc::histogram(
                 "apiserver_flowcontrol_request_queue_length_after_enqueue",
                 &["flow_schema", "priority_level"],
@@ -422,7 +426,7 @@ impl Page<'_, '_> {
             ),
             |c| vec![(None, &c.queue_length)],
         )?;
-        self.histograms(
+        self.write_histograms(
             Desc::histogram(
                 "apiserver_flowcontrol_work_estimated_seats",
                 &["flow_schema", "priority_level"],
@@ -431,7 +435,7 @@ impl Page<'_, '_> {
             ),
             |c| vec![(None, &c.seats)],
         )?;
-        self.histograms(
+        self.write_histograms(
             Desc::histogram(
                 "apiserver_flowcontrol_watch_count_samples",
                 &["flow_schema", "priority_level"],
@@ -441,8 +445,8 @@ impl Page<'_, '_> {
         )
     }
 
-    fn level(&mut self, desc: Desc, figure: fn(&LevelDump) -> f64) -> Result<(), Error> {
-        let name = self.full(desc);
+    fn write_level_gauge(&mut self, desc: Desc, figure: fn(&LevelDump) -> f64) -> Result<(), Error> {
+        let name = self.full_name(desc);
         let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for level in self.levels {
             let labels = [("priority_level", level.name.as_str())];
@@ -451,20 +455,24 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    fn schema(&mut self, desc: Desc, figure: fn(&Counts) -> u32) -> Result<(), Error> {
-        let name = self.full(desc);
+    fn write_schema_gauge(&mut self, desc: Desc, figure: fn(&SchemaCounts) -> u32) -> Result<(), Error> {
+        let name = self.full_name(desc);
         let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
-        for (level, counts) in each(self.levels) {
+        for (level, counts) in counts_by_level(self.levels) {
             let labels = labels(level, counts, None);
             ConstGauge::new(i64::from(figure(counts))).encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }
 
-    fn counters(&mut self, desc: Desc, figures: impl Fn(&Counts) -> Vec<(Label, u64)>) -> Result<(), Error> {
-        let name = self.full(desc);
+    fn write_counters(
+        &mut self,
+        desc: Desc,
+        figures: impl Fn(&SchemaCounts) -> Vec<(ExtraLabel, u64)>,
+    ) -> Result<(), Error> {
+        let name = self.full_name(desc);
         let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
-        for (level, counts) in each(self.levels) {
+        for (level, counts) in counts_by_level(self.levels) {
             for (label, figure) in figures(counts) {
                 let labels = labels(level, counts, label);
                 ConstCounter::new(figure).encode(family.encode_family(&labels)?)?;
@@ -473,17 +481,17 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    fn histograms(
+    fn write_histograms(
         &mut self,
         desc: Desc,
-        figures: impl Fn(&Counts) -> Vec<(Label, &Histogram)>,
+        figures: impl Fn(&SchemaCounts) -> Vec<(ExtraLabel, &FlowHistogram)>,
     ) -> Result<(), Error> {
-        let name = self.full(desc);
+        let name = self.full_name(desc);
         let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
-        for (level, counts) in each(self.levels) {
+        for (level, counts) in counts_by_level(self.levels) {
             for (label, histogram) in figures(counts).into_iter().filter(|(_, h)| !h.is_empty()) {
                 let labels = labels(level, counts, label);
-                Shown(histogram).encode(family.encode_family(&labels)?)?;
+                EncodedHistogram(histogram).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -491,21 +499,21 @@ impl Page<'_, '_> {
 }
 
 /// Additional label.
-type Label = Option<(&'static str, &'static str)>;
+type ExtraLabel = Option<(&'static str, &'static str)>;
 
-fn each(levels: &[LevelDump]) -> impl Iterator<Item = (&str, &Counts)> {
+fn counts_by_level(levels: &[LevelDump]) -> impl Iterator<Item = (&str, &SchemaCounts)> {
     levels.iter().flat_map(|level| level.counts.iter().map(|counts| (level.name.as_str(), counts)))
 }
 
-fn labels<'a>(level: &'a str, counts: &'a Counts, more: Label) -> Labels<'a> {
-    let own = [("priority_level", level), ("flow_schema", counts.schema.as_str())];
-    own.into_iter().chain(more).collect()
+fn labels<'a>(level: &'a str, counts: &'a SchemaCounts, more: ExtraLabel) -> Labels<'a> {
+    let base = [("priority_level", level), ("flow_schema", counts.schema.as_str())];
+    base.into_iter().chain(more).collect()
 }
 
 /// Wrapper that encodes a histogram for the library.
-struct Shown<'a>(&'a Histogram);
+struct EncodedHistogram<'a>(&'a FlowHistogram);
 
-impl EncodeMetric for Shown<'_> {
+impl EncodeMetric for EncodedHistogram<'_> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), Error> {
         let bounds = self.0.bounds.iter().copied().chain([f64::INFINITY]);
         let buckets: Vec<(f64, u64)> = bounds.zip(self.0.counts.iter().copied()).collect();

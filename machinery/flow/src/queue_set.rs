@@ -13,16 +13,16 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portico_machinery::flow_control::Response;
+use portico_machinery::flow_control::LimitResponse;
 use portico_machinery::{RequestInfo, UserInfo};
 use slab::Slab;
 
-use crate::counts::Counts;
+use crate::counts::SchemaCounts;
 use crate::dealer::Dealer;
 use crate::demand::Integrator;
 use crate::queue::{Queue, Ticket};
 use crate::seat_seconds::SeatSeconds;
-use crate::utilization::{Use, Utilization};
+use crate::utilization::{UsageSample, Utilization};
 use crate::work::Work;
 
 /// Estimated execution time of a request that has not run yet.
@@ -31,9 +31,9 @@ const ESTIMATED_SERVICE: Duration = Duration::from_millis(3);
 /// Schema name of a free entry in the counters.
 const NO_SCHEMA: &str = "";
 
-/// Reason for which a request is rejected.
+/// Reason of the rejection of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RejectReason {
     /// The queue is full.
     QueueFull,
     /// All seats are in use, and the level does not queue requests.
@@ -44,7 +44,7 @@ pub enum Reason {
     Cancelled,
 }
 
-impl Reason {
+impl RejectReason {
     /// All reasons, in the order of their counters.
     pub const ALL: [Self; 4] = [Self::QueueFull, Self::ConcurrencyLimit, Self::TimeOut, Self::Cancelled];
 
@@ -62,9 +62,9 @@ impl Reason {
 
 /// Request with its flow.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ClassifiedRequest {
     /// Index of the counters of its schema.
-    pub schema: usize,
+    pub counts_index: usize,
     /// Hash of its flow.
     pub hash: u64,
     /// Distinguisher of its schema.
@@ -77,23 +77,23 @@ pub struct About {
 
 /// Result of the arrival of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ArrivalResult {
     /// The request runs.
     Executing(Ticket),
     /// The request waits.
     Waiting(Ticket),
     /// The request is rejected.
-    Rejected(Reason),
+    Rejected(RejectReason),
 }
 
 /// Request that waits, runs, or has lingering seats.
 #[derive(Debug)]
-pub(crate) struct Held<W> {
-    pub(crate) about: About,
+pub(crate) struct TrackedRequest<W> {
+    pub(crate) classified: ClassifiedRequest,
     pub(crate) queue: Option<usize>,
     pub(crate) work: Work,
     total_work: SeatSeconds,
-    arrival: SeatSeconds,
+    virtual_arrival: SeatSeconds,
     pub(crate) arrived: Instant,
     pub(crate) started: Option<Instant>,
     pub(crate) finished: bool,
@@ -102,7 +102,7 @@ pub(crate) struct Held<W> {
 
 /// Virtual times at the dispatch of a request (upstream's `SetDispatchMetrics`).
 #[derive(Clone, Copy, Debug)]
-pub struct DispatchMarks {
+pub struct DispatchTimes {
     /// Virtual time of the level.
     pub virtual_time: SeatSeconds,
     /// Virtual time at which the request was to be dispatched.
@@ -116,25 +116,25 @@ pub struct DispatchMarks {
 /// Queues of one level.
 #[derive(Debug)]
 pub struct QueueSet<W> {
-    response: Response,
+    response: LimitResponse,
     dealer: Option<Dealer>,
     limit: u32,
     /// Queues. There may be more than configured while surplus queues have requests.
     pub(crate) queues: Vec<Queue>,
-    pub(crate) requests: Slab<Held<W>>,
+    pub(crate) requests: Slab<TrackedRequest<W>>,
     /// Finished requests with the times at which their lingering seats are released.
     lingering: BinaryHeap<Reverse<(Instant, Ticket)>>,
     woken: Vec<W>,
     /// Virtual time: work that each busy queue could have done since the start.
     virtual_time: SeatSeconds,
-    synced: Instant,
+    synced_at: Instant,
     last_served: usize,
     enqueued: usize,
     active_queues: u32,
     demand: Integrator,
     pub(crate) utilization: Utilization,
     /// Virtual times of the last dispatch from a queue.
-    pub(crate) last_dispatch: Option<DispatchMarks>,
+    pub(crate) last_dispatch: Option<DispatchTimes>,
     pub(crate) waiting: u32,
     pub(crate) waiting_seats: u32,
     pub(crate) executing: u32,
@@ -143,15 +143,15 @@ pub struct QueueSet<W> {
     pub(crate) rejected: u64,
     pub(crate) timed_out: u64,
     pub(crate) cancelled: u64,
-    pub(crate) counts: Vec<Counts>,
+    pub(crate) counts: Vec<SchemaCounts>,
 }
 
 impl<W> QueueSet<W> {
     /// Returns a queue set without requests.
     #[must_use]
-    pub fn new(response: Response, limit: u32, now: Instant) -> Self {
+    pub fn new(response: LimitResponse, limit: u32, now: Instant) -> Self {
         let mut set = Self {
-            response: Response::Reject,
+            response: LimitResponse::Reject,
             dealer: None,
             limit: 0,
             queues: Vec::new(),
@@ -159,7 +159,7 @@ impl<W> QueueSet<W> {
             lingering: BinaryHeap::new(),
             woken: Vec::new(),
             virtual_time: SeatSeconds::default(),
-            synced: now,
+            synced_at: now,
             last_served: 0,
             enqueued: 0,
             active_queues: 0,
@@ -181,18 +181,18 @@ impl<W> QueueSet<W> {
     }
 
     /// Changes the configuration. Waiting requests continue to wait.
-    pub fn configure(&mut self, response: Response, limit: u32, now: Instant) {
+    pub fn configure(&mut self, response: LimitResponse, limit: u32, now: Instant) {
         self.advance(now);
-        if let Response::Queue(queuing) = response {
+        if let LimitResponse::Queue(queuing) = response {
             self.dealer = Dealer::new(queuing.queues, queuing.hand_size);
-            let wanted = (queuing.queues as usize).max(self.queues.len());
-            self.queues.resize_with(wanted, Queue::default);
+            let queue_count = (queuing.queues as usize).max(self.queues.len());
+            self.queues.resize_with(queue_count, Queue::default);
         }
         let room = match response {
-            Response::Queue(queuing) => queuing.queues.saturating_mul(queuing.queue_length_limit),
-            Response::Exempt | Response::Reject => 1,
+            LimitResponse::Queue(queuing) => queuing.queues.saturating_mul(queuing.queue_length_limit),
+            LimitResponse::Exempt | LimitResponse::Reject => 1,
         };
-        self.utilization.set_room(room, now);
+        self.utilization.set_capacity(room, now);
         self.response = response;
         self.limit = limit;
         self.drop_idle_queues();
@@ -200,86 +200,95 @@ impl<W> QueueSet<W> {
     }
 
     /// Returns the index of the counters of a schema, which are created if necessary.
-    pub fn counts_of(&mut self, schema: &str) -> usize {
+    pub fn counts_index(&mut self, schema: &str) -> usize {
         if let Some(place) = self.counts.iter().position(|counts| counts.schema == schema) {
             return place;
         }
         // Requests classified before a schema was removed may arrive later and use its index.
-        let is_free = |place: &usize| self.counts[*place].schema == NO_SCHEMA && !self.has_requests(*place);
-        let place = (0..self.counts.len()).find(is_free).unwrap_or(self.counts.len());
-        match self.counts.get_mut(place) {
-            Some(counts) => *counts = Counts::new(schema),
-            None => self.counts.push(Counts::new(schema)),
+        let is_free = |index: &usize| self.counts[*index].schema == NO_SCHEMA && !self.has_requests(*index);
+        let index = (0..self.counts.len()).find(is_free).unwrap_or(self.counts.len());
+        match self.counts.get_mut(index) {
+            Some(counts) => *counts = SchemaCounts::new(schema),
+            None => self.counts.push(SchemaCounts::new(schema)),
         }
-        place
+        index
     }
 
     /// Drops the counters of removed schemas without requests.
     pub fn retain_counts(&mut self, is_there: impl Fn(&str) -> bool) {
         for place in 0..self.counts.len() {
             if !is_there(&self.counts[place].schema) && !self.has_requests(place) {
-                self.counts[place] = Counts::new(NO_SCHEMA);
+                self.counts[place] = SchemaCounts::new(NO_SCHEMA);
             }
         }
     }
 
     /// True if a request that waits, runs or has lingering seats uses the counters at this index.
-    fn has_requests(&self, place: usize) -> bool {
-        self.requests.iter().any(|(_, held)| held.about.schema == place)
+    fn has_requests(&self, index: usize) -> bool {
+        self.requests.iter().any(|(_, tracked)| tracked.classified.counts_index == index)
     }
 
     /// Returns the counters of all schemas.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = &SchemaCounts> {
         self.counts.iter().filter(|counts| counts.schema != NO_SCHEMA)
     }
 
     /// Handles the arrival of a request. A request that has to wait gets the waker that `waker` creates.
-    pub fn arrive(&mut self, about: About, work: Work, now: Instant, waker: impl FnOnce() -> W) -> Arrival {
+    pub fn arrive(
+        &mut self,
+        classified: ClassifiedRequest,
+        work: Work,
+        now: Instant,
+        waker: impl FnOnce() -> W,
+    ) -> ArrivalResult {
         self.advance(now);
-        self.counts[about.schema].seats.observe(f64::from(work.max_seats()));
-        let dealt = match (self.response, self.dealer) {
-            (Response::Queue(queuing), Some(dealer)) => {
-                Some((self.shortest(dealer, about.hash), queuing.queue_length_limit))
+        self.counts[classified.counts_index].seats.observe(f64::from(work.max_seats()));
+        let target_queue = match (self.response, self.dealer) {
+            (LimitResponse::Queue(queuing), Some(dealer)) => {
+                Some((self.shortest_queue(dealer, classified.hash), queuing.queue_length_limit))
             }
             _ => None,
         };
-        let Some((queue, length_limit)) = dealt else { return self.arrive_without_queue(about, work, now) };
+        let Some((queue, length_limit)) = target_queue else {
+            return self.arrive_without_queue(classified, work, now);
+        };
         if self.seats_in_use >= self.limit && self.queues[queue].waiting.len() >= length_limit as usize {
-            self.reject(about.schema, Reason::QueueFull);
-            self.counts[about.schema].wait_rejected.observe(0.0);
-            return Arrival::Rejected(Reason::QueueFull);
+            self.count_rejection(classified.counts_index, RejectReason::QueueFull);
+            self.counts[classified.counts_index].wait_rejected.observe(0.0);
+            return ArrivalResult::Rejected(RejectReason::QueueFull);
         }
-        let schema = about.schema;
-        let ticket = self.enqueue(about, work, queue, now);
+        let schema = classified.counts_index;
+        let ticket = self.enqueue(classified, work, queue, now);
         let length = self.queues[queue].waiting.len();
         self.counts[schema].queue_length.observe(length as f64);
         let only = (self.waiting == 1).then_some(queue);
         self.dispatch(now, only);
-        let held = &mut self.requests[ticket];
-        if held.started.is_some() {
-            return Arrival::Executing(ticket);
+        let tracked = &mut self.requests[ticket];
+        if tracked.started.is_some() {
+            return ArrivalResult::Executing(ticket);
         }
-        held.waker = Some(waker());
-        Arrival::Waiting(ticket)
+        tracked.waker = Some(waker());
+        ArrivalResult::Waiting(ticket)
     }
 
     /// Abandons a request that waits, or that was dispatched but will not run.
-    pub fn abandon(&mut self, ticket: Ticket, reason: Reason, now: Instant) {
+    pub fn abandon(&mut self, ticket: Ticket, reason: RejectReason, now: Instant) {
         self.advance(now);
-        let Some(held) = self.requests.get(ticket) else { return };
-        if held.started.is_some() {
+        let Some(tracked) = self.requests.get(ticket) else { return };
+        if tracked.started.is_some() {
             return self.finish(ticket, now);
         }
-        let (schema, waited) = (held.about.schema, now.saturating_duration_since(held.arrived));
+        let (schema, waited) =
+            (tracked.classified.counts_index, now.saturating_duration_since(tracked.arrived));
         self.leave_queue(ticket);
         self.requests.remove(ticket);
         self.counts[schema].wait_rejected.observe_time(waited);
-        self.reject(schema, reason);
+        self.count_rejection(schema, reason);
         match reason {
-            Reason::TimeOut => self.timed_out += 1,
+            RejectReason::TimeOut => self.timed_out += 1,
             _ => self.cancelled += 1,
         }
-        self.note_demand();
+        self.record_demand();
         self.drop_idle_queues();
         // The request may have blocked others, because it needed more seats than were free.
         self.dispatch(now, None);
@@ -288,27 +297,27 @@ impl<W> QueueSet<W> {
     /// Ends a request that ran. Its seats are released now, or after its additional latency.
     pub fn finish(&mut self, ticket: Ticket, now: Instant) {
         self.advance(now);
-        let Some(held) = self.requests.get_mut(ticket).filter(|held| !held.finished) else { return };
-        held.finished = true;
-        let took = now.saturating_duration_since(held.started.unwrap_or(now));
-        let (work, queue, schema) = (held.work, held.queue, held.about.schema);
-        let is_watch = held.about.request.verb == "watch";
+        let Some(tracked) = self.requests.get_mut(ticket).filter(|tracked| !tracked.finished) else { return };
+        tracked.finished = true;
+        let elapsed = now.saturating_duration_since(tracked.started.unwrap_or(now));
+        let (work, queue, schema) = (tracked.work, tracked.queue, tracked.classified.counts_index);
+        let is_watch = tracked.classified.request.verb == "watch";
         self.executing -= 1;
         let counts = &mut self.counts[schema];
         counts.executing -= 1;
         let durations = if is_watch { &mut counts.watch_execution } else { &mut counts.execution };
-        durations.observe_time(took);
+        durations.observe_time(elapsed);
         if let Some(at) = queue {
             let queue = &mut self.queues[at];
             queue.executing -= 1;
             let seats = f64::from(work.initial_seats);
             // It was dispatched with the estimated execution time, which the actual time replaces.
-            queue.next_dispatch -= SeatSeconds::of(seats, ESTIMATED_SERVICE);
-            queue.next_dispatch += SeatSeconds::of(seats, took);
+            queue.next_dispatch -= SeatSeconds::new(seats, ESTIMATED_SERVICE);
+            queue.next_dispatch += SeatSeconds::new(seats, elapsed);
             self.active_queues -= u32::from(!queue.is_active());
             self.bound_next_dispatch(at);
         }
-        self.note_demand();
+        self.record_demand();
         if work.additional_latency.is_zero() {
             self.release(ticket);
         } else {
@@ -330,11 +339,11 @@ impl<W> QueueSet<W> {
             && due <= now
         {
             self.lingering.pop();
-            self.sync(due);
+            self.sync_virtual_time(due);
             self.release(ticket);
             self.dispatch(due, None);
         }
-        self.sync(now);
+        self.sync_virtual_time(now);
     }
 
     /// Returns the wakers of requests that may run now.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::counts::Histogram;
+use crate::counts::FlowHistogram;
 
 /// Bucket bounds of running or waiting requests in a level, relative to its limit.
 pub(crate) const REQUEST_BUCKETS: &[f64] = &[0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1.0];
@@ -18,22 +18,22 @@ pub(crate) const CURRENT_BUCKETS: &[f64] =
 /// Ratio over time.
 #[derive(Clone, Debug)]
 pub(crate) struct TimedRatio {
-    histogram: Histogram,
+    histogram: FlowHistogram,
     numerator: u32,
     denominator: u32,
-    since: Instant,
+    last_change: Instant,
 }
 
 impl TimedRatio {
     /// Returns a ratio that starts as 0/1.
     pub(crate) fn new(bounds: &'static [f64], now: Instant) -> Self {
-        Self { histogram: Histogram::new(bounds), numerator: 0, denominator: 1, since: now }
+        Self { histogram: FlowHistogram::new(bounds), numerator: 0, denominator: 1, last_change: now }
     }
 
     /// Sets the numerator from `now` on.
-    pub(crate) fn set(&mut self, numerator: u32, now: Instant) {
+    pub(crate) fn set_numerator(&mut self, numerator: u32, now: Instant) {
         if numerator != self.numerator {
-            self.pass(now);
+            self.accumulate(now);
             self.numerator = numerator;
         }
     }
@@ -41,21 +41,21 @@ impl TimedRatio {
     /// Sets the denominator from `now` on.
     pub(crate) fn set_denominator(&mut self, denominator: u32, now: Instant) {
         if denominator != self.denominator {
-            self.pass(now);
+            self.accumulate(now);
             self.denominator = denominator.max(1);
         }
     }
 
     /// Returns the histogram up to `now`.
-    pub(crate) fn shown(&self, now: Instant) -> Histogram {
-        let mut shown = self.clone();
-        shown.pass(now);
-        shown.histogram
+    pub(crate) fn histogram_at(&self, now: Instant) -> FlowHistogram {
+        let mut copy = self.clone();
+        copy.accumulate(now);
+        copy.histogram
     }
 
-    fn pass(&mut self, now: Instant) {
-        let nanos = now.saturating_duration_since(self.since).as_nanos();
-        self.since = self.since.max(now);
+    fn accumulate(&mut self, now: Instant) {
+        let nanos = now.saturating_duration_since(self.last_change).as_nanos();
+        self.last_change = self.last_change.max(now);
         let ratio = f64::from(self.numerator) / f64::from(self.denominator);
         self.histogram.observe_weighted(ratio, u64::try_from(nanos).unwrap_or(u64::MAX));
     }
@@ -69,16 +69,16 @@ mod tests {
 
     #[test]
     fn a_ratio_counts_for_as_long_as_it_lasts() {
-        let begin = Instant::now();
-        let at = |nanos| begin + Duration::from_nanos(nanos);
-        let mut ratio = TimedRatio::new(DEMAND_BUCKETS, begin);
-        ratio.set_denominator(10, begin);
-        ratio.set(5, at(100));
-        ratio.set(5, at(150));
+        let start = Instant::now();
+        let at = |nanos| start + Duration::from_nanos(nanos);
+        let mut ratio = TimedRatio::new(DEMAND_BUCKETS, start);
+        ratio.set_denominator(10, start);
+        ratio.set_numerator(5, at(100));
+        ratio.set_numerator(5, at(150));
         ratio.set_denominator(5, at(300));
-        let shown = ratio.shown(at(1000));
-        assert_eq!((shown.counts[0], shown.counts[2], shown.counts[4]), (100, 200, 700));
-        assert_eq!(shown.sum, 200.0 * 0.5 + 700.0);
-        assert_eq!(shown.counts.iter().sum::<u64>(), 1000);
+        let histogram = ratio.histogram_at(at(1000));
+        assert_eq!((histogram.counts[0], histogram.counts[2], histogram.counts[4]), (100, 200, 700));
+        assert_eq!(histogram.sum, 200.0 * 0.5 + 700.0);
+        assert_eq!(histogram.counts.iter().sum::<u64>(), 1000);
     }
 }

@@ -19,7 +19,7 @@ impl SeatSeconds {
 
     /// Returns the product of a number of seats and a duration.
     #[must_use]
-    pub fn of(seats: f64, time: Duration) -> Self {
+    pub fn new(seats: f64, time: Duration) -> Self {
         // The unit is ten nanoseconds of a seat.
         Self((seats * time.as_nanos() as f64 / 10.0).round() as i128)
     }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn seats_and_time_multiply_and_divide() {
-        let work = SeatSeconds::of(2.0, Duration::from_millis(1500));
+        let work = SeatSeconds::new(2.0, Duration::from_millis(1500));
         assert_eq!(work.to_string(), "3.00000000ss");
         assert_eq!(work.per_seat(3), Duration::from_secs(1));
-        assert_eq!(SeatSeconds::of(1.0, Duration::from_millis(3)).to_string(), "0.00300000ss");
+        assert_eq!(SeatSeconds::new(1.0, Duration::from_millis(3)).to_string(), "0.00300000ss");
         assert!((work - work + work).as_f64() > 2.999);
     }
 }

@@ -108,15 +108,15 @@ pub fn requests(flow: &Dispatcher, details: bool) -> String {
 
 fn request_row(level: &str, request: &RequestDump, now: SystemTime, details: bool) -> Vec<String> {
     // -1 means that there is no queue or position.
-    let place = |place: Option<usize>| place.map_or_else(|| "-1".to_owned(), |at| at.to_string());
-    let started = request.started.map(|ago| time(now, ago));
+    let index_text = |place: Option<usize>| place.map_or_else(|| "-1".to_owned(), |at| at.to_string());
+    let started = request.since_start.map(|ago| time(now, ago));
     let mut row = vec![
         level.to_owned(),
         request.schema.clone(),
-        place(request.queue),
-        place(request.place),
+        index_text(request.queue),
+        index_text(request.position),
         request.distinguisher.clone(),
-        time(now, request.arrived),
+        time(now, request.since_arrival),
         request.work.initial_seats.to_string(),
         request.work.final_seats.to_string(),
         format_duration(request.work.additional_latency),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_go_makes_them() {
+    fn column_widths_equal_those_of_go() {
         let text = table(&["A", "LongerHeader", "Z"], [vec!["abcdefghij".into(), "1".into(), "x".into()]]);
         assert_eq!(text, "A,          LongerHeader, Z\nabcdefghij, 1,            x\n");
     }

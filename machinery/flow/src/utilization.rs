@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use crate::counts::Histogram;
+use crate::counts::FlowHistogram;
 use crate::ratio::{DEMAND_BUCKETS, REQUEST_BUCKETS, TimedRatio, UTILIZATION_BUCKETS};
 
 /// Current numbers of a level.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use {
+pub(crate) struct UsageSample {
     pub(crate) waiting: u32,
     pub(crate) executing: u32,
     pub(crate) seats_in_use: u32,
@@ -27,13 +27,13 @@ pub(crate) struct Utilization {
 #[derive(Clone, Debug)]
 pub struct UtilizationDump {
     /// Waiting requests, relative to their maximum.
-    pub waiting: Histogram,
+    pub waiting: FlowHistogram,
     /// Running requests, relative to the seats of the level.
-    pub executing: Histogram,
+    pub executing: FlowHistogram,
     /// Seats in use, relative to the seats of the level.
-    pub seats: Histogram,
+    pub seats: FlowHistogram,
     /// Seats that the level could use, relative to its seats.
-    pub demand: Histogram,
+    pub demand: FlowHistogram,
 }
 
 impl Utilization {
@@ -46,15 +46,15 @@ impl Utilization {
         }
     }
 
-    pub(crate) fn set(&mut self, used: Use, now: Instant) {
-        self.waiting.set(used.waiting, now);
-        self.executing.set(used.executing, now);
-        self.seats.set(used.seats_in_use, now);
-        self.demand.set(used.seats_wanted, now);
+    pub(crate) fn set(&mut self, used: UsageSample, now: Instant) {
+        self.waiting.set_numerator(used.waiting, now);
+        self.executing.set_numerator(used.executing, now);
+        self.seats.set_numerator(used.seats_in_use, now);
+        self.demand.set_numerator(used.seats_wanted, now);
     }
 
     /// Sets the maximum number of waiting requests.
-    pub(crate) fn set_room(&mut self, requests: u32, now: Instant) {
+    pub(crate) fn set_capacity(&mut self, requests: u32, now: Instant) {
         self.waiting.set_denominator(requests, now);
     }
 
@@ -67,10 +67,10 @@ impl Utilization {
 
     pub(crate) fn dump(&self, now: Instant) -> UtilizationDump {
         UtilizationDump {
-            waiting: self.waiting.shown(now),
-            executing: self.executing.shown(now),
-            seats: self.seats.shown(now),
-            demand: self.demand.shown(now),
+            waiting: self.waiting.histogram_at(now),
+            executing: self.executing.histogram_at(now),
+            seats: self.seats.histogram_at(now),
+            demand: self.demand.histogram_at(now),
         }
     }
 }

@@ -9,11 +9,11 @@ use portico_machinery::RequestInfo;
 use portico_machinery::selector::FieldSelector;
 
 /// Resource and field of watches that are not counted: watches of the pods of one node receive few of all events.
-const INDEXED: (&str, &str) = ("pods", "spec.nodeName");
+const INDEXED_FIELD: (&str, &str) = ("pods", "spec.nodeName");
 
 /// Numbers of watches. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Watches {
+pub(crate) struct WatchCounts {
     inner: Arc<Inner>,
 }
 
@@ -55,10 +55,10 @@ impl Inner {
     }
 }
 
-impl Watches {
+impl WatchCounts {
     /// Counts a watch until the guard is dropped.
     pub(crate) fn register(&self, info: &RequestInfo) -> WatchGuard {
-        let key = (!is_of_a_node(info)).then(|| self.inner.key(info, &info.namespace, &info.name));
+        let key = (!selects_node(info)).then(|| self.inner.key(info, &info.namespace, &info.name));
         if let Some(key) = key {
             *self.inner.counts.lock().entry(key).or_default() += 1;
         }
@@ -66,7 +66,7 @@ impl Watches {
     }
 
     /// Returns the number of watches that receive the event of this write.
-    pub(crate) fn interested(&self, info: &RequestInfo) -> u32 {
+    pub(crate) fn count_interested(&self, info: &RequestInfo) -> u32 {
         let mut keys = vec![self.inner.key(info, "", "")];
         if !info.namespace.is_empty() {
             keys.push(self.inner.key(info, &info.namespace, ""));
@@ -79,10 +79,11 @@ impl Watches {
     }
 }
 
-fn is_of_a_node(info: &RequestInfo) -> bool {
-    info.resource == INDEXED.0
-        && FieldSelector::parse(&info.field_selector)
-            .is_ok_and(|fields| fields.requires_exact_match(INDEXED.1).is_some_and(|node| !node.is_empty()))
+fn selects_node(info: &RequestInfo) -> bool {
+    info.resource == INDEXED_FIELD.0
+        && FieldSelector::parse(&info.field_selector).is_ok_and(|fields| {
+            fields.requires_exact_match(INDEXED_FIELD.1).is_some_and(|node| !node.is_empty())
+        })
 }
 
 #[cfg(test)]
@@ -90,8 +91,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_is_seen_by_watches_of_its_resource_namespace_and_name() {
-        let watches = Watches::default();
+    fn watches_of_resource_namespace_and_name_receive_a_write() {
+        let watches = WatchCounts::default();
         let info = |method: &str, path: &str, query: &str| RequestInfo::parse(method, path, query).unwrap();
         let watch = |path: &str| watches.register(&info("GET", path, "watch=true"));
         let all = watch("/api/v1/secrets");
@@ -99,7 +100,7 @@ mod tests {
         let _other_namespace = watch("/api/v1/namespaces/m/secrets");
         let named = "watch=true&fieldSelector=metadata.name%3Ds";
         let _named = watches.register(&info("GET", "/api/v1/namespaces/n/secrets", named));
-        let seen = |method: &str, path: &str| watches.interested(&info(method, path, ""));
+        let seen = |method: &str, path: &str| watches.count_interested(&info(method, path, ""));
         assert_eq!(seen("PUT", "/api/v1/namespaces/n/secrets/s"), 3);
         assert_eq!(seen("POST", "/api/v1/namespaces/n/secrets"), 2);
         assert_eq!(seen("PUT", "/api/v1/namespaces/n/configmaps/s"), 0);

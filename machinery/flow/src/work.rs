@@ -27,7 +27,7 @@ pub struct Work {
 
 impl Work {
     /// One seat, and none afterwards.
-    pub const LEAST: Self = Self { initial_seats: 1, final_seats: 0, additional_latency: Duration::ZERO };
+    pub const ONE_SEAT: Self = Self { initial_seats: 1, final_seats: 0, additional_latency: Duration::ZERO };
 
     /// Returns the number of seats that the request occupies.
     #[must_use]
@@ -36,26 +36,26 @@ impl Work {
     }
 
     pub(crate) fn final_work(&self) -> SeatSeconds {
-        SeatSeconds::of(f64::from(self.final_seats), self.additional_latency)
+        SeatSeconds::new(f64::from(self.final_seats), self.additional_latency)
     }
 }
 
 /// Estimates the work of a write that this number of watches receives.
 #[must_use]
-pub fn of_write(watches: u32, max_seats: u32) -> Work {
+pub fn estimate_write(watches: u32, max_seats: u32) -> Work {
     if watches < WATCHES_PER_SEAT {
-        return Work::LEAST;
+        return Work::ONE_SEAT;
     }
     let seats = watches.div_ceil(WATCHES_PER_SEAT);
-    let work = SeatSeconds::of(f64::from(seats), EVENT_TIME);
+    let work = SeatSeconds::new(f64::from(seats), EVENT_TIME);
     // Wide requests block others while they wait for seats; fewer seats for a longer time are the same work.
-    let final_seats = seats.min(bounded(max_seats, MAX_WRITE_SEATS));
-    Work { final_seats, additional_latency: work.per_seat(final_seats), ..Work::LEAST }
+    let final_seats = seats.min(min_limit(max_seats, MAX_WRITE_SEATS));
+    Work { final_seats, additional_latency: work.per_seat(final_seats), ..Work::ONE_SEAT }
 }
 
 /// Returns the minimum of both limits; 0 means that the level has no limit.
-pub(crate) fn bounded(of_level: u32, limit: u32) -> u32 {
-    if of_level == 0 { limit } else { of_level.min(limit) }
+pub(crate) fn min_limit(level_limit: u32, limit: u32) -> u32 {
+    if level_limit == 0 { limit } else { level_limit.min(limit) }
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
 
     /// Cases of upstream's `TestWorkEstimator`.
     #[test]
-    fn writes_cost_by_watches_and_narrower_means_longer() {
+    fn writes_cost_by_watches_and_fewer_seats_take_longer() {
         for (watches, max_seats, final_seats, millis) in [
             (0, 10, 0, 0),
             (5, 10, 0, 0),
@@ -78,7 +78,7 @@ mod tests {
         ] {
             let additional_latency = Duration::from_millis(millis);
             let work = Work { initial_seats: 1, final_seats, additional_latency };
-            assert_eq!(of_write(watches, max_seats), work, "{watches} {max_seats}");
+            assert_eq!(estimate_write(watches, max_seats), work, "{watches} {max_seats}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sums resource quantities, and reads durations and names as Go programs do: `cargo run --example resources`.
+//! Sums resource quantities, and parses durations and names like Go programs: `cargo run --example resources`.
 
 use std::error::Error;
 

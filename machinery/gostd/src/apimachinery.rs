@@ -1,4 +1,4 @@
-//! Packages of `k8s.io/apimachinery` that depend on nothing but Go's standard library: resource quantities and names.
+//! Packages of `k8s.io/apimachinery` that only depend on Go's standard library: resource quantities and names.
 
 pub mod quantity;
 pub mod validation;

@@ -1,7 +1,8 @@
 //! Deserialization like `encoding/json`.
 //!
-//! `null` is an empty value, and is skipped as an element of an array; unknown fields are ignored. Types should have `#[serde(default)]`,
-//! so that absent fields are empty. [`Readable`] collects the valid elements of an array and reports the others.
+//! `null` is an empty value, and is skipped as an element of an array; unknown fields are ignored. Types should have
+//! `#[serde(default)]`, so that absent fields are empty. [`Readable`] collects the valid elements of an array and reports
+//! the invalid ones.
 //!
 //! ```
 //! #[derive(Default, serde::Deserialize)]
@@ -30,7 +31,7 @@ use serde_json::value::RawValue;
 use serde_json::{Error, Number};
 
 /// Maximum number of invalid elements of an array that are reported.
-const MAX_NAMED: usize = 8;
+const MAX_REPORTED: usize = 8;
 
 /// Returns the Go type that a JSON value is decoded into, for messages.
 #[must_use]
@@ -86,22 +87,22 @@ pub fn from_slice<'de, T: Default + Deserialize<'de>>(json: &'de [u8]) -> Result
 /// Formats an error with its position, without the terms of serde.
 #[must_use]
 pub fn error_text(error: &Error) -> String {
-    let what = match error.classify() {
+    let problem = match error.classify() {
         Category::Eof => return "unexpected end of JSON input".to_owned(),
-        Category::Data => "JSON of another form than expected",
+        Category::Data => "unexpected JSON type",
         Category::Syntax | Category::Io => "invalid JSON",
     };
-    // Some errors are found without a place.
+    // Some errors have no position.
     match (error.line(), error.column()) {
-        (0, _) => what.to_owned(),
-        (line, column) => format!("{what} at line {line}, column {column}"),
+        (0, _) => problem.to_owned(),
+        (line, column) => format!("{problem} at line {line}, column {column}"),
     }
 }
 
-/// The elements of an array that could be read.
+/// Valid elements of an array, and errors of the invalid ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readable<T> {
-    /// Them, in order.
+    /// Valid elements, in order.
     pub items: Vec<T>,
     /// Errors of the first invalid elements, with their indices.
     pub unreadable: Vec<String>,
@@ -117,11 +118,11 @@ impl<'de, T: Default + for<'a> Deserialize<'a>> Deserialize<'de> for Readable<T>
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let elements: Vec<Box<RawValue>> = Vec::deserialize(deserializer)?;
         let mut read = Self::default();
-        for (at, raw) in elements.iter().enumerate() {
+        for (index, raw) in elements.iter().enumerate() {
             match (Value { raw }).or_default() {
                 Ok(item) => read.items.push(item),
-                Err(error) if read.unreadable.len() < MAX_NAMED => {
-                    read.unreadable.push(format!("[{at}]: {error}"));
+                Err(error) if read.unreadable.len() < MAX_REPORTED => {
+                    read.unreadable.push(format!("[{index}]: {error}"));
                 }
                 Err(_) => {}
             }
@@ -130,7 +131,7 @@ impl<'de, T: Default + for<'a> Deserialize<'a>> Deserialize<'de> for Readable<T>
     }
 }
 
-/// A value, read as Go reads it.
+/// JSON value, deserialized like in Go.
 #[derive(Clone, Copy)]
 struct Value<'de> {
     raw: &'de RawValue,
@@ -145,7 +146,7 @@ impl<'de> Value<'de> {
         if self.is_null() { Ok(T::default()) } else { T::deserialize(self) }
     }
 
-    /// The members of an object that are not null.
+    /// Returns the members of an object that are not null.
     fn members(self) -> Result<Vec<(String, Self)>, Error> {
         let members: Members<'de> = serde_json::from_str(self.raw.get())?;
         let present = members.0.into_iter().filter(|(_, value)| !value.is_null());
@@ -202,18 +203,18 @@ impl<'de> Deserializer<'de> for Value<'de> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.raw.get().as_bytes().first() {
             Some(b'{') => visitor.visit_map(MapDeserializer::new(self.members()?.into_iter())),
-            _ => Err(Error::invalid_type(Unexpected::Other("no object"), &visitor)),
+            _ => Err(Error::invalid_type(Unexpected::Other("a value other than an object"), &visitor)),
         }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.raw.get().as_bytes().first() {
             Some(b'[') => visitor.visit_seq(SeqDeserializer::new(self.elements()?.into_iter())),
-            _ => Err(Error::invalid_type(Unexpected::Other("no array"), &visitor)),
+            _ => Err(Error::invalid_type(Unexpected::Other("a value other than an array"), &visitor)),
         }
     }
 
-    /// Any scalar: there is no code of `serde_json`'s here for each visitor.
+    /// Deserializes any scalar. A common function avoids instantiating code of `serde_json` for each visitor.
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.scalar()? {
             Scalar::Null => visitor.visit_unit(),
@@ -248,7 +249,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         serde_json::Deserializer::from_str(self.raw.get()).deserialize_enum(name, variants, visitor)
     }
 
-    /// Only of an object: derived code would take an array, too.
+    /// Accepts only objects; derived code would also accept arrays.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -287,7 +288,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
     }
 }
 
-/// A value that has no others in it.
+/// JSON value without nested values.
 enum Scalar<'de> {
     Null,
     Bool(bool),
@@ -298,7 +299,7 @@ enum Scalar<'de> {
     Owned(String),
 }
 
-/// The members of an object, in order.
+/// Members of an object, in order.
 struct Members<'de>(Vec<(String, Value<'de>)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -318,14 +319,14 @@ impl<'de> Visitor<'de> for MembersVisitor<'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut members: Vec<(String, Value<'de>)> = Vec::new();
-        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut indices: HashMap<String, usize> = HashMap::new();
         while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
-            // Of a member that stands there twice the last one counts.
-            match known.entry(name) {
-                Entry::Occupied(at) => members[*at.get()].1 = Value { raw },
-                Entry::Vacant(at) => {
-                    members.push((at.key().clone(), Value { raw }));
-                    at.insert(members.len() - 1);
+            // The last of several members with the same name wins.
+            match indices.entry(name) {
+                Entry::Occupied(entry) => members[*entry.get()].1 = Value { raw },
+                Entry::Vacant(entry) => {
+                    members.push((entry.key().clone(), Value { raw }));
+                    entry.insert(members.len() - 1);
                 }
             }
         }
@@ -352,7 +353,7 @@ mod tests {
         raw: Option<Box<RawValueEq>>,
     }
 
-    /// A raw value that can be compared.
+    /// Raw value with equality.
     #[derive(Debug, Deserialize)]
     struct RawValueEq(Box<RawValue>);
 
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn null_reads_as_empty_wherever_it_stands() {
+    fn null_is_an_empty_value_at_any_position() {
         let nulls = br#"{"name":null,"count":null,"is":null,"list":null,"inner":null,"map":null,"option":null,"raw":null,"more":null}"#;
         for json in [&nulls[..], b"null", b"{}", br#" {"inner":{"name":null,"list":null}, "list":[null]} "#] {
             assert_eq!(from_slice::<Document>(json).unwrap(), Document::default());
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_read_and_what_is_unknown_is_passed_over() {
+    fn known_fields_are_read_and_unknown_fields_are_ignored() {
         let json = br#"{"odd":{"deep":[1,{"a":null}]},"name":"a\u0062","count":-3,"is":true,"list":["x"],
             "inner":{"name":"i"},"map":{"k":["v"],"n":null},"name":"last"}"#;
         let read: Document = from_slice(json).unwrap();
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_element_costs_itself() {
+    fn invalid_elements_are_skipped_and_reported() {
         #[derive(Debug, Default, Deserialize)]
         #[serde(default)]
         struct List {

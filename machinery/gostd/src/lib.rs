@@ -1,7 +1,7 @@
 //! Text formats of Go's standard library and of Kubernetes.
 //!
-//! A program that exchanges text with Go programs must parse and print it as they do. Each module is named after the Go package whose
-//! behavior it implements. No IO, no clock, no panics; errors have Go's messages.
+//! A program that exchanges text with Go programs must parse and print it as they do. Each module is named after the Go package
+//! whose behavior it implements. No IO, no clock, no panics; errors have Go's messages.
 //!
 //! ```
 //! use portico_gostd::time::{format_duration, parse_duration};

@@ -67,10 +67,10 @@ pub fn parse_media_type(text: &str) -> Result<MediaType, MediaTypeError> {
             }
             return Err(MediaTypeError::Parameter);
         };
-        match params.binary_search_by(|(known, _)| known.as_str().cmp(&name)) {
-            Ok(at) if params[at].1 != value => return Err(MediaTypeError::Duplicate),
+        match params.binary_search_by(|(other, _)| other.as_str().cmp(&name)) {
+            Ok(index) if params[index].1 != value => return Err(MediaTypeError::Duplicate),
             Ok(_) => {}
-            Err(at) => params.insert(at, (name, value)),
+            Err(index) => params.insert(index, (name, value)),
         }
         rest = after.trim_start();
     }
@@ -92,13 +92,13 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`{|}~".contains(&byte)
 }
 
-/// The token that a text begins with, and what follows it.
+/// Splits a text after its leading token. Returns `None` if there is none.
 fn token(text: &str) -> Option<(&str, &str)> {
     let end = text.bytes().position(|byte| !is_token(byte)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// `; name=value`: both, and what follows.
+/// Parses `; name=value`. Returns the name, the value, and the rest.
 fn parameter(text: &str) -> Option<(String, String, &str)> {
     let rest = text.strip_prefix(';')?.trim_start();
     let (name, rest) = token(rest)?;
@@ -110,13 +110,14 @@ fn parameter(text: &str) -> Option<(String, String, &str)> {
     Some((name.to_ascii_lowercase(), value, rest))
 }
 
-/// A text up to the closing quotation mark. A backslash escapes only what would mean something without it.
+/// Parses a quoted string after its opening quotation mark. Returns its content and the rest. A backslash escapes only special
+/// characters, and is literal before others.
 fn quoted_value(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
-    while let Some((at, character)) = characters.next() {
+    while let Some((index, character)) = characters.next() {
         match character {
-            '"' => return Some((value, &text[at + 1..])),
+            '"' => return Some((value, &text[index + 1..])),
             '\r' | '\n' => return None,
             '\\' => {
                 let special = |next: char| "()<>@,;:\\\"/[]?=".contains(next);
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_types_read_as_recorded() {
+    fn media_types_parse_as_recorded() {
         let (mut read, mut refused) = (0, 0);
         for row in include_str!("../testdata/media_types.jsonl").lines() {
             let row: serde_json::Value = serde_json::from_str(row).unwrap();

@@ -36,7 +36,8 @@ pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     }
 }
 
-/// True for unicast addresses except loopback, link-local and unspecified ones (`IP.IsGlobalUnicast`). Private addresses are global.
+/// True for unicast addresses except loopback, link-local and unspecified ones (`IP.IsGlobalUnicast`). Private addresses
+/// are global.
 #[must_use]
 pub fn is_global_unicast(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();

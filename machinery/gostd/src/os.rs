@@ -8,7 +8,8 @@
 
 use std::io;
 
-/// Returns the message of an error without its number: `no such file or directory`. Print it after the name of the file or address.
+/// Returns the message of an error without its number: `no such file or directory`. Print it after the name of the
+/// file or address.
 #[must_use]
 pub fn error_text(error: &io::Error) -> String {
     match error.raw_os_error() {
@@ -18,13 +19,13 @@ pub fn error_text(error: &io::Error) -> String {
     }
 }
 
-/// Converts a message of the C library, which starts with a capital, and to which Rust appends the number.
+/// Converts a message of the C library, which starts with a capital letter, and to which Rust appends the error number.
 fn errno_text(error: &io::Error, number: i32) -> String {
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text);
     let mut characters = text.chars();
     match (characters.next(), characters.clone().next()) {
-        // An abbreviation stays as it is.
+        // Abbreviations keep their capitals.
         (Some(first), second) if !second.is_some_and(char::is_uppercase) => {
             format!("{}{}", first.to_ascii_lowercase(), characters.as_str())
         }
@@ -53,7 +54,7 @@ mod tests {
     /// Messages of the GNU C library. Other libraries differ in a few.
     #[cfg(target_env = "gnu")]
     #[test]
-    fn errors_of_the_system_are_called_as_in_go() {
+    fn system_errors_have_the_messages_of_go() {
         for row in include_str!("../testdata/errnos.jsonl").lines() {
             let row: serde_json::Value = serde_json::from_str(row).unwrap();
             let number = i32::try_from(row["number"].as_i64().unwrap()).unwrap();
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_have_a_text_too() {
+    fn errors_without_errno_have_a_text() {
         assert_eq!(error_text(&io::ErrorKind::UnexpectedEof.into()), "unexpected EOF");
         assert_eq!(error_text(&io::Error::other("the disk is full")), "the disk is full");
         assert_eq!(error_text(&io::ErrorKind::Other.into()), "input/output error");

@@ -1,7 +1,7 @@
 //! Regular expressions in RE2's syntax, as Go's `regexp` parses them.
 //!
-//! A pattern is parsed by RE2's rules, with Go's error messages, and translated to the syntax of the `regex` crate. Syntax that only the
-//! `regex` crate has is refused or taken literally. Matching takes time linear in the length of the text.
+//! A pattern is parsed by RE2's rules, with Go's error messages, and translated to the syntax of the `regex` crate. Syntax that
+//! only the `regex` crate has is refused or taken literally. Matching takes time linear in the length of the text.
 //!
 //! ```
 //! use portico_gostd::regexp::{Code, compile};
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_mean_what_they_mean_to_re2() {
+    fn expressions_match_as_in_re2() {
         for (expression, text, matches) in [
             (r"^[a-z]+$", "abc", true),
             (r"^\d+$", "٣", false),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_are_refused() {
+    fn too_large_expressions_are_rejected() {
         for bomb in [r"\pL{1000}", r"((\pL|\pN|\pS){30}){30}"] {
             assert_eq!(compile(bomb).unwrap_err().code, Code::Size, "{bomb}");
         }
@@ -177,9 +177,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_translated_is_understood(text in "[\\\\\\[\\]{}()^$.a-c0-9?*+&~:PpQE|é<>-]{0,24}") {
+        fn translated_patterns_compile(text in "[\\\\\\[\\]{}()^$.a-c0-9?*+&~:PpQE|é<>-]{0,24}") {
             if let Ok(translated) = translate(&text) {
-                // Only its size may be too much.
+                // The size is the only possible error.
                 if let Err(error) = Regex::new(&translated) {
                     proptest::prop_assert!(matches!(error, regex::Error::CompiledTooBig(_)), "{text}: {translated}: {error}");
                 }

@@ -17,7 +17,7 @@ pub fn quote(text: &str) -> String {
 }
 
 fn push_escaped(quoted: &mut String, character: char) {
-    let named = match character {
+    let escape = match character {
         '"' => "\\\"",
         '\\' => "\\\\",
         '\u{7}' => "\\a",
@@ -28,29 +28,29 @@ fn push_escaped(quoted: &mut String, character: char) {
         '\t' => "\\t",
         '\u{b}' => "\\v",
         ' '..='~' => return quoted.push(character),
-        c if printable(c) => return quoted.push(c),
+        c if is_printable(c) => return quoted.push(c),
         c => {
             let code = u32::from(c);
-            let written = match code {
+            let result = match code {
                 0..0x80 => write!(quoted, "\\x{code:02x}"),
                 0x80..0x1_0000 => write!(quoted, "\\u{code:04x}"),
                 _ => write!(quoted, "\\U{code:08x}"),
             };
-            return written.unwrap_or_default();
+            return result.unwrap_or_default();
         }
     };
-    quoted.push_str(named);
+    quoted.push_str(escape);
 }
 
-/// Whether a character beyond ASCII is a letter, mark, number, punctuation or symbol. Rust's own escapes show it: behind
-/// another character, marks are no exception for them.
-fn printable(character: char) -> bool {
+/// True if a character beyond ASCII is a letter, mark, number, punctuation or symbol. Derived from Rust's debug escapes of the
+/// character after another one, because Rust escapes a leading mark.
+fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return false;
     }
-    let mut behind = String::from("a");
-    behind.push(character);
-    behind.escape_debug().nth(1) != Some('\\')
+    let mut sample = String::from("a");
+    sample.push(character);
+    sample.escape_debug().nth(1) != Some('\\')
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ const SECOND: i64 = 1_000_000_000;
 /// True for a valid date in the form `2006-01-02` (`strfmt.IsDate`).
 #[must_use]
 pub fn is_date(text: &str) -> bool {
-    let digits = |at: std::ops::Range<usize>| {
-        text.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+    let digits = |range: std::ops::Range<usize>| {
+        text.get(range).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     };
     let fields = || {
         let (year, month, day): (i16, i8, i8) =
@@ -40,7 +40,8 @@ pub fn is_date(text: &str) -> bool {
     dashes && fields().is_some_and(|(year, month, day)| Date::new(year, month, day).is_ok())
 }
 
-/// True for a date, `t`, and a time with a zone, in any case (`strfmt.IsDateTime`). Text after another `t` is ignored, as in Go.
+/// True for a date, `t`, and a time with a zone, in any case (`strfmt.IsDateTime`). Text after another `t` is
+/// ignored, as in Go.
 #[must_use]
 pub fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
@@ -48,11 +49,11 @@ pub fn is_date_time(text: &str) -> bool {
     parts.next().is_some_and(is_date) && parts.next().is_some_and(is_time)
 }
 
-/// `hh:mm:ss`, perhaps any character and digits, `z` or an offset. There are no leap seconds.
+/// True for `hh:mm:ss`, an optional fraction after any separator, and `z` or an offset. Leap seconds are invalid.
 fn is_time(text: &str) -> bool {
     let Some((clock, rest)) = text.split_at_checked(8) else { return false };
-    let field = |at: std::ops::Range<usize>, most: &str| {
-        clock.get(at).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_digit()) && two <= most)
+    let field = |range: std::ops::Range<usize>, max: &str| {
+        clock.get(range).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_digit()) && two <= max)
     };
     let colons = clock.as_bytes()[2] == b':' && clock.as_bytes()[5] == b':';
     if !(colons && field(0..2, "23") && field(3..5, "59") && field(6..8, "59")) {
@@ -78,7 +79,8 @@ fn is_zone(text: &str) -> bool {
     text == "z" || text.strip_prefix(['+', '-']).is_some_and(offset)
 }
 
-/// Parses the format `duration` (`strfmt.ParseDuration`): Go's format, or numbers with units such as `3 days`. Returns nanoseconds.
+/// Parses the format `duration` (`strfmt.ParseDuration`): Go's format, or numbers with units such as `3 days`.
+/// Returns nanoseconds.
 ///
 /// # Errors
 /// Go's message.
@@ -86,7 +88,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     if let Ok(GoDuration(nanos)) = text.parse() {
         return Ok(nanos);
     }
-    let refused = || format!("unable to parse {text} as duration");
+    let parse_error = || format!("unable to parse {text} as duration");
     let mut total: Option<i64> = None;
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
@@ -99,13 +101,13 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         if length == 0 {
             continue;
         }
-        let factor: i64 = number.parse().map_err(|_| refused())?;
+        let factor: i64 = number.parse().map_err(|_| parse_error())?;
         if let Some(scale) = unit_nanos(&unit[..length].to_lowercase()) {
-            // Sums beyond 64 bits wrap around, as upstream's do.
+            // Sums wrap around on overflow, as in upstream.
             total = Some(total.unwrap_or(0).wrapping_add(factor.wrapping_mul(scale)));
         }
     }
-    total.ok_or_else(refused)
+    total.ok_or_else(parse_error)
 }
 
 fn unit_nanos(unit: &str) -> Option<i64> {

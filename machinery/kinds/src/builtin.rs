@@ -1,8 +1,8 @@
-//! The embedded kinds, and those of them that a release and a `--runtime-config` serve.
+//! Embedded kinds, and their selection by release and `--runtime-config`.
 
 use std::sync::{Arc, OnceLock};
 
-use portico_machinery::expiration::Evaluator;
+use portico_machinery::expiration::ExpirationEvaluator;
 
 use crate::emulation;
 use crate::error::LoadError;
@@ -11,56 +11,59 @@ use crate::registry::Kinds;
 use crate::runtime_config::{RuntimeConfig, RuntimeConfigError};
 
 impl Kinds {
-    /// The embedded kinds that are served by default, shared from the first ask on.
+    /// Returns the embedded kinds that are served by default. The result is cached.
     ///
     /// # Errors
-    /// [`LoadError`] when the embedded data do not fit together, which a test of this crate rules out.
+    /// [`LoadError`] if the embedded data are inconsistent, which a test of this crate rules out.
     pub fn builtin() -> Result<Arc<Self>, LoadError> {
         static BUILTIN: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
         BUILTIN.get_or_init(|| Self::all()?.retain(|info| !info.off_by_default)).clone()
     }
 
-    /// All embedded kinds, also those that are off by default; read at first ask and shared from then on.
+    /// Returns all embedded kinds, including those that are off by default. The result is cached.
     ///
     /// # Errors
-    /// As [`Kinds::builtin`].
+    /// [`LoadError`] if the embedded data are inconsistent.
     pub fn all() -> Result<Arc<Self>, LoadError> {
         static ALL: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
         ALL.get_or_init(|| load::all().map(Arc::new)).clone()
     }
 
-    /// The kinds that a release serves and a `--runtime-config` asks for.
+    /// Returns the kinds that a release serves and that `--runtime-config` enables.
     ///
     /// # Errors
-    /// As [`Kinds::builtin`].
-    pub fn serving(evaluator: &Evaluator, wanted: &RuntimeConfig) -> Result<Arc<Self>, LoadError> {
-        Self::all()?.of_release(evaluator, wanted)
+    /// [`LoadError`] if the embedded data are inconsistent.
+    pub fn enabled(evaluator: &ExpirationEvaluator, config: &RuntimeConfig) -> Result<Arc<Self>, LoadError> {
+        Self::all()?.filter_enabled(evaluator, config)
     }
 
-    /// Checks that what is asked for by name is there in the release that is emulated.
+    /// Checks that the emulated release has everything that the runtime config names.
     ///
     /// # Errors
-    /// [`RuntimeConfigError::ResourceToCome`], [`RuntimeConfigError::VersionToCome`].
-    pub fn check_introduced(evaluator: &Evaluator, wanted: &RuntimeConfig) -> Result<(), RuntimeConfigError> {
+    /// [`RuntimeConfigError::ResourceNotIntroduced`], [`RuntimeConfigError::VersionNotIntroduced`].
+    pub fn check_introduced(
+        evaluator: &ExpirationEvaluator,
+        config: &RuntimeConfig,
+    ) -> Result<(), RuntimeConfigError> {
         let all = Self::all()?;
-        emulation::served(&all, evaluator, wanted).problem.map_or(Ok(()), Err)
+        emulation::select_served(&all, evaluator, config).error.map_or(Ok(()), Err)
     }
 
-    /// Those of these kinds that a release serves and a `--runtime-config` asks for; a group version without any kind left is
-    /// served no more.
+    /// Returns those of these kinds that a release serves and that `--runtime-config` enables. A group version without any such
+    /// kind is not served.
     ///
     /// # Errors
-    /// As [`Kinds::builtin`].
-    pub fn of_release(
+    /// [`LoadError`] if the embedded data are inconsistent.
+    pub fn filter_enabled(
         self: &Arc<Self>,
-        evaluator: &Evaluator,
-        wanted: &RuntimeConfig,
+        evaluator: &ExpirationEvaluator,
+        config: &RuntimeConfig,
     ) -> Result<Arc<Self>, LoadError> {
-        let served = emulation::served(self, evaluator, wanted).kinds;
+        let served = emulation::select_served(self, evaluator, config).kinds;
         self.retain(|info| served.contains(&info.gvr()))
     }
 
-    /// Distinguishes the data that built-in kinds are described by from any others: part of the names of documents made of them.
+    /// Hash of the data of the built-in kinds. It is part of the identifiers of documents that are generated from these data.
     #[must_use]
     pub fn fingerprint(&self) -> &'static str {
         static FINGERPRINT: OnceLock<String> = OnceLock::new();

@@ -1,6 +1,6 @@
-//! What data files choose by name.
+//! Options of kinds that data files select by name.
 
-/// The rule that names follow.
+/// Rule for the names of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NameRule {
@@ -9,25 +9,25 @@ pub enum NameRule {
     Subdomain,
     /// RFC 1123 label, at most 63 characters.
     Label,
-    /// Anything that can stand as one part of a path.
+    /// Any text that is valid as one segment of a path.
     PathSegment,
-    /// An IP address in its canonical spelling.
+    /// IP address in canonical form.
     IpAddress,
-    /// A key as config maps have them.
+    /// Key of a ConfigMap.
     ConfigKey,
-    /// A group and a resource, `apps.deployments`.
+    /// Group and resource, such as `apps.deployments`.
     GroupAndResource,
 }
 
-/// What happens to dependents when the caller does not say.
+/// Treatment of dependents if the delete request specifies no propagation policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Orphaning {
-    /// They are collected in the background: no finalizer.
+pub enum DefaultPropagation {
+    /// Dependents are deleted in the background. No finalizer is set.
     #[default]
     Background,
-    /// They are orphaned: the finalizer `orphan` is set.
+    /// Dependents are orphaned: the finalizer `orphan` is set.
     Orphan,
-    /// There are none, and neither `orphan` nor `foregroundDeletion` is ever set.
+    /// Objects have no dependents. Neither `orphan` nor `foregroundDeletion` is ever set.
     None,
 }

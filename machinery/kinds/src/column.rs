@@ -1,120 +1,120 @@
-//! Columns of the Table form, and cells as far as data can say them.
+//! Columns of the Table form, and cells that data can describe.
 
 use portico_gostd::time::{Layout, Time};
-use portico_machinery::object::json_path::Found;
+use portico_machinery::object::json_path::JsonPathValue;
 use portico_machinery::selector::{labels_cell, selector_cell};
 use portico_machinery::table::{Cell, Column};
 use portico_machinery::{Cursor, JsonPath, Object};
 
-/// A column and where its cells come from.
+/// Column with the source of its cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnRule {
-    /// The column as clients see it.
+    /// Definition of the column for clients.
     pub column: Column,
-    /// Where its cells come from.
+    /// Source of the cells.
     pub cell: CellRule,
 }
 
-/// Where a cell comes from.
+/// Source of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CellRule {
-    /// The value at this path: text, number or truth value; an absent one prints as `absent`, or as empty text.
+    /// Scalar value at a path.
     Path {
         /// Field names.
         path: Vec<String>,
-        /// What stands for an absent value; empty text when not given.
+        /// Text for an absent value.
         absent: String,
     },
-    /// The number at this path, 0 when there is none.
+    /// Number at a path; 0 if absent.
     Number {
         /// Field names.
         path: Vec<String>,
     },
-    /// The age of the time at this path.
+    /// Age of the time at a path.
     Age {
         /// Field names.
         path: Vec<String>,
     },
-    /// The added sizes of the lists or maps at these paths.
+    /// Sum of the sizes of the lists or maps at several paths.
     Count {
-        /// Field names, one path each.
+        /// Paths, each a list of field names.
         paths: Vec<Vec<String>>,
     },
-    /// A field of each element of a list, joined by commas.
+    /// Field of each element of a list, joined by commas.
     Joined {
         /// Field names of the list.
         list: Vec<String>,
-        /// The field of each element.
+        /// Name of the field of each element.
         field: String,
     },
-    /// The labels at this path, as a selector of exactly them prints; `<none>` when there are none.
+    /// Labels at a path, formatted as a selector; `<none>` if there are none.
     Labels {
         /// Field names.
         path: Vec<String>,
     },
-    /// The label selector at this path as text; `<none>` when it is empty or absent.
+    /// Label selector at a path, formatted as text; `<none>` if it is empty or absent.
     Selector {
         /// Field names.
         path: Vec<String>,
     },
-    /// What a path finds first, as the column of a definition shows it; null where it finds nothing or something of
-    /// another type.
+    /// First value at a JSONPath, for columns of custom resource definitions; null if the value is absent or has another
+    /// type.
     JsonPath {
-        /// Where to look.
+        /// JSONPath of the value.
         path: JsonPath,
-        /// How it shows.
-        shown: Shown,
+        /// Type of the column.
+        column_type: ColumnType,
     },
-    /// A function of this name, which the registry supplies.
+    /// Result of a function that the registry supplies.
     Function {
-        /// Its name.
+        /// Name of the function.
         name: String,
     },
 }
 
-/// How a column of a definition shows what it finds: its type.
+/// Type of a column in a custom resource definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// Anything, printed.
+pub enum ColumnType {
+    /// Any value, printed as text.
     Text,
-    /// Numbers without their fraction.
+    /// Number without its fraction.
     Integer,
-    /// Numbers.
+    /// Number with its fraction.
     Number,
-    /// Truth values.
-    Truth,
-    /// How long ago the time in a text was.
+    /// Boolean value.
+    Boolean,
+    /// Age of a time.
     Date,
 }
 
-impl Shown {
-    /// By the name of a type; nothing for others than definitions may have.
+impl ColumnType {
+    /// Returns the column type with this name, or `None` if definitions cannot use the name.
     #[must_use]
-    pub fn of_type(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "string" => Some(Self::Text),
             "integer" => Some(Self::Integer),
             "number" => Some(Self::Number),
-            "boolean" => Some(Self::Truth),
+            "boolean" => Some(Self::Boolean),
             "date" => Some(Self::Date),
             _ => None,
         }
     }
 
-    fn cell(self, found: Found<'_>) -> Cell {
+    fn cell(self, value: JsonPathValue<'_>) -> Cell {
         let cell = match self {
-            Self::Text => Some(Cell::Text(found.printed())),
-            Self::Integer => found.integer().map(Cell::Integer),
-            Self::Number => found.number().map(Cell::Number),
-            Self::Truth => found.truth().map(Cell::Bool),
-            Self::Date => found.text().map(date),
+            Self::Text => Some(Cell::Text(value.printed())),
+            Self::Integer => value.integer().map(Cell::Integer),
+            Self::Number => value.number().map(Cell::Number),
+            Self::Boolean => value.truth().map(Cell::Bool),
+            Self::Date => value.text().map(date_cell),
         };
         cell.unwrap_or(Cell::Null)
     }
 }
 
-/// The age of a time: upstream's zero time has none, and what is no time is shown as invalid.
-fn date(text: &str) -> Cell {
+/// Returns the age of a time. The zero time of upstream has no age, and an invalid time prints as `<invalid>`.
+fn date_cell(text: &str) -> Cell {
     match text {
         "" | "null" | "0001-01-01T00:00:00Z" => Cell::Age(None),
         text if Time::parse(Layout::Rfc3339, text).is_ok() => Cell::Age(Some(text.to_owned())),
@@ -123,11 +123,11 @@ fn date(text: &str) -> Cell {
 }
 
 impl CellRule {
-    /// The cell, or nothing for [`CellRule::Function`].
+    /// Returns the cell, or `None` for [`CellRule::Function`].
     #[must_use]
     pub fn cell(&self, object: &Object) -> Option<Cell> {
         match self {
-            Self::Path { path, absent } => Some(plain(&at(object, path), absent)),
+            Self::Path { path, absent } => Some(scalar_cell(&at(object, path), absent)),
             Self::Number { path } => Some(Cell::Integer(at(object, path).i64().unwrap_or(0))),
             Self::Age { path } => Some(Cell::Age(at(object, path).opt_str().map(str::to_owned))),
             Self::Count { paths } => {
@@ -140,8 +140,8 @@ impl CellRule {
             }
             Self::Labels { path } => Some(Cell::text(labels_cell(&at(object, path)))),
             Self::Selector { path } => Some(Cell::text(selector_cell(&at(object, path)))),
-            Self::JsonPath { path, shown } => {
-                Some(path.first(object).map_or(Cell::Null, |found| shown.cell(found)))
+            Self::JsonPath { path, column_type } => {
+                Some(path.first(object).map_or(Cell::Null, |value| column_type.cell(value)))
             }
             Self::Function { .. } => None,
         }
@@ -152,7 +152,7 @@ fn at<'a>(object: &'a Object, path: &'a [String]) -> Cursor<'a> {
     path.iter().fold(object.cursor(), |cursor, field| cursor.field(field))
 }
 
-fn plain(cursor: &Cursor<'_>, absent: &str) -> Cell {
+fn scalar_cell(cursor: &Cursor<'_>, absent: &str) -> Cell {
     if let Some(text) = cursor.opt_str().filter(|text| !text.is_empty()) {
         return Cell::text(text);
     }
@@ -170,13 +170,15 @@ mod tests {
     fn cell(path: &str, kind: &str) -> Cell {
         let json = br#"{"a":"red","n":3,"f":2.9,"e":3000000000.0,"t":true,"null":null,"when":"2001-01-01T00:00:00Z","zero":"0001-01-01T00:00:00Z"}"#;
         let object = Object::from_json(json).unwrap();
-        let rule =
-            CellRule::JsonPath { path: JsonPath::parse(path).unwrap(), shown: Shown::of_type(kind).unwrap() };
+        let rule = CellRule::JsonPath {
+            path: JsonPath::parse(path).unwrap(),
+            column_type: ColumnType::from_name(kind).unwrap(),
+        };
         rule.cell(&object).unwrap()
     }
 
     #[test]
-    fn columns_of_definitions_show_what_has_their_type() {
+    fn columns_of_definitions_print_values_of_their_type() {
         let rows = [
             (".a", "string", Cell::text("red")),
             (".n", "string", Cell::text("3")),

@@ -1,10 +1,10 @@
-//! What a release serves of the built-in kinds: what has not gone, and what has come (upstream's `removeDeletedKinds` and
+//! Selection of the built-in kinds that an emulated release serves (upstream's `removeDeletedKinds` and
 //! `removeUnintroducedKinds`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use portico_machinery::expiration::Evaluator;
+use portico_machinery::expiration::ExpirationEvaluator;
 use portico_machinery::version_order::preferred_first;
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionResource};
 
@@ -12,69 +12,79 @@ use crate::kind::KindInfo;
 use crate::registry::Kinds;
 use crate::runtime_config::{RuntimeConfig, RuntimeConfigError};
 
-/// What is served, and why a server may not start so.
+/// Served kinds, and the configuration error, if any.
 #[derive(Debug, Default)]
-pub(crate) struct Served {
+pub(crate) struct ServedKinds {
     pub(crate) kinds: HashSet<GroupVersionResource>,
-    pub(crate) problem: Option<RuntimeConfigError>,
+    pub(crate) error: Option<RuntimeConfigError>,
 }
 
-/// Decides about all kinds; those of lower priority first, because higher ones may follow them.
-pub(crate) fn served(kinds: &Kinds, evaluator: &Evaluator, wanted: &RuntimeConfig) -> Served {
+/// Selects the served kinds. Versions of lower priority are processed first, because higher ones can depend on them.
+pub(crate) fn select_served(
+    kinds: &Kinds,
+    evaluator: &ExpirationEvaluator,
+    config: &RuntimeConfig,
+) -> ServedKinds {
     let mut infos: Vec<&Arc<KindInfo>> =
-        kinds.iter().filter(|info| is_enabled(kinds, info, evaluator, wanted)).collect();
-    infos.retain(|info| evaluator.keeps(&info.lifecycle));
+        kinds.iter().filter(|info| is_enabled(kinds, info, evaluator, config)).collect();
+    infos.retain(|info| evaluator.is_not_removed(&info.lifecycle));
     infos.sort_by(|a, b| preferred_first(&b.gvk.version, &a.gvk.version));
-    let (mut served, mut followed) = (Served::default(), HashSet::<GroupResource>::new());
-    let mut left_out: Vec<GroupVersion> = Vec::new();
+    let (mut served, mut served_resources) = (ServedKinds::default(), HashSet::<GroupResource>::new());
+    let mut not_introduced: Vec<GroupVersion> = Vec::new();
     for info in infos {
-        let by_name = wanted.names(&info.gvr());
-        let follows = evaluator.forward_compatible && followed.contains(&info.group_resource());
-        let asked = evaluator.runtime_config_forward_compatible
-            && (by_name || wanted.names_version(&info.group_version()));
-        if evaluator.has(&info.lifecycle) || follows || asked {
+        let enabled_by_name = config.enables_resource(&info.gvr());
+        let is_newer_version =
+            evaluator.forward_compatible && served_resources.contains(&info.group_resource());
+        let is_requested = evaluator.runtime_config_forward_compatible
+            && (enabled_by_name || config.enables_version(&info.group_version()));
+        if evaluator.is_introduced(&info.lifecycle) || is_newer_version || is_requested {
             if !is_alpha(&info.gvk.version) {
-                followed.insert(info.group_resource());
+                served_resources.insert(info.group_resource());
             }
             served.kinds.insert(info.gvr());
             continue;
         }
-        if by_name {
-            served.problem.get_or_insert_with(|| unintroduced(info, evaluator));
+        if enabled_by_name {
+            served.error.get_or_insert_with(|| not_introduced_error(info, evaluator));
         }
-        left_out.push(info.group_version());
+        not_introduced.push(info.group_version());
     }
     let is_empty = |gv: &GroupVersion| {
         !served.kinds.iter().any(|kind| kind.group == gv.group && kind.version == gv.version)
     };
-    let missing = left_out.into_iter().find(|gv| wanted.names_version(gv) && is_empty(gv));
+    let missing = not_introduced.into_iter().find(|gv| config.enables_version(gv) && is_empty(gv));
     if let Some(group_version) = missing {
         let current = evaluator.current;
-        served.problem.get_or_insert(RuntimeConfigError::VersionToCome { group_version, current });
+        served.error.get_or_insert(RuntimeConfigError::VersionNotIntroduced { group_version, current });
     }
     served
 }
 
-fn unintroduced(info: &KindInfo, evaluator: &Evaluator) -> RuntimeConfigError {
-    RuntimeConfigError::ResourceToCome {
+fn not_introduced_error(info: &KindInfo, evaluator: &ExpirationEvaluator) -> RuntimeConfigError {
+    RuntimeConfigError::ResourceNotIntroduced {
         resource: info.gvr(),
         introduced: info.lifecycle.introduced.unwrap_or(evaluator.current),
         current: evaluator.current,
     }
 }
 
-/// Whether a version is on: by itself, or because a lower one is (`EmulationForwardCompatibleResourceConfig`).
-fn is_enabled(kinds: &Kinds, info: &KindInfo, evaluator: &Evaluator, wanted: &RuntimeConfig) -> bool {
-    let lower = |other: &KindInfo| {
+/// True if a version is enabled directly or because a lower version is (`EmulationForwardCompatibleResourceConfig`).
+fn is_enabled(
+    kinds: &Kinds,
+    info: &KindInfo,
+    evaluator: &ExpirationEvaluator,
+    config: &RuntimeConfig,
+) -> bool {
+    let is_enabled_lower_version = |other: &KindInfo| {
         other.gvk.group == info.gvk.group
             && !is_alpha(&other.gvk.version)
             && preferred_first(&info.gvk.version, &other.gvk.version).is_lt()
-            && wanted.serves(other)
+            && config.is_served(other)
     };
-    wanted.serves(info)
+    config.is_served(info)
         || evaluator.forward_compatible
-            && !wanted.refuses(&info.gvr())
-            && kinds.iter().any(|other| lower(other))
+            && !config.disables_resource(&info.gvr())
+            && kinds.iter().any(|other| is_enabled_lower_version(other))
 }
 
 fn is_alpha(version: &str) -> bool {

@@ -1,30 +1,30 @@
-//! Why kinds cannot be loaded.
+//! Errors of the loader.
 
 use portico_schema::model::BuildError;
 
-/// Descriptions that cannot be read or do not fit together.
+/// Error in the descriptions of kinds.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Not in the format of the data files.
-    #[error("kinds as data: {0}")]
+    /// The data do not have the format of the data files.
+    #[error("invalid description of kinds: {0}")]
     Format(String),
-    /// Types that do not fit together.
-    #[error("kinds as data: {0}")]
+    /// The types are inconsistent.
+    #[error("invalid description of kinds: {0}")]
     Types(#[from] BuildError),
-    /// A kind that names a type or group version that is not described.
-    #[error("kinds as data: kind {kind} names {name}, which is not described")]
+    /// A kind refers to a type or group version that has no description.
+    #[error("invalid description of kind {kind}: {name} is not described")]
     Missing {
-        /// The kind.
+        /// Name of the kind.
         kind: String,
-        /// What it names.
+        /// Missing name.
         name: String,
     },
-    /// A column that does not say, in exactly one way, where its cells come from.
-    #[error("kinds as data: column {column} of kind {kind} needs exactly one source of its cells")]
+    /// A column does not specify exactly one source of its cells.
+    #[error("invalid description of kind {kind}: column {column} must have exactly one source of cells")]
     Column {
-        /// The kind.
+        /// Name of the kind.
         kind: String,
-        /// The column.
+        /// Name of the column.
         column: String,
     },
 }

@@ -1,35 +1,35 @@
-//! The format of the data files.
+//! Format of the data files.
 //!
-//! `imports` names packages; `group` and `kinds` describe what is served; `types` describes types by package
-//! (see [`portico_schema::description`] for type expressions). `copies` are versions whose types are those of another:
-//! `{version: v1beta1, of: v1, resources: [...]}`, written out when this crate is built; they are off by default. `introduced`, `deprecated`,
-//! `removed` and `replacement` of a copy are its own.
-//! Defaults of the fields below are what most kinds have.
+//! `imports` names packages; `group` and `kinds` describe the served kinds; `types` describes types by package
+//! (see [`portico_schema::description`] for type expressions). `copies` lists versions with the types of another version:
+//! `{version: v1beta1, of: v1, resources: [...]}`. The build script expands them, and they are off by default.
+//! `introduced`, `deprecated`, `removed` and `replacement` of a copy are independent of the copied version.
+//! The defaults of fields are the values of most kinds.
 
 use indexmap::IndexMap;
 use portico_machinery::expiration::Release;
 use portico_schema::description::Packages;
 use serde::Deserialize;
 
-use crate::choice::{NameRule, Orphaning};
+use crate::choice::{DefaultPropagation, NameRule};
 
-/// One file.
+/// Content of one data file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct File {
+pub(crate) struct DataFile {
     pub imports: IndexMap<String, String>,
     pub group: String,
     pub kinds: Vec<KindEntry>,
     pub types: Packages,
 }
 
-/// A kind in one version.
+/// Kind in one version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct KindEntry {
     pub kind: String,
     pub version: String,
-    /// The whole name of its type; the type of its list, where it has the verb, is the same with `List` behind.
+    /// Full name of the type. The name of the list type, if the kind can be listed, has the suffix `List`.
     #[serde(rename = "type")]
     pub ty: String,
     pub resource: String,
@@ -46,68 +46,69 @@ pub(crate) struct KindEntry {
     pub columns: Vec<ColumnEntry>,
     #[serde(default)]
     pub selectable: Vec<String>,
-    /// `group/resource` that objects are stored under; absent means the kind's own.
+    /// `group/resource` under which objects are stored; by default, group and resource of the kind.
     pub storage: Option<String>,
-    /// Absent means this version.
+    /// Version in which objects are stored; by default, this version.
     pub storage_version: Option<String>,
-    /// The version in which upstream's server stores it, where that is none which is served here.
+    /// Version in which kube-apiserver stores objects, if this server does not serve that version.
     pub upstream_storage_version: Option<String>,
-    /// False for what is computed, reviewed or acted upon, and never kept.
-    #[serde(default = "yes")]
+    /// False for kinds that are computed, reviews and actions, which are not stored.
+    #[serde(default = "default_true")]
     pub stored: bool,
     #[serde(default)]
     pub name_rule: NameRule,
     #[serde(default)]
     pub create_on_update: bool,
-    /// Whether upstream's server has no cache of it.
+    /// True if kube-apiserver does not cache the kind.
     #[serde(default)]
     pub uncached: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub unconditional_update: bool,
     #[serde(default)]
     pub delete_answers_object: bool,
-    /// Whether OpenAPI documents name a Status as the answer of DELETE nevertheless.
+    /// True if OpenAPI documents specify a Status as response to DELETE nevertheless.
     #[serde(default)]
     pub delete_documented_as_status: bool,
     #[serde(default)]
     pub graceful: bool,
     #[serde(default)]
-    pub dependents: Orphaning,
-    /// Paths whose change counts, `*` for everything outside metadata; none: 1 for ever; absent: never touched.
+    pub dependents: DefaultPropagation,
+    /// Paths whose changes increase the generation; `*` matches everything outside metadata. An empty list means that the
+    /// generation is always 1. If absent, the server does not set the generation.
     pub generation: Option<Vec<String>>,
-    /// Whether an empty list or map in the place of none counts, too.
+    /// True if a change between an empty and an absent collection also increases the generation.
     #[serde(default)]
     pub generation_counts_empty: bool,
     pub status: Option<StatusEntry>,
-    /// Fields that a write resets, which nobody comes to own by sending them: by subresource, `main` for the object.
-    /// Absent: what the status subresource implies.
+    /// Fields that a write resets, so that its sender does not own them, by subresource (`main` for the object itself). By
+    /// default, they follow from the status subresource.
     #[serde(default)]
     pub resets: IndexMap<String, Vec<String>>,
-    /// For subresources that reset everything but these fields: `*` is any element of a list.
+    /// Fields of subresources that reset all other fields. `*` matches any element of a list.
     #[serde(default)]
     pub keeps: IndexMap<String, Vec<String>>,
     #[serde(default)]
     pub unqualified_finalizers: bool,
     #[serde(default)]
     pub expires: bool,
-    /// The first release that warns of it, `1.33`; absent: none.
+    /// First release that warns about the kind, such as `1.33`; absent if there is none.
     pub deprecated: Option<Release>,
-    /// What it warns to use instead: `discovery.k8s.io/v1 EndpointSlice`.
+    /// Recommended replacement in the warning, such as `discovery.k8s.io/v1 EndpointSlice`.
     pub replacement: Option<String>,
-    /// Whether it is served only when it is asked for (`--runtime-config`).
+    /// True if the kind is served only if `--runtime-config` enables it.
     #[serde(default)]
     pub off: bool,
-    /// The first release with it, `1.36`; absent: always.
+    /// First release with the kind, such as `1.36`; absent for all releases.
     pub introduced: Option<Release>,
-    /// The first release without it; absent: never.
+    /// First release without the kind; absent if there is none.
     pub removed: Option<Release>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-/// A subresource; its kind is the resource's own unless named.
+/// Subresource. Its kind is that of the resource unless specified.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct SubresourceEntry {
@@ -116,18 +117,18 @@ pub(crate) struct SubresourceEntry {
     pub group: Option<String>,
     pub version: Option<String>,
     pub verbs: Vec<String>,
-    /// Whether requests are handed on to something else: `exec`, `proxy`.
+    /// True if requests are proxied, such as `exec` and `proxy`.
     #[serde(default)]
     pub connect: bool,
-    /// Whether paths below it are served.
+    /// True if paths below the subresource are served.
     #[serde(default)]
     pub below: bool,
-    /// What its query takes, by the name that OpenAPI version 2 shares it under: the parameter's name, a dash, a mark.
+    /// Query parameters, by their names among the shared parameters of OpenAPI version 2: parameter name, dash, and suffix.
     #[serde(default)]
     pub parameters: IndexMap<String, ParameterEntry>,
 }
 
-/// A parameter of a subresource.
+/// Query parameter of a subresource.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ParameterEntry {
@@ -136,7 +137,7 @@ pub(crate) struct ParameterEntry {
     pub about: String,
 }
 
-/// A column; exactly one of `path` and the fields below it says where cells come from (`absent` belongs to `path`).
+/// Column. Exactly one of `path` and the fields below it specifies the source of the cells (`absent` belongs to `path`).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ColumnEntry {
@@ -147,13 +148,13 @@ pub(crate) struct ColumnEntry {
     pub priority: i32,
     pub description: String,
     pub path: Option<String>,
-    /// What stands for an absent value at `path`.
+    /// Text for an absent value at `path`.
     pub absent: String,
-    /// Where a number stands that is 0 when absent.
+    /// Path of a number that is 0 if absent.
     pub number: Option<String>,
     pub age: Option<String>,
     pub count: Vec<String>,
-    /// A list and, as the last part, the field of its elements.
+    /// Path of a list, followed by the field of its elements.
     pub joined: Option<String>,
     pub labels: Option<String>,
     pub selector: Option<String>,
@@ -168,13 +169,13 @@ pub(crate) struct StatusEntry {
     pub kept_on_create: bool,
 }
 
-/// A group in `groups.yaml`.
+/// Group in `groups.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct GroupEntry {
     pub group: String,
     pub priority: i32,
     pub versions: IndexMap<String, i32>,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub api_service: bool,
 }

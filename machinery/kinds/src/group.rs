@@ -2,15 +2,14 @@
 
 use portico_machinery::GroupVersion;
 
-/// A built-in group version, served or not.
+/// Priorities of a built-in group version, which may or may not be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupVersionInfo {
-    /// Which.
     pub group_version: GroupVersion,
     /// `groupPriorityMinimum` of its APIService.
     pub group_priority: i32,
     /// `versionPriority` of its APIService.
     pub version_priority: i32,
-    /// Whether it is published as an APIService of its own: all but the group that holds APIServices.
-    pub api_service: bool,
+    /// True if the group version has an APIService. Only the group of APIServices has none.
+    pub has_api_service: bool,
 }

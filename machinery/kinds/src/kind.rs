@@ -1,4 +1,4 @@
-//! What generic code knows of a kind.
+//! Description of a kind for generic code.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use portico_machinery::gvk::{
 use portico_machinery::{Cursor, Object};
 use portico_schema::Schema;
 
-pub use crate::choice::{NameRule, Orphaning};
+pub use crate::choice::{DefaultPropagation, NameRule};
 use crate::column::ColumnRule;
-use crate::ownership::Ownership;
+use crate::ownership::OwnershipFilters;
 
-/// A kind as it is served in one group version.
+/// Kind in one served group version.
 #[derive(Clone, Debug)]
 pub struct KindInfo {
     /// Group, version and kind.
     pub gvk: GroupVersionKind,
-    /// The plural resource of paths.
+    /// Plural resource name in paths.
     pub resource: String,
-    /// The singular name.
+    /// Singular resource name.
     pub singular: String,
-    /// The kind of lists, `ConfigMapList`.
+    /// Kind of lists, such as `ConfigMapList`.
     pub list_kind: String,
     /// Short names, such as `cm`.
     pub short_names: Vec<String>,
     /// Categories, such as `all`.
     pub categories: Vec<String>,
-    /// Whether objects live in namespaces.
+    /// True if objects are namespaced.
     pub namespaced: bool,
     /// Verbs of the resource itself, sorted.
     pub verbs: Arc<[String]>,
@@ -36,200 +36,200 @@ pub struct KindInfo {
     pub subresources: Vec<Subresource>,
     /// Columns of the Table form, in order.
     pub columns: Arc<[ColumnRule]>,
-    /// Fields that field selectors may name, in upstream's order.
-    pub selectable: Vec<String>,
-    /// The group and resource that objects are stored under; other served versions and groups may share them.
+    /// Fields for field selectors, in upstream's order.
+    pub selectable_fields: Vec<String>,
+    /// Group and resource under which objects are stored. Several served versions and groups can share it.
     pub storage: GroupResource,
-    /// The version (of the storage group) that objects are stored in.
+    /// Version of the storage group in which objects are stored.
     pub storage_version: String,
-    /// The version in which upstream's server stores it: discovery has a hash of it.
+    /// Version in which kube-apiserver stores objects. Discovery publishes a hash of it.
     pub upstream_storage_version: String,
-    /// The types of the object.
+    /// Schema of the object.
     pub schema: Schema,
-    /// The types of its list; nothing for kinds that are never listed (reviews, bindings).
+    /// Schema of the list; `None` for kinds that are never listed (reviews, bindings).
     pub list_schema: Option<Schema>,
-    /// Whether objects of it are kept. Kinds that are not answer their verbs by an action of the registry.
+    /// True if objects are stored. Verbs of other kinds are actions of the registry.
     pub stored: bool,
-    /// The rule that names follow.
+    /// Rule for the names of objects.
     pub name_rule: NameRule,
-    /// Whether upstream's server has no cache of it, and so does not say when a revision that is not there yet may be there.
+    /// True if kube-apiserver does not cache the kind. Its error for a future revision then has no retry delay.
     pub uncached: bool,
-    /// Whether PUT of a missing object creates it.
+    /// True if PUT of a missing object creates it.
     pub allow_create_on_update: bool,
-    /// Whether an update without resourceVersion is accepted: the last write wins.
+    /// True if an update without resourceVersion is accepted, so that the last write takes effect.
     pub allow_unconditional_update: bool,
-    /// What deletion does differently.
-    pub deletion: Deletion,
-    /// When `metadata.generation` counts.
-    pub generation: Generation,
-    /// What the `status` subresource owns; nothing for kinds without one.
+    /// Rules for deletion.
+    pub deletion: DeletionRules,
+    /// Rule for `metadata.generation`.
+    pub generation: GenerationRule,
+    /// Rule for the `status` subresource; `None` for kinds without one.
     pub status: Option<Arc<StatusRule>>,
-    /// Which fields whoever writes may come to own.
-    pub ownership: Ownership,
-    /// Whether finalizers without a domain are accepted.
+    /// Filters for the fields that writers can own.
+    pub ownership: OwnershipFilters,
+    /// True if finalizers without a domain are accepted.
     pub allow_unqualified_finalizers: bool,
-    /// Whether objects expire by themselves (events; the server's `--event-ttl` says when).
+    /// True if objects expire, as events do after `--event-ttl`.
     pub expires: bool,
-    /// A warning that every answer about the kind carries, empty for none.
-    pub deprecation: String,
-    /// Whether it is served only when it is asked for (`--runtime-config`).
+    /// Warning in every response about the kind; empty if there is none.
+    pub deprecation_warning: String,
+    /// True if the kind is served only if `--runtime-config` enables it.
     pub off_by_default: bool,
-    /// Which releases serve it.
+    /// Releases that serve the kind.
     pub lifecycle: Lifecycle,
 }
 
 impl KindInfo {
-    /// Whether a table of it has the columns that upstream's server gives kinds without a printer.
+    /// True if the table has the columns that kube-apiserver uses for kinds without a printer.
     #[must_use]
     pub fn has_default_columns(&self) -> bool {
         self.columns.iter().map(|rule| rule.column.name.as_str()).eq(["Name", "Created At"])
     }
 
-    /// The group version.
+    /// Returns the group and version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         self.gvk.group_version()
     }
 
-    /// Group and kind.
+    /// Returns the group and kind.
     #[must_use]
     pub fn group_kind(&self) -> GroupKind {
         self.gvk.group_kind()
     }
 
-    /// Group, version and resource.
+    /// Returns the group, version and resource.
     #[must_use]
     pub fn gvr(&self) -> GroupVersionResource {
         GroupVersionResource::new(&self.gvk.group, &self.gvk.version, &self.resource)
     }
 
-    /// Group and resource.
+    /// Returns the group and resource.
     #[must_use]
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(&self.gvk.group, &self.resource)
     }
 
-    /// Whether this is the version that objects are stored in.
+    /// True if objects are stored in this version.
     #[must_use]
     pub fn is_storage_version(&self) -> bool {
         self.gvk.group == self.storage.group && self.gvk.version == self.storage_version
     }
 
-    /// Whether the resource itself has this verb.
+    /// True if the resource itself has this verb.
     #[must_use]
     pub fn has_verb(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
     }
 
-    /// The subresource of this name.
+    /// Returns the subresource with this name.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 }
 
-/// A subresource.
+/// Subresource of a kind.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// `status`, `scale`, `finalize`, ...
+    /// Name, such as `status`, `scale` or `finalize`.
     pub name: String,
-    /// The kind that it takes and answers with; the resource's own for most.
+    /// Kind of its requests and responses; usually the kind of the resource.
     pub kind: GroupVersionKind,
-    /// The types of that kind; nothing for options that travel in the query (`PodExecOptions`).
+    /// Schema of that kind; `None` for options in the query (`PodExecOptions`).
     pub schema: Option<Schema>,
-    /// Its verbs, sorted.
+    /// Verbs, sorted.
     pub verbs: Arc<[String]>,
-    /// Whether requests are handed on to something else (a kubelet, a backend).
-    pub connect: bool,
-    /// Whether paths below it are served.
-    pub below: bool,
-    /// What its query takes.
+    /// True if requests are proxied to a kubelet or backend.
+    pub is_connect: bool,
+    /// True if paths below the subresource are served.
+    pub has_subpaths: bool,
+    /// Query parameters.
     pub parameters: Vec<QueryParameter>,
 }
 
-/// One parameter in the query of a subresource.
+/// Query parameter of a subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryParameter {
-    /// Its name.
+    /// Name in the query.
     pub name: String,
-    /// Its name among the shared parameters of OpenAPI version 2.
-    pub shared: String,
-    /// `string`, `integer` or `boolean`.
+    /// Name among the shared parameters of OpenAPI version 2.
+    pub shared_name: String,
+    /// Type: `string`, `integer` or `boolean`.
     pub ty: String,
-    /// What it says, for people.
-    pub about: String,
+    /// Description for users.
+    pub description: String,
 }
 
 impl Subresource {
-    /// Whether it has this verb.
+    /// True if the subresource has this verb.
     #[must_use]
     pub fn has_verb(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
     }
 }
 
-/// What deletion does differently for a kind.
+/// Rules for the deletion of objects of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Deletion {
-    /// A DELETE that removes the object answers with its last state instead of a Status.
-    pub answers_object: bool,
-    /// OpenAPI documents name a Status as the answer nevertheless.
+pub struct DeletionRules {
+    /// True if a DELETE that removes the object returns its last state instead of a Status.
+    pub returns_object: bool,
+    /// True if OpenAPI documents specify a Status as response nevertheless.
     pub documented_as_status: bool,
-    /// Deletion waits for a grace period (pods).
-    pub graceful: bool,
-    /// What happens to dependents when the caller does not say.
-    pub dependents: Orphaning,
+    /// True if deletion has a grace period (pods).
+    pub has_grace_period: bool,
+    /// Treatment of dependents if the request specifies no propagation policy.
+    pub default_propagation: DefaultPropagation,
 }
 
-/// When `metadata.generation` counts.
+/// Rule for `metadata.generation`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Generation {
-    /// Never: what the client sends on creation stays, updates keep the stored value.
+pub enum GenerationRule {
+    /// The server does not set the generation: creation stores the value of the client, updates keep the stored value.
     #[default]
-    Untouched,
-    /// 1 on creation; one more when one of these fields changes. Each is a path; the path `*` stands for everything
-    /// outside `metadata`, `kind` and `apiVersion`. Upstream distinguishes an empty collection from none where it compares by
-    /// `reflect.DeepEqual`: what is stored has none that is empty.
-    Changes {
-        /// The fields.
+    Unmanaged,
+    /// The generation is 1 on creation and increases when one of these fields changes. The path `*` matches everything outside
+    /// `metadata`, `kind` and `apiVersion`. Where upstream compares with `reflect.DeepEqual`, it distinguishes an empty
+    /// collection from an absent one; stored objects have no empty collections.
+    Managed {
+        /// Paths of the fields.
         paths: Vec<Vec<String>>,
-        /// Whether an empty collection differs from none.
+        /// True if an empty collection differs from an absent one.
         counts_empty: bool,
     },
 }
 
-impl Generation {
-    /// Whether the kind counts at all.
+impl GenerationRule {
+    /// True if the server sets the generation.
     #[must_use]
-    pub fn counts(&self) -> bool {
-        matches!(self, Self::Changes { .. })
+    pub fn is_managed(&self) -> bool {
+        matches!(self, Self::Managed { .. })
     }
 
-    /// The object as it is before it is normalized, where what that takes away counts.
+    /// Returns a copy of the object before normalization, if the removal of empty collections is significant.
     #[must_use]
-    pub fn before(&self, new: &Object) -> Option<Object> {
-        matches!(self, Self::Changes { counts_empty: true, .. }).then(|| new.clone())
+    pub fn before_normalization(&self, new: &Object) -> Option<Object> {
+        matches!(self, Self::Managed { counts_empty: true, .. }).then(|| new.clone())
     }
 
     /// Returns true if normalization removed empty collections that are significant.
     #[must_use]
     pub fn lost_empty(&self, before: &Object, after: &Object) -> bool {
-        let Self::Changes { paths, counts_empty: true } = self else { return false };
+        let Self::Managed { paths, counts_empty: true } = self else { return false };
         paths.iter().any(|path| {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             lost_empty(&before.at(&path), &after.at(&path))
         })
     }
 
-    /// True if this change counts: a quantity of the same amount in another spelling is none. Both must be normalized.
+    /// True if the difference increases the generation. Quantities of the same amount are equal. Both objects must be normalized.
     #[must_use]
-    pub fn changes(&self, schema: &Schema, new: &Object, old: &Object) -> bool {
-        let Self::Changes { paths, .. } = self else { return false };
+    pub fn is_generation_change(&self, schema: &Schema, new: &Object, old: &Object) -> bool {
+        let Self::Managed { paths, .. } = self else { return false };
         paths.iter().any(|path| match path.as_slice() {
             [all] if all == "*" => !same_outside_metadata(new, old),
             path => {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                new.get(&path) != old.get(&path) && !schema.same_amounts(&path, new, old)
+                new.get(&path) != old.get(&path) && !schema.is_semantically_equal(&path, new, old)
             }
         })
     }
@@ -244,23 +244,23 @@ fn lost_empty(before: &Cursor<'_>, after: &Cursor<'_>) -> bool {
 }
 
 fn same_outside_metadata(new: &Object, old: &Object) -> bool {
-    const OUTSIDE: [&str; 3] = ["metadata", "kind", "apiVersion"];
+    const EXCLUDED_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
     let content = |o: &Object| {
         let fields: Vec<String> =
-            o.map().keys().filter(|k| !OUTSIDE.contains(&k.as_str())).cloned().collect();
+            o.map().keys().filter(|k| !EXCLUDED_FIELDS.contains(&k.as_str())).cloned().collect();
         fields
     };
     let fields = content(new);
     fields.len() == content(old).len() && fields.iter().all(|f| new.get(&[f]) == old.get(&[f]))
 }
 
-/// What the `status` subresource owns.
+/// Rule for the `status` subresource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusRule {
-    /// Top-level fields that only a write of `status` changes; others keep them, creation clears them.
-    pub owns: Vec<String>,
-    /// Metadata fields that a write of `status` keeps as stored; all others it saves.
-    pub keeps_metadata: Vec<String>,
-    /// Whether creation keeps what the client sends (nodes) instead of clearing it.
+    /// Top-level fields that only writes of `status` change. Other updates keep them, and creation clears them.
+    pub owned_fields: Vec<String>,
+    /// Metadata fields that a write of `status` does not change. It changes all others.
+    pub kept_metadata: Vec<String>,
+    /// True if creation stores the fields that the client sends (nodes) instead of clearing them.
     pub kept_on_create: bool,
 }

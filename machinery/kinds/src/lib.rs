@@ -1,10 +1,10 @@
 //! Kinds as data: the embedded descriptions of built-in kinds and their loader.
 //!
-//! One data file per group (`data/*.yaml`) says everything that generic code must know of a kind; `data/groups.yaml` holds
-//! the priorities of all group versions. A new kind is one edit of one of these files. A custom resource is the same
-//! [`KindInfo`], made at run time.
+//! Each group has a data file (`data/*.yaml`) with everything that generic code needs to know about its kinds.
+//! `data/groups.yaml` contains the priorities of all group versions. A new kind is a change of one of these files. Custom
+//! resources use the same [`KindInfo`], created at run time.
 //!
-//! Must not know what any kind means: rules that data cannot say are strategies of the registry.
+//! This crate does not interpret kinds: rules that data cannot express are strategies of the registry.
 
 mod builtin;
 mod choice;
@@ -20,16 +20,17 @@ mod registry;
 mod runtime_config;
 mod storage;
 
-pub use column::{CellRule, ColumnRule, Shown};
+pub use column::{CellRule, ColumnRule, ColumnType};
 pub use error::LoadError;
 pub use group::GroupVersionInfo;
 pub use kind::{
-    Deletion, Generation, KindInfo, NameRule, Orphaning, QueryParameter, StatusRule, Subresource,
+    DefaultPropagation, DeletionRules, GenerationRule, KindInfo, NameRule, QueryParameter, StatusRule,
+    Subresource,
 };
-pub use ownership::Ownership;
+pub use ownership::OwnershipFilters;
 pub use registry::Kinds;
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
-pub use storage::NoStorage;
+pub use storage::StorageNameError;
 
 #[cfg(test)]
 mod apply_tests;

@@ -1,4 +1,4 @@
-//! Tests of the loader: the embedded data fit together, and are found by what requests name.
+//! Tests of the loader: consistency of the embedded data, and lookups.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use portico_schema::FieldType;
 use super::*;
 
 #[test]
-fn the_embedded_kinds_fit_together() {
+fn the_embedded_kinds_are_consistent() {
     let kinds = Kinds::builtin().unwrap();
     for info in kinds.iter() {
         let name = &info.gvk.kind;
@@ -33,17 +33,17 @@ fn the_embedded_kinds_fit_together() {
         let gvk = format!("{}/{}/{name}", info.gvk.group, info.gvk.version);
         assert_eq!(info.schema.typed().unwrap().root().gvks, [gvk.into()]);
         assert_eq!(info.status.is_some(), info.subresource("status").is_some(), "{name}");
-        for owned in info.status.iter().flat_map(|s| &s.owns) {
+        for owned in info.status.iter().flat_map(|s| &s.owned_fields) {
             assert!(info.schema.typed().unwrap().root().field(owned).is_some(), "{name}.{owned}");
         }
     }
 }
 
 #[test]
-fn no_number_of_a_field_is_used_twice() {
+fn field_numbers_are_unique() {
     let kinds = Kinds::builtin().unwrap();
     for ty in kinds.types().iter() {
-        let fields = ty.fields.iter().filter(|field| field.inside.is_none() && field.number != 0);
+        let fields = ty.fields.iter().filter(|field| field.embedded_in.is_none() && field.number != 0);
         let numbers: Vec<_> = fields.map(|field| field.number).collect();
         assert_eq!(numbers.iter().collect::<HashSet<_>>().len(), numbers.len(), "{}", ty.name);
         for field in &ty.fields {
@@ -54,10 +54,10 @@ fn no_number_of_a_field_is_used_twice() {
 }
 
 #[test]
-fn kinds_stand_in_discovery_order() {
+fn kinds_are_in_discovery_order() {
     let kinds = Kinds::builtin().unwrap();
     let order: Vec<String> = kinds.iter().map(|k| k.group_resource().to_string()).collect();
-    let place = |name: &str| order.iter().position(|other| other == name).unwrap();
+    let position_of = |name: &str| order.iter().position(|other| other == name).unwrap();
     let ascending = [
         "bindings",
         "services",
@@ -67,8 +67,8 @@ fn kinds_stand_in_discovery_order() {
         "leases.coordination.k8s.io",
         "endpointslices.discovery.k8s.io",
     ];
-    assert!(ascending.iter().map(|name| place(name)).is_sorted(), "{order:?}");
-    let served: Vec<String> = kinds.served().map(|g| g.group_version.to_string()).collect();
+    assert!(ascending.iter().map(|name| position_of(name)).is_sorted(), "{order:?}");
+    let served: Vec<String> = kinds.served_group_versions().map(|g| g.group_version.to_string()).collect();
     let first = ["apiregistration.k8s.io/v1", "v1", "apps/v1", "events.k8s.io/v1"];
     assert_eq!(served[..4], first);
     let autoscaling: Vec<&String> = served.iter().filter(|gv| gv.starts_with("autoscaling/")).collect();
@@ -76,19 +76,19 @@ fn kinds_stand_in_discovery_order() {
 }
 
 #[test]
-fn priorities_are_upstreams() {
+fn priorities_are_those_of_upstream() {
     let kinds = Kinds::builtin().unwrap();
     let rows =
         [("", "v1", 18_000, 1), ("autoscaling", "v2", 17_500, 30), ("resource.k8s.io", "v1", 16_200, 21)];
     for (group, version, group_priority, version_priority) in rows {
         let info = kinds.priority(&GroupVersion::new(group, version)).unwrap();
         assert_eq!(
-            (info.group_priority, info.version_priority, info.api_service),
+            (info.group_priority, info.version_priority, info.has_api_service),
             (group_priority, version_priority, true)
         );
     }
-    let own = kinds.priority(&GroupVersion::new("apiregistration.k8s.io", "v1")).unwrap();
-    assert!(!own.api_service);
+    let apiregistration = kinds.priority(&GroupVersion::new("apiregistration.k8s.io", "v1")).unwrap();
+    assert!(!apiregistration.has_api_service);
     assert_eq!(kinds.priority(&GroupVersion::new("example.com", "v1")), None);
 }
 
@@ -108,7 +108,7 @@ fn fields_have_the_order_of_upstreams_types() {
 }
 
 #[test]
-fn what_kinds_do_differently_is_known() {
+fn special_rules_of_kinds_are_loaded() {
     let kinds = Kinds::builtin().unwrap();
     let get = |group: &str, resource: &str| {
         kinds.by_resource(&GroupVersionResource::new(group, "v1", resource)).unwrap().clone()
@@ -117,13 +117,13 @@ fn what_kinds_do_differently_is_known() {
     assert!(
         services.allow_create_on_update
             && services.allow_unconditional_update
-            && services.deletion.answers_object
+            && services.deletion.returns_object
     );
     let leases = get("coordination.k8s.io", "leases");
     assert!(leases.allow_create_on_update && !leases.allow_unconditional_update);
     let apiservices = get("apiregistration.k8s.io", "apiservices");
-    assert_eq!(apiservices.status.as_ref().unwrap().keeps_metadata.len(), 4);
-    assert!(!apiservices.generation.counts() && !apiservices.deletion.answers_object);
+    assert_eq!(apiservices.status.as_ref().unwrap().kept_metadata.len(), 4);
+    assert!(!apiservices.generation.is_managed() && !apiservices.deletion.returns_object);
     assert!(!get("", "namespaces").has_verb("deletecollection"));
     let proxy = services.subresource("proxy").unwrap();
     assert_eq!(
@@ -133,14 +133,14 @@ fn what_kinds_do_differently_is_known() {
 }
 
 #[test]
-fn a_broken_description_is_refused_with_its_name() {
+fn an_invalid_description_is_rejected_with_its_name() {
     let rows = [
         ("[{\"colour\":1}]", "unknown field"),
         (r#"[{"types":{"p":{"A":{"fields":{"x":{"type":"B"}}}}}}]"#, "type p.B is used and not described"),
-        (r#"[{"types":{"p":{"A":{}}}},{"types":{"p":{"A":{}}}}]"#, "type p.A is described twice"),
+        (r#"[{"types":{"p":{"A":{}}}},{"types":{"p":{"A":{}}}}]"#, "type p.A has two descriptions"),
         (
             r#"[{"kinds":[{"kind":"K","version":"v1","type":"p.K","resource":"ks","singular":"k","namespaced":true,"verbs":[]}]}]"#,
-            "kind K names p.K, which is not described",
+            "kind K: p.K is not described",
         ),
     ];
     for (text, want) in rows {

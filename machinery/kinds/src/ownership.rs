@@ -1,22 +1,23 @@
-//! Which fields a write resets, so that whoever sends them does not own them.
+//! Fields that a write resets. The manager that sends such a field does not become its owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use portico_schema::apply::Filter;
-use portico_schema::fields::Set;
+use portico_schema::apply::FieldFilter;
+use portico_schema::fields::FieldSet;
 
-/// The word that stands for the object itself among subresources.
+/// Name of the object itself among subresources in data files.
 const MAIN: &str = "main";
 
-/// What managers may own, by what they write. Cheap to clone.
+/// Filters for the fields that a write can make its manager own, by subresource (upstream's reset fields). Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ownership {
-    by_subresource: Arc<BTreeMap<String, Filter>>,
+pub struct OwnershipFilters {
+    by_subresource: Arc<BTreeMap<String, FieldFilter>>,
 }
 
-impl Ownership {
-    /// Of a kind: `resets` and `keeps` by subresource, and for what they leave out what the status subresource implies.
+impl OwnershipFilters {
+    /// Creates the filters of a kind from `resets` and `keeps` by subresource. Without these, the filters follow from the fields
+    /// that the `status` subresource owns.
     pub(crate) fn new<'d>(
         resets: impl IntoIterator<Item = (&'d String, &'d Vec<String>)>,
         keeps: impl IntoIterator<Item = (&'d String, &'d Vec<String>)>,
@@ -24,37 +25,37 @@ impl Ownership {
     ) -> Self {
         let mut by_subresource = BTreeMap::new();
         if let Some(owned) = status_owns {
-            by_subresource.insert(String::new(), dropping(owned));
-            by_subresource.insert("status".to_owned(), dropping(&["spec".to_owned()]));
+            by_subresource.insert(String::new(), drop_filter(owned));
+            by_subresource.insert("status".to_owned(), drop_filter(&["spec".to_owned()]));
         }
         let name = |name: &String| if name == MAIN { String::new() } else { name.clone() };
         for (subresource, fields) in resets {
-            by_subresource.insert(name(subresource), dropping(fields));
+            by_subresource.insert(name(subresource), drop_filter(fields));
         }
         for (subresource, fields) in keeps {
-            let keeping = Filter::keeping(fields.iter().map(String::as_str));
+            let keeping = FieldFilter::from_kept_paths(fields.iter().map(String::as_str));
             by_subresource.insert(name(subresource), keeping);
         }
         Self { by_subresource: Arc::new(by_subresource) }
     }
 
-    /// Of a kind of which writes of these subresources (empty: the object itself) reset these top-level fields.
+    /// Creates filters for a kind. Writes of each subresource (empty: the object itself) reset the listed top-level fields.
     #[must_use]
-    pub fn dropping<'d>(resets: impl IntoIterator<Item = (&'d str, &'d [&'d str])>) -> Self {
+    pub fn with_reset_fields<'d>(resets: impl IntoIterator<Item = (&'d str, &'d [&'d str])>) -> Self {
         let drop = |(name, fields): (&str, &[&str])| {
-            (name.to_owned(), Filter::Drop(Set::of_fields(fields.iter().copied())))
+            (name.to_owned(), FieldFilter::Drop(FieldSet::from_dotted_paths(fields.iter().copied())))
         };
         Self { by_subresource: Arc::new(resets.into_iter().map(drop).collect()) }
     }
 
-    /// What a write of the object (empty) or of a subresource may make its manager own.
+    /// Returns the filter for a write of a subresource, or of the object itself (empty).
     #[must_use]
-    pub fn filter(&self, subresource: &str) -> &Filter {
-        static ALL: LazyLock<Filter> = LazyLock::new(Filter::default);
+    pub fn filter(&self, subresource: &str) -> &FieldFilter {
+        static ALL: LazyLock<FieldFilter> = LazyLock::new(FieldFilter::default);
         self.by_subresource.get(subresource).unwrap_or(&ALL)
     }
 }
 
-fn dropping(fields: &[String]) -> Filter {
-    Filter::Drop(Set::of_fields(fields.iter().map(String::as_str)))
+fn drop_filter(fields: &[String]) -> FieldFilter {
+    FieldFilter::Drop(FieldSet::from_dotted_paths(fields.iter().map(String::as_str)))
 }

@@ -1,4 +1,4 @@
-//! Tests of the kinds' types against what upstream answered, and with random objects of every kind.
+//! Tests of the types of kinds with recorded responses of kube-apiserver and with random objects of every kind.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ fn kind(group: &str, resource: &str) -> Arc<KindInfo> {
     kinds.by_resource(&GroupVersionResource::new(group, "v1", resource)).unwrap().clone()
 }
 
-fn written(info: &KindInfo, body: &str) -> String {
+fn encoded(info: &KindInfo, body: &str) -> String {
     let mut object = info.schema.decode(body.as_bytes(), Format::Json, &info.gvk).unwrap().object;
     info.schema.default(&mut object);
-    info.schema.normalise(&mut object);
+    info.schema.normalize(&mut object);
     String::from_utf8(object.to_json()).unwrap()
 }
 
 #[test]
-fn objects_are_written_as_upstream_answers_them() {
+fn objects_are_encoded_as_upstream_returns_them() {
     let rows = [
         (
             ("discovery.k8s.io", "endpointslices"),
@@ -73,7 +73,7 @@ fn objects_are_written_as_upstream_answers_them() {
         ),
     ];
     for ((group, resource), body, want) in rows {
-        assert_eq!(written(&kind(group, resource), body), want);
+        assert_eq!(encoded(&kind(group, resource), body), want);
     }
 }
 
@@ -157,7 +157,7 @@ fn patches_of_recorded_objects_give_recorded_results() {
 }
 
 #[test]
-fn the_same_content_is_the_same_but_for_revision_and_times_of_managed_fields() {
+fn content_comparison_ignores_revision_and_times_of_managed_fields() {
     let object = |rv: &str, time: &str, data: &str| {
         let json = format!(
             r#"{{"metadata":{{"resourceVersion":"{rv}","managedFields":[{{"manager":"m","time":"{time}"}}]}},"data":{{"k":"{data}"}}}}"#
@@ -170,7 +170,7 @@ fn the_same_content_is_the_same_but_for_revision_and_times_of_managed_fields() {
 }
 
 #[test]
-fn a_quantity_in_another_spelling_does_not_count() {
+fn an_equal_quantity_is_no_generation_change() {
     let deployments = kind("apps", "deployments");
     let object = |cpu: &str| {
         let container = format!(r#"{{"name":"c","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#);
@@ -178,13 +178,14 @@ fn a_quantity_in_another_spelling_does_not_count() {
         Object::from_json(format!(r#"{{"kind":"Deployment","spec":{spec}}}"#).as_bytes()).unwrap()
     };
     for (cpu, want) in [("1", false), ("1e0", false), ("1000m", false), ("1001m", true), ("one", true)] {
-        let changes = deployments.generation.changes(&deployments.schema, &object(cpu), &object("1"));
+        let changes =
+            deployments.generation.is_generation_change(&deployments.schema, &object(cpu), &object("1"));
         assert_eq!(changes, want, "{cpu}");
     }
 }
 
 #[test]
-fn generation_counts_what_data_says() {
+fn generation_follows_the_data() {
     let slices = kind("discovery.k8s.io", "endpointslices");
     let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
     let old = object(r#"{"kind":"E","metadata":{"labels":{"a":"1"}},"addressType":"IPv4"}"#);
@@ -198,12 +199,12 @@ fn generation_counts_what_data_says() {
         (r#"{"kind":"E","metadata":{"labels":{"a":"1"}},"addressType":"IPv4","ports":[]}"#, true),
     ];
     for (new, want) in rows {
-        assert_eq!(slices.generation.changes(&slices.schema, &object(new), &old), want, "{new}");
+        assert_eq!(slices.generation.is_generation_change(&slices.schema, &object(new), &old), want, "{new}");
     }
 }
 
 #[test]
-fn an_empty_list_counts_where_data_says_so() {
+fn an_empty_list_is_a_generation_change_if_configured() {
     let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
     for (group, resource, sent, want) in [
         ("networking.k8s.io", "networkpolicies", r#"{"spec":{"podSelector":{},"ingress":[]}}"#, true),
@@ -213,8 +214,8 @@ fn an_empty_list_counts_where_data_says_so() {
     ] {
         let info = kind(group, resource);
         let mut new = object(sent);
-        let before = info.generation.before(&new);
-        info.schema.normalise(&mut new);
+        let before = info.generation.before_normalization(&new);
+        info.schema.normalize(&mut new);
         let lost = before.is_some_and(|before| info.generation.lost_empty(&before, &new));
         assert_eq!(lost, want, "{sent}");
     }
@@ -235,12 +236,12 @@ fn cells_that_data_can_describe_need_no_code() {
     assert_eq!(CellRule::Function { name: "x".to_owned() }.cell(&object), None);
 }
 
-/// Random JSON along a type, as upstream's clients might send it.
-fn along(types: &Arc<TypeSet>, ty: &FieldType, depth: u32) -> BoxedStrategy<String> {
+/// Generates random JSON for a type, similar to requests of clients.
+fn random_json(types: &Arc<TypeSet>, ty: &FieldType, depth: u32) -> BoxedStrategy<String> {
     if let FieldType::Ref(id) = ty
         && let Some(shapes) = &types.get(*id).message
     {
-        return shaped(types, shapes, depth);
+        return random_shape(types, shapes, depth);
     }
     match types.resolve(ty) {
         FieldType::String => "[a-z]{0,3}".prop_map(|s| format!("{s:?}")).boxed(),
@@ -265,21 +266,26 @@ fn along(types: &Arc<TypeSet>, ty: &FieldType, depth: u32) -> BoxedStrategy<Stri
             prop::sample::select(vec!["{}", r#"{"f:x":{".":{}}}"#]).prop_map(str::to_owned).boxed()
         }
         _ if depth == 0 => Just("null".to_owned()).boxed(),
-        FieldType::List(of) => prop::collection::vec(along(types, of, depth - 1), 0..3)
+        FieldType::List(of) => prop::collection::vec(random_json(types, of, depth - 1), 0..3)
             .prop_map(|items| format!("[{}]", items.join(",")))
             .boxed(),
-        FieldType::Map(of) => prop::collection::btree_map("[a-z]{1,3}", along(types, of, depth - 1), 0..3)
-            .prop_map(|m| {
-                format!("{{{}}}", m.iter().map(|(k, v)| format!("{k:?}:{v}")).collect::<Vec<_>>().join(","))
-            })
-            .boxed(),
+        FieldType::Map(of) => {
+            prop::collection::btree_map("[a-z]{1,3}", random_json(types, of, depth - 1), 0..3)
+                .prop_map(|m| {
+                    format!(
+                        "{{{}}}",
+                        m.iter().map(|(k, v)| format!("{k:?}:{v}")).collect::<Vec<_>>().join(",")
+                    )
+                })
+                .boxed()
+        }
         FieldType::Ref(id) => fields(types, &types.get(*id).fields, depth),
     }
 }
 
-/// A value of one of these shapes.
-fn shaped(types: &Arc<TypeSet>, shapes: &[(FieldType, u32)], depth: u32) -> BoxedStrategy<String> {
-    let each: Vec<_> = shapes.iter().map(|(shape, _)| along(types, shape, depth)).collect();
+/// Generates a value of one of these shapes.
+fn random_shape(types: &Arc<TypeSet>, shapes: &[(FieldType, u32)], depth: u32) -> BoxedStrategy<String> {
+    let each: Vec<_> = shapes.iter().map(|(shape, _)| random_json(types, shape, depth)).collect();
     match each.is_empty() || depth == 0 {
         true => Just("{}".to_owned()).boxed(),
         false => {
@@ -296,8 +302,8 @@ fn fields(types: &Arc<TypeSet>, fields: &[Field], depth: u32) -> BoxedStrategy<S
             let name = f.name.clone();
             let keys: Vec<Box<str>> = f.list_keys.iter().chain(&f.merge_key).cloned().collect();
             let like_a_map = f.clone();
-            let value = along(types, &f.ty, depth - 1);
-            let value = value.prop_map(move |json| distinct(&like_a_map, &keys, json));
+            let value = random_json(types, &f.ty, depth - 1);
+            let value = value.prop_map(move |json| without_duplicates(&like_a_map, &keys, json));
             prop::option::of(value).prop_map(move |v| v.map(|v| format!("\"{name}\":{v}")))
         })
         .collect();
@@ -306,9 +312,9 @@ fn fields(types: &Arc<TypeSet>, fields: &[Field], depth: u32) -> BoxedStrategy<S
         .boxed()
 }
 
-/// A list that is a set or a map of its elements without those that say the same again: no client means such a list, and
-/// what becomes of it is not defined.
-fn distinct(field: &Field, keys: &[Box<str>], json: String) -> String {
+/// Removes duplicates from a list that is a set or map. Clients do not send duplicates intentionally, and their treatment is
+/// undefined.
+fn without_duplicates(field: &Field, keys: &[Box<str>], json: String) -> String {
     use serde_json::Value;
     let is_set = field.list_type == Some(ListType::Set) || field.patch.merge;
     if keys.is_empty() && !is_set {
@@ -347,27 +353,27 @@ proptest! {
         prop_assert!(decoded.strict.is_empty(), "{:?}", decoded.strict);
         let mut object = decoded.object;
         schema.default(&mut object);
-        schema.normalise(&mut object);
+        schema.normalize(&mut object);
         let bytes = object.to_json();
 
         let mut again = object.clone();
-        schema.normalise(&mut again);
-        prop_assert_eq!(again.to_json(), bytes.clone(), "normalizing twice");
+        schema.normalize(&mut again);
+        prop_assert_eq!(again.to_json(), bytes.clone(), "normalized again");
         schema.default(&mut again);
-        schema.normalise(&mut again);
-        prop_assert_eq!(again.to_json(), bytes.clone(), "defaulting twice");
+        schema.normalize(&mut again);
+        prop_assert_eq!(again.to_json(), bytes.clone(), "defaulted again");
 
         let mut stored = schema.decode(&bytes, Format::Json, &info.gvk).unwrap().object;
-        schema.normalise(&mut stored);
+        schema.normalize(&mut stored);
         prop_assert_eq!(String::from_utf8(stored.to_json()).unwrap(), String::from_utf8(bytes).unwrap(), "through storage");
         prop_assert!(same_content(&stored, &object));
 
-        let sealed = schema.to_sealed_protobuf(&object);
+        let sealed = schema.to_enveloped_protobuf(&object);
         let mut read = schema.decode(&sealed, Format::Protobuf, &info.gvk).unwrap().object;
         schema.default(&mut read);
-        schema.normalise(&mut read);
+        schema.normalize(&mut read);
         prop_assert_eq!(String::from_utf8(read.to_json()).unwrap(), String::from_utf8(object.to_json()).unwrap(), "through protobuf");
-        prop_assert_eq!(schema.to_sealed_protobuf(&read), sealed, "protobuf twice");
+        prop_assert_eq!(schema.to_enveloped_protobuf(&read), sealed, "encoded to protobuf again");
         let empty = schema.strategic_merge(&object, b"{}").unwrap();
         prop_assert!(same_content(&empty, &object));
     }

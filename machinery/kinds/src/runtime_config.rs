@@ -1,7 +1,7 @@
-//! `--runtime-config`: which group versions and resources are served, in upstream's keys.
+//! `--runtime-config`: enables and disables group versions and resources, with upstream's keys.
 //!
-//! `api/all`, `api/ga`, `api/beta`, `api/alpha`, then `group/version`, then `group/version/resource`: the later wins.
-//! The core group's version is `v1`, `/v1` or `api/v1`.
+//! The keys are `api/all`, `api/ga`, `api/beta`, `api/alpha`, `group/version` and `group/version/resource`. Later ones in
+//! this order take precedence. The version of the core group is `v1`, `/v1` or `api/v1`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::error::LoadError;
 use crate::kind::KindInfo;
 use crate::registry::Kinds;
 
-/// Words for many, from the widest to the narrowest.
-const SETS: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
+/// Keys for several versions, from the widest to the narrowest.
+const VERSION_SETS: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
 
-/// What is asked for.
+/// Parsed runtime configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig {
     sets: BTreeMap<&'static str, bool>,
@@ -24,86 +24,86 @@ pub struct RuntimeConfig {
     resources: BTreeMap<(GroupVersion, String), bool>,
 }
 
-/// What cannot be asked for.
+/// Error in the runtime configuration.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RuntimeConfigError {
-    /// Neither a set nor `group/version[/resource]`.
+    /// The key is neither a set nor `group/version[/resource]`.
     #[error("runtime-config invalid key {0}")]
-    Key(String),
-    /// Neither true nor false.
+    InvalidKey(String),
+    /// The value is neither true nor false.
     #[error(
         "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {}: invalid syntax",
         portico_gostd::strconv::quote(value)
     )]
-    Value {
-        /// The key.
+    InvalidValue {
+        /// Key of the setting.
         key: String,
-        /// The value.
+        /// Value of the setting.
         value: String,
     },
-    /// Neither true nor false, for a set, which has another message.
+    /// The value of a set is neither true nor false; the message differs from that of other keys.
     #[error("invalid value {key}={value}")]
-    SetValue {
-        /// The set.
+    InvalidSetValue {
+        /// Key of the set.
         key: String,
-        /// The value.
+        /// Value of the setting.
         value: String,
     },
-    /// A resource as nobody writes it.
+    /// The resource is not a lowercase plural.
     #[error(
         "invalid key {key}: group/version/resource and resource is always lowercase plural, not {}",
         portico_gostd::strconv::quote(resource)
     )]
-    Resource {
-        /// The key.
+    InvalidResource {
+        /// Key of the setting.
         key: String,
-        /// Its last part.
+        /// Last part of the key.
         resource: String,
     },
-    /// Groups that are not known, by the versions named.
+    /// The groups are unknown. Contains their versions.
     #[error("unknown api groups {0}")]
-    Group(String),
-    /// A version that its group never had.
+    UnknownGroup(String),
+    /// The version does not exist in its group.
     #[error("group version {0} that has not been registered")]
-    Version(GroupVersion),
-    /// A resource that comes with a later release than the one that is emulated.
+    UnknownVersion(GroupVersion),
+    /// A later release than the emulated one introduces the resource.
     #[error(
         "cannot enable resource {}/{}, Resource={} in runtime-config because it is introduced at {introduced} after the current version {current}. Consider setting --runtime-config-emulation-forward-compatible=true",
         resource.group,
         resource.version,
         resource.resource
     )]
-    ResourceToCome {
-        /// The resource.
+    ResourceNotIntroduced {
+        /// Name of the resource.
         resource: GroupVersionResource,
-        /// The release that it comes with.
+        /// Release that introduces the resource.
         introduced: Release,
-        /// What is emulated.
+        /// Emulated release.
         current: Release,
     },
-    /// A version all of whose resources come with later releases.
+    /// Later releases than the emulated one introduce all resources of the version.
     #[error(
         "cannot enable version {group_version} in runtime-config because all the resources have been introduced after the current version {current}. Consider setting --runtime-config-emulation-forward-compatible=true"
     )]
-    VersionToCome {
-        /// The version.
+    VersionNotIntroduced {
+        /// Group and version.
         group_version: GroupVersion,
-        /// What is emulated.
+        /// Emulated release.
         current: Release,
     },
-    /// Nothing would be served.
+    /// All group versions are disabled.
     #[error("invalid runtime-config with only api/all=false")]
-    Nothing,
-    /// The kinds cannot be read.
+    AllDisabled,
+    /// The kinds cannot be loaded.
     #[error(transparent)]
     Kinds(#[from] LoadError),
 }
 
 impl RuntimeConfig {
-    /// Reads `key=bool` of a command line; a key alone is true.
+    /// Parses `key=bool` settings. A key without a value is true.
     ///
     /// # Errors
-    /// [`RuntimeConfigError`] for the first that cannot be.
+    /// [`RuntimeConfigError`] for the first invalid setting.
     pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, RuntimeConfigError> {
         let mut config = Self::default();
         let mut count = 0;
@@ -113,7 +113,7 @@ impl RuntimeConfig {
             count += 1;
         }
         if count == 1 && config.sets.get("api/all") == Some(&false) {
-            return Err(RuntimeConfigError::Nothing);
+            return Err(RuntimeConfigError::AllDisabled);
         }
         let kinds = Kinds::all()?;
         config.check(&kinds)?;
@@ -121,12 +121,13 @@ impl RuntimeConfig {
     }
 
     fn add(&mut self, key: &str, value: &str) -> Result<(), RuntimeConfigError> {
-        if let Some(set) = SETS.into_iter().find(|set| *set == key) {
-            let wrong = || RuntimeConfigError::SetValue { key: key.to_owned(), value: value.to_owned() };
+        if let Some(set) = VERSION_SETS.into_iter().find(|set| *set == key) {
+            let wrong =
+                || RuntimeConfigError::InvalidSetValue { key: key.to_owned(), value: value.to_owned() };
             self.sets.insert(set, value.parse().map_err(|_| wrong())?);
             return Ok(());
         }
-        let wrong = || RuntimeConfigError::Value { key: key.to_owned(), value: value.to_owned() };
+        let wrong = || RuntimeConfigError::InvalidValue { key: key.to_owned(), value: value.to_owned() };
         let on = if value.is_empty() { Some(true) } else { parse_bool(value) };
         let on = on.ok_or_else(wrong)?;
         match key.split('/').collect::<Vec<_>>().as_slice() {
@@ -134,47 +135,49 @@ impl RuntimeConfig {
                 self.versions.insert(GroupVersion::new("", *version), on);
             }
             [group, version] if !version.is_empty() => {
-                self.versions.insert(GroupVersion::new(of_core(group), *version), on);
+                self.versions.insert(GroupVersion::new(group_of_key(group), *version), on);
             }
             [group, version, resource] if !resource.is_empty() => {
                 if resource.to_lowercase() != *resource {
                     let (key, resource) = (key.to_owned(), (*resource).to_owned());
-                    return Err(RuntimeConfigError::Resource { key, resource });
+                    return Err(RuntimeConfigError::InvalidResource { key, resource });
                 }
-                let version = GroupVersion::new(of_core(group), *version);
+                let version = GroupVersion::new(group_of_key(group), *version);
                 self.resources.insert((version, (*resource).to_owned()), on);
             }
-            _ => return Err(RuntimeConfigError::Key(key.to_owned())),
+            _ => return Err(RuntimeConfigError::InvalidKey(key.to_owned())),
         }
         Ok(())
     }
 
     fn check(&self, kinds: &Kinds) -> Result<(), RuntimeConfigError> {
         let named = || self.versions.keys().chain(self.resources.keys().map(|(gv, _)| gv));
-        let known = |gv: &&GroupVersion| kinds.priorities().iter().any(|g| g.group_version.group == gv.group);
-        let unknown: BTreeSet<String> = named().filter(|gv| !known(gv)).map(ToString::to_string).collect();
+        let is_known_group =
+            |gv: &&GroupVersion| kinds.priorities().iter().any(|g| g.group_version.group == gv.group);
+        let unknown: BTreeSet<String> =
+            named().filter(|gv| !is_known_group(gv)).map(ToString::to_string).collect();
         if !unknown.is_empty() {
             let unknown: Vec<String> = unknown.into_iter().collect();
-            return Err(RuntimeConfigError::Group(unknown.join(",")));
+            return Err(RuntimeConfigError::UnknownGroup(unknown.join(",")));
         }
         match named().find(|gv| kinds.priority(gv).is_none()) {
-            Some(gv) => Err(RuntimeConfigError::Version(gv.clone())),
+            Some(gv) => Err(RuntimeConfigError::UnknownVersion(gv.clone())),
             None => Ok(()),
         }
     }
 
-    /// Whether a resource is asked for by its own name.
-    pub(crate) fn names(&self, resource: &GroupVersionResource) -> bool {
+    /// True if the setting of the resource itself enables it.
+    pub(crate) fn enables_resource(&self, resource: &GroupVersionResource) -> bool {
         self.setting_of(resource) == Some(true)
     }
 
-    /// Whether a version is asked for by its own name.
-    pub(crate) fn names_version(&self, version: &GroupVersion) -> bool {
+    /// True if the setting of the version itself enables it.
+    pub(crate) fn enables_version(&self, version: &GroupVersion) -> bool {
         self.versions.get(version) == Some(&true)
     }
 
-    /// Whether a resource or its version is turned off by its own name.
-    pub(crate) fn refuses(&self, resource: &GroupVersionResource) -> bool {
+    /// True if the setting of the resource or version itself disables the resource.
+    pub(crate) fn disables_resource(&self, resource: &GroupVersionResource) -> bool {
         let version = GroupVersion::new(&*resource.group, &*resource.version);
         self.setting_of(resource).or_else(|| self.versions.get(&version).copied()) == Some(false)
     }
@@ -184,18 +187,18 @@ impl RuntimeConfig {
         self.resources.get(&(version, resource.resource.to_string())).copied()
     }
 
-    /// Whether a kind is served.
+    /// True if the kind is served.
     #[must_use]
-    pub fn serves(&self, info: &KindInfo) -> bool {
+    pub fn is_served(&self, info: &KindInfo) -> bool {
         let gv = info.group_version();
-        let sets = self.sets_of(&gv.version);
+        let sets = self.set_setting(&gv.version);
         let version = self.versions.get(&gv).copied().or(sets);
         let resource = self.resources.get(&(gv, info.resource.clone())).copied();
         resource.or(version).unwrap_or(!info.off_by_default)
     }
 
-    /// What the narrowest word for many says of a version.
-    fn sets_of(&self, version: &str) -> Option<bool> {
+    /// Returns the setting of the narrowest set that contains the version.
+    fn set_setting(&self, version: &str) -> Option<bool> {
         let stage = match version {
             v if v.contains("alpha") => "api/alpha",
             v if v.contains("beta") => "api/beta",
@@ -205,8 +208,8 @@ impl RuntimeConfig {
     }
 }
 
-/// The core group's name in keys.
-fn of_core(group: &str) -> &str {
+/// Returns the group of a key, which names the core group `api`.
+fn group_of_key(group: &str) -> &str {
     if group == "api" { "" } else { group }
 }
 
@@ -219,13 +222,13 @@ mod tests {
         let kinds = Kinds::all().unwrap();
         kinds
             .iter()
-            .filter(|k| config.serves(k))
+            .filter(|k| config.is_served(k))
             .map(|k| format!("{}/{}", k.group_version(), k.resource))
             .collect()
     }
 
     #[test]
-    fn what_is_off_by_default_is_served_when_it_is_asked_for() {
+    fn kinds_that_are_off_by_default_can_be_enabled() {
         let usual = served(&[]);
         assert_eq!(usual.len(), Kinds::builtin().unwrap().iter().count());
         let addresses = "networking.k8s.io/v1beta1/ipaddresses".to_owned();
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_for_is_refused_in_upstreams_words() {
+    fn invalid_settings_give_the_errors_of_upstream() {
         let rows = [
             ("nothing.example.org/v1=true", "unknown api groups nothing.example.org/v1"),
             ("apps/v9=true", "group version apps/v9 that has not been registered"),
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_version_has_types_of_its_own_and_is_stored_as_the_other() {
+    fn a_copied_version_has_separate_types_and_shares_storage() {
         let kinds = Kinds::all().unwrap();
         let gvr =
             portico_machinery::GroupVersionResource::new("resource.k8s.io", "v1beta2", "resourceclaims");

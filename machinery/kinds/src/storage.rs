@@ -1,4 +1,4 @@
-//! Which stored resource operators mean who name one in a setting.
+//! Resolution of resource names in settings to stored resources.
 
 use portico_machinery::gvk::GroupResource;
 
@@ -6,63 +6,63 @@ use crate::error::LoadError;
 use crate::kind::KindInfo;
 use crate::registry::Kinds;
 
-/// Why a resource that somebody names stores nothing.
+/// Error for a name that does not refer to a stored resource.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum NoStorage {
-    /// The embedded descriptions of kinds do not load: a broken build.
+pub enum StorageNameError {
+    /// The embedded descriptions of kinds are invalid, which means that the build is broken.
     #[error(transparent)]
     Kinds(#[from] LoadError),
-    /// Its requests are answered, and nothing is kept.
+    /// The resource exists and is not stored.
     #[error("objects of {0} are not stored")]
     NotStored(GroupResource),
-    /// There is none, and there are these.
-    #[error("unknown resource {asked}: do you mean {}?", meant.join(" or "))]
+    /// The resource does not exist, but similar ones do.
+    #[error("unknown resource {requested}: did you mean {}?", similar.join(" or "))]
     Misnamed {
-        /// As it was named.
-        asked: GroupResource,
-        /// As it may be meant.
-        meant: Vec<String>,
+        /// Requested name.
+        requested: GroupResource,
+        /// Similar names.
+        similar: Vec<String>,
     },
-    /// There is none, nor can a definition make it.
+    /// The resource does not exist, and a definition cannot create it.
     #[error("unknown resource {0}; a custom resource is written as `<plural>.<group>`")]
     Unknown(GroupResource),
 }
 
 impl Kinds {
-    /// The resource that objects of a named one are stored under. Any of a group that is not built in may be a definition's, which
-    /// may be there later.
+    /// Returns the resource under which objects of `named` are stored. A resource in a group that is not built in is accepted,
+    /// because a definition may create it later.
     ///
     /// # Errors
-    /// [`NoStorage`].
-    pub fn storage_of(&self, named: &GroupResource) -> Result<GroupResource, NoStorage> {
+    /// [`StorageNameError`].
+    pub fn storage_of(&self, named: &GroupResource) -> Result<GroupResource, StorageNameError> {
         let mut infos = self.iter().filter(|info| info.group_resource() == *named).peekable();
         if infos.peek().is_some() {
             let stored = infos.find(|info| info.stored).map(|info| info.storage.clone());
-            return stored.ok_or_else(|| NoStorage::NotStored(named.clone()));
+            return stored.ok_or_else(|| StorageNameError::NotStored(named.clone()));
         }
-        // Groups of definitions have a dot.
+        // Groups of definitions contain a dot.
         let is_built_in = self.iter().any(|info| info.gvk.group == named.group);
         if named.group.contains('.') && !is_built_in {
             return Ok(named.clone());
         }
-        let mut meant: Vec<_> =
-            self.iter().filter(|info| info.stored && is_called(info, &named.resource)).collect();
-        // Whoever named the group knows it.
-        if meant.iter().any(|info| info.gvk.group == named.group) {
-            meant.retain(|info| info.gvk.group == named.group);
+        let mut similar: Vec<_> =
+            self.iter().filter(|info| info.stored && has_name(info, &named.resource)).collect();
+        // If the group exists, suggest only its resources.
+        if similar.iter().any(|info| info.gvk.group == named.group) {
+            similar.retain(|info| info.gvk.group == named.group);
         }
-        let mut meant: Vec<_> = meant.into_iter().map(|info| info.group_resource().to_string()).collect();
-        meant.dedup();
-        Err(match meant.is_empty() {
-            true => NoStorage::Unknown(named.clone()),
-            false => NoStorage::Misnamed { asked: named.clone(), meant },
+        let mut similar: Vec<_> = similar.into_iter().map(|info| info.group_resource().to_string()).collect();
+        similar.dedup();
+        Err(match similar.is_empty() {
+            true => StorageNameError::Unknown(named.clone()),
+            false => StorageNameError::Misnamed { requested: named.clone(), similar },
         })
     }
 }
 
-fn is_called(info: &KindInfo, name: &str) -> bool {
+fn has_name(info: &KindInfo, name: &str) -> bool {
     let mut names = [&info.resource, &info.singular, &info.gvk.kind].into_iter().chain(&info.short_names);
-    names.any(|known| known.eq_ignore_ascii_case(name))
+    names.any(|candidate| candidate.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stores_nothing_is_refused_with_what_may_be_meant() {
+    fn unstored_resources_are_refused_with_suggestions() {
         let kinds = Kinds::all().unwrap();
         let storage = |group: &str, resource: &str| {
             let found = kinds.storage_of(&GroupResource::new(group, resource));
@@ -84,18 +84,18 @@ mod tests {
         ] {
             assert_eq!(storage(group, resource).as_deref(), Ok(stored));
         }
-        for (group, resource, why) in [
-            ("", "deployments", "unknown resource deployments: do you mean deployments.apps?"),
-            ("", "cm", "unknown resource cm: do you mean configmaps?"),
-            ("apps", "Deployment", "unknown resource Deployment.apps: do you mean deployments.apps?"),
-            ("app", "deployments", "unknown resource deployments.app: do you mean deployments.apps?"),
+        for (group, resource, message) in [
+            ("", "deployments", "unknown resource deployments: did you mean deployments.apps?"),
+            ("", "cm", "unknown resource cm: did you mean configmaps?"),
+            ("apps", "Deployment", "unknown resource Deployment.apps: did you mean deployments.apps?"),
+            ("app", "deployments", "unknown resource deployments.app: did you mean deployments.apps?"),
             (
                 "authentication.k8s.io",
                 "tokenreviews",
                 "objects of tokenreviews.authentication.k8s.io are not stored",
             ),
         ] {
-            assert_eq!(storage(group, resource), Err(why.to_owned()));
+            assert_eq!(storage(group, resource), Err(message.to_owned()));
         }
         assert!(storage("", "widgets").unwrap_err().starts_with("unknown resource widgets; a custom"));
         assert!(storage("batch", "widgets").is_err() && storage("example", "widgets").is_err());

@@ -1,5 +1,5 @@
-//! Every kind's fully filled object as upstream's own test data have it in JSON and in protobuf. The data are those of
-//! the Go module `k8s.io/api`, whose folder `PORTICO_K8S_API_TESTDATA` names: `.ci/go` runs the test.
+//! Tests that the complete object of each kind in upstream's test data is the same in JSON and protobuf. The test data are in the
+//! Go module `k8s.io/api`. `PORTICO_K8S_API_TESTDATA` names their folder; `.ci/go` sets it and runs the test.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use portico_schema::Format;
 
 use crate::{KindInfo, Kinds};
 
-/// The kind's two documents; nothing for kinds of other modules.
+/// Returns both documents of the kind, or `None` for kinds of other modules.
 fn documents(folder: &Path, info: &KindInfo) -> Option<(Vec<u8>, Vec<u8>)> {
     let group = if info.gvk.group.is_empty() { "core" } else { &info.gvk.group };
     let name = format!("{group}.{}.{}", info.gvk.version, info.gvk.kind);
@@ -17,7 +17,7 @@ fn documents(folder: &Path, info: &KindInfo) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 fn canonical(info: &KindInfo, mut object: Object) -> String {
-    info.schema.normalise(&mut object);
+    info.schema.normalize(&mut object);
     String::from_utf8(object.to_json()).unwrap()
 }
 
@@ -40,8 +40,8 @@ fn upstreams_own_documents_are_the_same_in_json_and_protobuf() {
             info.gvk.kind
         );
         let mut object = of_json.object;
-        info.schema.normalise(&mut object);
-        let written = info.schema.to_sealed_protobuf(&object);
+        info.schema.normalize(&mut object);
+        let written = info.schema.to_enveloped_protobuf(&object);
         assert!(written == protobuf, "{} is written as {written:?} instead of {protobuf:?}", info.gvk.kind);
     }
     assert!(seen > 40, "the folder holds {seen} of our kinds");

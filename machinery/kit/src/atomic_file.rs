@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::platform::{self, DirBuilderExt, OpenOptionsExt};
 
 /// Mode of files that hold keys or credentials.
-pub const PRIVATE: u32 = 0o600;
+pub const PRIVATE_MODE: u32 = 0o600;
 /// Mode of files that anyone may read (certificates, addresses).
-pub const PUBLIC: u32 = 0o644;
+pub const PUBLIC_MODE: u32 = 0o644;
 
 /// True if this process syncs files and folders to the disk.
-static SYNCS: AtomicBool = AtomicBool::new(true);
+static SYNC_ENABLED: AtomicBool = AtomicBool::new(true);
 
 /// Disables syncing for this process. Files written afterwards survive a crash of the process, but may be lost or
 /// incomplete after a crash of the machine.
-pub fn never_sync() {
-    SYNCS.store(false, Ordering::Relaxed);
+pub fn disable_sync() {
+    SYNC_ENABLED.store(false, Ordering::Relaxed);
 }
 
 /// Syncs a file to the disk, unless syncing is disabled.
@@ -31,13 +31,13 @@ pub fn never_sync() {
 /// # Errors
 /// Returns the error of the file system.
 pub fn sync(file: &File) -> io::Result<()> {
-    if SYNCS.load(Ordering::Relaxed) { file.sync_all() } else { Ok(()) }
+    if SYNC_ENABLED.load(Ordering::Relaxed) { file.sync_all() } else { Ok(()) }
 }
 
 /// Replaces `path` by `content` with `mode`: temporary file in the same folder, fsync, rename, fsync
 /// of the folder. On an error the temporary file is removed and the target is unchanged.
 pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let temporary = temporary_beside(path);
+    let temporary = temporary_path(path);
     let result = write_synced(&temporary, content, mode).and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = result {
         let _ = fs::remove_file(&temporary);
@@ -47,7 +47,7 @@ pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 }
 
 /// Creates `path` and its missing parents with mode 0700, and restricts an existing folder to 0700.
-pub fn private_dir(path: &Path) -> io::Result<()> {
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     platform::set_mode(path, 0o700)
 }
@@ -72,7 +72,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn temporary_beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     folder_of(path).join(format!(".{name}.{:016x}.tmp", rand::random::<u64>()))
 }
@@ -85,8 +85,8 @@ mod tests {
     fn a_file_is_replaced_whole_with_its_mode_and_leaves_no_rest() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key.pem");
-        write(&path, b"old", PUBLIC).unwrap();
-        write(&path, b"new", PRIVATE).unwrap();
+        write(&path, b"old", PUBLIC_MODE).unwrap();
+        write(&path, b"new", PRIVATE_MODE).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(platform::mode(&fs::metadata(&path).unwrap()), 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -98,7 +98,7 @@ mod tests {
         let path = dir.path().join("taken");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("x"), b"x").unwrap();
-        assert!(write(&path, b"new", PUBLIC).is_err());
+        assert!(write(&path, b"new", PUBLIC_MODE).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(path.is_dir());
     }
@@ -107,9 +107,9 @@ mod tests {
     fn a_private_folder_is_made_and_an_open_one_is_narrowed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
-        private_dir(&path).unwrap();
+        create_private_dir(&path).unwrap();
         platform::set_mode(&path, 0o755).unwrap();
-        private_dir(&path).unwrap();
+        create_private_dir(&path).unwrap();
         assert_eq!(platform::mode(&fs::metadata(&path).unwrap()), 0o700);
     }
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 /// Parameters of an exponential backoff.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Policy {
+pub struct BackoffPolicy {
     /// First wait.
     pub base: Duration,
     /// Maximum of a wait, before jitter.
@@ -21,7 +21,7 @@ pub struct Policy {
     pub jitter: f64,
 }
 
-impl Policy {
+impl BackoffPolicy {
     /// Failure limiter of controllers: 5 ms, doubling, up to 1000 s, no jitter (client-go's default).
     pub const CONTROLLER: Self = Self::new(Duration::from_millis(5), Duration::from_secs(1000), 2.0, 0.0);
     /// Reconnection of streams: 100 ms, doubling, up to 10 s, with half jitter.
@@ -51,13 +51,13 @@ impl Policy {
 /// Backoff state of one retried operation.
 #[derive(Debug, Clone)]
 pub struct Backoff {
-    policy: Policy,
+    policy: BackoffPolicy,
     failures: u32,
 }
 
 impl Backoff {
     /// Returns a backoff without failures.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: BackoffPolicy) -> Self {
         Self { policy, failures: 0 }
     }
 
@@ -91,13 +91,13 @@ impl Backoff {
 /// Failure limiter per key. Stores one counter per failing key; [`KeyLimiter::forget`] frees it.
 #[derive(Debug)]
 pub struct KeyLimiter<K> {
-    policy: Policy,
+    policy: BackoffPolicy,
     failures: Mutex<HashMap<K, u32>>,
 }
 
 impl<K: Eq + Hash + Clone> KeyLimiter<K> {
     /// Returns a limiter without failures.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: BackoffPolicy) -> Self {
         Self { policy, failures: Mutex::default() }
     }
 
@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_cap_and_start_again_after_a_reset() {
-        let mut backoff = Backoff::new(Policy { max: Duration::from_millis(18), ..Policy::CONTROLLER });
+        let mut backoff =
+            Backoff::new(BackoffPolicy { max: Duration::from_millis(18), ..BackoffPolicy::CONTROLLER });
         let waits: Vec<u128> = (0..4).map(|_| backoff.next_wait().as_millis()).collect();
         assert_eq!(waits, [5, 10, 18, 18]);
         backoff.reset();
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn keys_do_not_wait_for_each_other() {
-        let limiter = KeyLimiter::new(Policy::CONTROLLER);
+        let limiter = KeyLimiter::new(BackoffPolicy::CONTROLLER);
         limiter.when(&"a");
         assert_eq!(limiter.when(&"a").as_millis(), 10);
         assert_eq!(limiter.when(&"b").as_millis(), 5);
@@ -155,7 +156,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_wait_is_between_the_base_and_the_jittered_cap(failures in 0u32..5000, jitter in 0.0f64..1.0) {
-            let policy = Policy { jitter, ..Policy::RECONNECT };
+            let policy = BackoffPolicy { jitter, ..BackoffPolicy::RECONNECT };
             let wait = policy.jittered(policy.wait(failures));
             prop_assert!(wait >= policy.base && wait <= policy.max.mul_f64(1.0 + jitter));
         }

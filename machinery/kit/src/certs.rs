@@ -14,15 +14,15 @@ use tokio::sync::watch;
 
 use portico_gostd::os::error_text;
 
-use crate::backoff::{Backoff, Policy};
+use crate::backoff::{Backoff, BackoffPolicy};
 use crate::config_file;
 use crate::tasks::{TaskSet, blocking};
 use crate::tls::{CertPair, TlsError};
 
 /// Interval at which files are checked for changes.
-pub const POLL: Duration = Duration::from_secs(10);
+pub const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Backoff after a set of files that could not be loaded.
-const RETRY: Policy = Policy::new(Duration::from_millis(200), POLL, 2.0, 0.0);
+const RETRY_BACKOFF: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(200), POLL_INTERVAL, 2.0, 0.0);
 
 /// Error of loading a set of files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,9 +110,9 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
     }
 
     async fn poll(self, name: &'static str) {
-        let mut retry = Backoff::new(RETRY);
+        let mut retry = Backoff::new(RETRY_BACKOFF);
         let mut last_error = None;
-        let mut wait = POLL;
+        let mut wait = POLL_INTERVAL;
         loop {
             tokio::time::sleep(wait).await;
             match self.reload().await {
@@ -120,7 +120,7 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
                     if changed || last_error.is_some() {
                         tracing::info!(watch = name, files = %self.names(), "files reloaded");
                     }
-                    (last_error, wait) = (None, POLL);
+                    (last_error, wait) = (None, POLL_INTERVAL);
                     retry.reset();
                 }
                 Err(error) => {
@@ -152,12 +152,12 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
 }
 
 impl FileWatch<CertPair> {
-    /// Watches a certificate file and its key file; `what` names the pair in errors.
-    pub fn pair(what: &str, cert: PathBuf, key: PathBuf) -> Result<Self, FileError> {
-        let what = what.to_owned();
+    /// Watches a certificate file and its key file; `label` names the pair in errors.
+    pub fn cert_pair(label: &str, cert: PathBuf, key: PathBuf) -> Result<Self, FileError> {
+        let label = label.to_owned();
         Self::new(vec![cert, key], move |raw: &[Vec<u8>]| match raw {
-            [cert, key] => CertPair::from_pem(&what, cert, key),
-            _ => Err(TlsError::Empty { what: what.clone(), missing: "certificate" }),
+            [cert, key] => CertPair::from_pem(&label, cert, key),
+            _ => Err(TlsError::Empty { label: label.clone(), missing: "certificate" }),
         })
     }
 }
@@ -182,10 +182,10 @@ fn names(files: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pki::{Authority, PemPair, Profile};
+    use crate::pki::{Authority, CertProfile, PemPair};
 
     fn pair(authority: &Authority, name: &str) -> PemPair {
-        authority.issue(&Profile::client(name, &[], Duration::from_secs(3600))).unwrap()
+        authority.issue(&CertProfile::client(name, &[], Duration::from_secs(3600))).unwrap()
     }
 
     #[tokio::test]
@@ -196,7 +196,7 @@ mod tests {
         let (old, new) = (pair(&authority, "old"), pair(&authority, "new"));
         std::fs::write(&cert, &old.cert_pem).unwrap();
         std::fs::write(&key, &old.key_pem).unwrap();
-        let watch = FileWatch::pair("proxy-client", cert.clone(), key.clone()).unwrap();
+        let watch = FileWatch::cert_pair("proxy-client", cert.clone(), key.clone()).unwrap();
         let mut changes = watch.subscribe();
         assert_eq!(watch.reload().await, Ok(false));
 

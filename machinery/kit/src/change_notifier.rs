@@ -12,47 +12,47 @@ use tokio::sync::Notify;
 /// Map whose readers are notified of changed keys. Cheap to clone; clones share the state.
 #[derive(Debug)]
 pub struct ChangeNotifier<K, V> {
-    state: Arc<Mutex<State<K, V>>>,
+    state: Arc<Mutex<NotifierState<K, V>>>,
 }
 
 #[derive(Debug)]
-struct State<K, V> {
+struct NotifierState<K, V> {
     values: BTreeMap<K, Arc<V>>,
-    readers: HashMap<u64, Subscriber<K>>,
+    readers: HashMap<u64, ReaderState<K>>,
     next_id: u64,
 }
 
 /// Keys that a reader has not read yet, and its notification.
 #[derive(Debug)]
-struct Subscriber<K> {
+struct ReaderState<K> {
     unseen: BTreeSet<K>,
     wake: Arc<Notify>,
 }
 
 /// Previous and new value of a key that [`ChangeNotifier::set`] has changed.
-pub type Replaced<V> = (Option<Arc<V>>, Option<Arc<V>>);
+pub type Replacement<V> = (Option<Arc<V>>, Option<Arc<V>>);
 
 impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
     /// Returns an empty map.
     #[must_use]
     pub fn new() -> Self {
-        let state = State { values: BTreeMap::new(), readers: HashMap::new(), next_id: 0 };
+        let state = NotifierState { values: BTreeMap::new(), readers: HashMap::new(), next_id: 0 };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
     /// Sets values, or removes those that are `None`, in one step: readers see all changes or none. Equal values do not count as
     /// changes. Returns the replaced values.
-    pub fn set(&self, changes: impl IntoIterator<Item = (K, Option<Arc<V>>)>) -> Vec<Replaced<V>> {
+    pub fn set(&self, changes: impl IntoIterator<Item = (K, Option<Arc<V>>)>) -> Vec<Replacement<V>> {
         let mut state = self.state.lock();
-        let State { values, readers, .. } = &mut *state;
+        let NotifierState { values, readers, .. } = &mut *state;
         let mut replaced = Vec::new();
         for (key, after) in changes {
             let before = values.get(&key);
             if before == after.as_ref() {
                 continue;
             }
-            for subscriber in readers.values_mut() {
-                subscriber.unseen.insert(key.clone());
+            for reader in readers.values_mut() {
+                reader.unseen.insert(key.clone());
             }
             let before = match after.clone() {
                 Some(after) => values.insert(key, after),
@@ -61,7 +61,7 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
             replaced.push((before, after));
         }
         if !replaced.is_empty() {
-            readers.values().for_each(|subscriber| subscriber.wake.notify_one());
+            readers.values().for_each(|reader| reader.wake.notify_one());
         }
         replaced
     }
@@ -73,7 +73,7 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
         let (id, wake) = (state.next_id, Arc::new(Notify::new()));
         state.next_id += 1;
         let unseen = state.values.keys().cloned().collect();
-        state.readers.insert(id, Subscriber { unseen, wake: wake.clone() });
+        state.readers.insert(id, ReaderState { unseen, wake: wake.clone() });
         Reader { notifier: Self { state: self.state.clone() }, id, wake }
     }
 }
@@ -101,22 +101,15 @@ pub struct Reader<K, V> {
 impl<K: Ord + Clone, V> Reader<K, V> {
     /// Waits until a key is unread. Cancel safe.
     pub async fn changed(&self) {
-        while self
-            .notifier
-            .state
-            .lock()
-            .readers
-            .get(&self.id)
-            .is_none_or(|subscriber| subscriber.unseen.is_empty())
-        {
+        while self.notifier.state.lock().readers.get(&self.id).is_none_or(|reader| reader.unseen.is_empty()) {
             self.wake.notified().await;
         }
     }
 
     /// Returns the keys changed since the last read with their values; `None` for a removed key.
-    pub fn look(&mut self) -> Vec<(K, Option<Arc<V>>)> {
+    pub fn take_changes(&mut self) -> Vec<(K, Option<Arc<V>>)> {
         let mut state = self.notifier.state.lock();
-        let unseen = state.readers.get_mut(&self.id).map(|subscriber| std::mem::take(&mut subscriber.unseen));
+        let unseen = state.readers.get_mut(&self.id).map(|reader| std::mem::take(&mut reader.unseen));
         let value = |key: K| {
             let value = state.values.get(&key).cloned();
             (key, value)
@@ -125,10 +118,10 @@ impl<K: Ord + Clone, V> Reader<K, V> {
     }
 
     /// Returns all values and marks every key as read.
-    pub fn look_at_all(&mut self) -> Vec<(K, Arc<V>)> {
+    pub fn take_all(&mut self) -> Vec<(K, Arc<V>)> {
         let mut state = self.notifier.state.lock();
-        if let Some(subscriber) = state.readers.get_mut(&self.id) {
-            subscriber.unseen.clear();
+        if let Some(reader) = state.readers.get_mut(&self.id) {
+            reader.unseen.clear();
         }
         state.values.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
@@ -144,7 +137,7 @@ impl<K, V> Drop for Reader<K, V> {
 mod tests {
     use super::*;
 
-    fn reported(changes: Vec<(&'static str, Option<Arc<i32>>)>) -> Vec<(&'static str, Option<i32>)> {
+    fn plain_values(changes: Vec<(&'static str, Option<Arc<i32>>)>) -> Vec<(&'static str, Option<i32>)> {
         changes.into_iter().map(|(key, value)| (key, value.map(|v| *v))).collect()
     }
 
@@ -154,27 +147,27 @@ mod tests {
         notifier.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
         let mut reader = notifier.reader();
         reader.changed().await;
-        assert_eq!(reported(reader.look()), [("a", Some(1)), ("b", Some(1))]);
+        assert_eq!(plain_values(reader.take_changes()), [("a", Some(1)), ("b", Some(1))]);
         notifier.set([("a", Some(Arc::new(2)))]);
         notifier.set([("a", Some(Arc::new(3))), ("b", None), ("c", None)]);
         reader.changed().await;
-        assert_eq!(reported(reader.look()), [("a", Some(3)), ("b", None)]);
-        assert!(reader.look().is_empty());
+        assert_eq!(plain_values(reader.take_changes()), [("a", Some(3)), ("b", None)]);
+        assert!(reader.take_changes().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_the_same_wakes_nobody() {
+    async fn equal_values_wake_no_reader() {
         let notifier = ChangeNotifier::new();
         notifier.set([("a", Some(Arc::new(1)))]);
         let mut reader = notifier.reader();
-        reader.look();
+        reader.take_changes();
         assert!(notifier.set([("a", Some(Arc::new(1))), ("b", None)]).is_empty());
         let woken = tokio::time::timeout(std::time::Duration::from_secs(1), reader.changed());
         assert!(woken.await.is_err());
     }
 
     #[test]
-    fn who_changes_something_learns_what_was_there() {
+    fn set_returns_the_replaced_values() {
         let notifier = ChangeNotifier::new();
         notifier.set([("a", Some(Arc::new(1)))]);
         let replaced = notifier.set([("a", Some(Arc::new(2)))]);
@@ -182,16 +175,16 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_begins_again_has_seen_everything_then() {
+    fn take_all_marks_every_key_as_read() {
         let notifier = ChangeNotifier::new();
         let mut reader = notifier.reader();
         notifier.set([("a", Some(Arc::new(1)))]);
-        assert_eq!(reader.look_at_all().len(), 1);
-        assert!(reader.look().is_empty());
+        assert_eq!(reader.take_all().len(), 1);
+        assert!(reader.take_changes().is_empty());
     }
 
     #[test]
-    fn readers_that_are_gone_cost_nothing() {
+    fn dropped_readers_are_removed() {
         let notifier: ChangeNotifier<&str, i32> = ChangeNotifier::new();
         drop(notifier.reader());
         assert!(notifier.state.lock().readers.is_empty());

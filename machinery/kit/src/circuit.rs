@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 /// Result of the last attempt.
 #[derive(Clone, Debug)]
-pub struct Outcome<F> {
+pub struct AttemptOutcome<F> {
     /// Failure, or `None` for a success.
-    pub failed: Option<F>,
+    pub failure: Option<F>,
     /// Time of the attempt, in milliseconds since 1970.
     pub at_ms: u64,
     /// Time of the first failure of the current series, or of the first success after it, in milliseconds since 1970.
@@ -22,7 +22,7 @@ pub struct Outcome<F> {
 
 /// Number of failures that opens a circuit, and duration for which it stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CircuitLimits {
     /// Number of failures in a row that opens the circuit.
     pub failures: u32,
     /// Time until the first probe of an open circuit; doubled after each failed probe.
@@ -34,17 +34,17 @@ pub struct Limits {
 /// Circuit breaker of one target. `F` describes a failure.
 #[derive(Debug)]
 pub struct Circuit<F> {
-    limits: Limits,
+    limits: CircuitLimits,
     /// Failures in a row; written under the lock of `state`.
     failures: AtomicU32,
     /// Time of the next probe on the clock of [`now_ms`].
     probe_at: AtomicU64,
-    state: Mutex<State<F>>,
+    state: Mutex<CircuitState<F>>,
 }
 
 #[derive(Debug)]
-struct State<F> {
-    last: Option<Outcome<F>>,
+struct CircuitState<F> {
+    last: Option<AttemptOutcome<F>>,
     /// Probes that failed since the circuit opened.
     failed_probes: u32,
     /// True from the start of a probe until the next outcome.
@@ -53,9 +53,9 @@ struct State<F> {
 
 impl<F: Clone> Circuit<F> {
     /// Returns a closed circuit without an outcome.
-    pub fn new(limits: Limits) -> Self {
-        let limits = Limits { failures: limits.failures.max(1), ..limits };
-        let state = State { last: None, failed_probes: 0, is_probing: false };
+    pub fn new(limits: CircuitLimits) -> Self {
+        let limits = CircuitLimits { failures: limits.failures.max(1), ..limits };
+        let state = CircuitState { last: None, failed_probes: 0, is_probing: false };
         let (failures, probe_at) = (AtomicU32::new(0), AtomicU64::new(0));
         Self { limits, failures, probe_at, state: Mutex::new(state) }
     }
@@ -85,19 +85,19 @@ impl<F: Clone> Circuit<F> {
     }
 
     /// Records a successful attempt and closes the circuit.
-    pub fn reached(&self) {
+    pub fn record_success(&self) {
         let mut state = self.state.lock();
         let failing = self.failures.swap(0, Ordering::AcqRel) > 0;
         (state.failed_probes, state.is_probing) = (0, false);
         if failing || state.last.is_none() {
             let now = unix_ms();
-            state.last = Some(Outcome { failed: None, at_ms: now, since_ms: now });
+            state.last = Some(AttemptOutcome { failure: None, at_ms: now, since_ms: now });
         }
     }
 
     /// Records a failed attempt. While the circuit is open, only a failed probe moves the time of the next one: attempts that
     /// began before it opened may still fail.
-    pub fn failed(&self, failure: F) {
+    pub fn record_failure(&self, failure: F) {
         let mut state = self.state.lock();
         let failures = self.failures().saturating_add(1);
         let probe_failed = std::mem::take(&mut state.is_probing);
@@ -108,9 +108,9 @@ impl<F: Clone> Circuit<F> {
         // After `probe_at`, so that no caller sees the circuit open with an old time.
         self.failures.store(failures, Ordering::Release);
         let now = unix_ms();
-        let before = state.last.as_ref().filter(|last| last.failed.is_some());
+        let before = state.last.as_ref().filter(|last| last.failure.is_some());
         let since_ms = before.map_or(now, |last| last.since_ms);
-        state.last = Some(Outcome { failed: Some(failure), at_ms: now, since_ms });
+        state.last = Some(AttemptOutcome { failure: Some(failure), at_ms: now, since_ms });
     }
 
     /// Allows the next caller to probe at once, because the target has changed.
@@ -125,11 +125,11 @@ impl<F: Clone> Circuit<F> {
 
     /// Returns the time of the next probe in milliseconds since 1970, or `None` if the circuit is closed.
     pub fn probe_at_ms(&self) -> Option<u64> {
-        self.is_open().then(|| START.1.saturating_add(self.probe_at.load(Ordering::Acquire)))
+        self.is_open().then(|| CLOCK_START.1.saturating_add(self.probe_at.load(Ordering::Acquire)))
     }
 
     /// Returns the result of the last attempt. Of several successes in a row, the first one is returned.
-    pub fn last(&self) -> Option<Outcome<F>> {
+    pub fn last(&self) -> Option<AttemptOutcome<F>> {
         self.state.lock().last.clone()
     }
 
@@ -141,11 +141,11 @@ impl<F: Clone> Circuit<F> {
 }
 
 /// Time at which this process first used a circuit: on the monotonic clock, and in milliseconds since 1970.
-static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_ms()));
+static CLOCK_START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_ms()));
 
 /// Returns the milliseconds since [`CLOCK_START`], a number that fits into an atomic.
 fn now_ms() -> u64 {
-    u64::try_from(START.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(CLOCK_START.0.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the milliseconds since 1970.
@@ -161,68 +161,68 @@ mod tests {
     // Times are in seconds: tests share the clock of the process, whose start may differ by some milliseconds.
     fn circuit(failures: u32, open: u64, open_max: u64) -> Circuit<&'static str> {
         let [open, open_max] = [open, open_max].map(Duration::from_secs);
-        Circuit::new(Limits { failures, open, open_max })
+        Circuit::new(CircuitLimits { failures, open, open_max })
     }
 
-    async fn pass(seconds: u64) {
+    async fn advance_clock(seconds: u64) {
         tokio::time::advance(Duration::from_secs(seconds)).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_opens_after_failures_in_a_row_and_lets_one_probe_through() {
+    async fn a_circuit_opens_after_consecutive_failures_and_allows_one_probe() {
         let circuit = circuit(2, 100, 1000);
         assert!(circuit.allows());
-        circuit.failed("refused");
+        circuit.record_failure("refused");
         assert!(circuit.allows());
-        circuit.failed("refused");
+        circuit.record_failure("refused");
         assert!(!circuit.allows());
-        pass(110).await;
+        advance_clock(110).await;
         assert!(circuit.allows());
         assert!(!circuit.allows(), "the second caller of the window is no probe");
         assert!(circuit.probe_at_ms().is_some_and(|at| at > 0));
-        circuit.reached();
+        circuit.record_success();
         assert_eq!(circuit.probe_at_ms(), None);
         assert!(circuit.allows() && circuit.allows());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn its_window_doubles_with_each_failed_probe_up_to_a_limit() {
+    async fn the_window_doubles_with_each_failed_probe_up_to_a_limit() {
         let circuit = circuit(2, 100, 350);
-        (0..2).for_each(|_| circuit.failed("refused"));
+        (0..2).for_each(|_| circuit.record_failure("refused"));
         for window in [100, 200, 350, 350] {
-            pass(window - 10).await;
+            advance_clock(window - 10).await;
             assert!(!circuit.allows(), "{window}");
-            pass(20).await;
+            advance_clock(20).await;
             assert!(circuit.allows(), "{window}");
-            circuit.failed("refused");
+            circuit.record_failure("refused");
         }
-        circuit.reached();
-        (0..2).for_each(|_| circuit.failed("refused"));
-        pass(110).await;
-        assert!(circuit.allows(), "a success begins anew");
+        circuit.record_success();
+        (0..2).for_each(|_| circuit.record_failure("refused"));
+        advance_clock(110).await;
+        assert!(circuit.allows(), "a success resets the window");
     }
 
     #[tokio::test(start_paused = true)]
     async fn failures_of_requests_in_flight_do_not_prolong_the_window() {
         let circuit = circuit(2, 100, 1000);
-        (0..50).for_each(|_| circuit.failed("reset"));
-        pass(90).await;
-        (0..50).for_each(|_| circuit.failed("timed out"));
+        (0..50).for_each(|_| circuit.record_failure("reset"));
+        advance_clock(90).await;
+        (0..50).for_each(|_| circuit.record_failure("timed out"));
         assert!(!circuit.allows());
-        pass(20).await;
-        assert!(circuit.allows(), "the window of the blip is over");
-        (0..50).for_each(|_| circuit.failed("reset"));
-        pass(210).await;
-        assert!(circuit.allows(), "one probe has failed, whatever failed beside it");
+        advance_clock(20).await;
+        assert!(circuit.allows(), "the window of the first failures is over");
+        (0..50).for_each(|_| circuit.record_failure("reset"));
+        advance_clock(210).await;
+        assert!(circuit.allows(), "only the failed probe prolongs the window");
         assert_eq!(circuit.failures(), 150);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_probe_without_outcome_makes_room_for_the_next() {
+    async fn an_unfinished_probe_does_not_block_the_next_one() {
         let circuit = circuit(1, 100, 1000);
-        circuit.failed("refused");
+        circuit.record_failure("refused");
         for _ in 0..3 {
-            pass(110).await;
+            advance_clock(110).await;
             assert!(circuit.allows() && !circuit.allows());
         }
         circuit.probe_soon();
@@ -234,29 +234,29 @@ mod tests {
         let circuit = circuit(1, 100, 1000);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..10_000).for_each(|_| circuit.failed("refused")));
+                scope.spawn(|| (0..10_000).for_each(|_| circuit.record_failure("refused")));
             }
         });
         assert_eq!(circuit.failures(), 40_000);
     }
 
     #[test]
-    fn a_verdict_is_kept_until_it_changes() {
+    fn the_first_outcome_of_a_series_is_kept() {
         let circuit = circuit(1, 100, 1000);
-        circuit.reached();
+        circuit.record_success();
         let at = circuit.last().unwrap().at_ms;
-        circuit.reached();
+        circuit.record_success();
         assert_eq!(circuit.last().unwrap().at_ms, at);
-        circuit.failed("refused");
-        assert_eq!(circuit.last().unwrap().failed, Some("refused"));
+        circuit.record_failure("refused");
+        assert_eq!(circuit.last().unwrap().failure, Some("refused"));
         assert_eq!(circuit.failures(), 1);
         let since = circuit.last().unwrap().since_ms;
-        circuit.failed("again");
+        circuit.record_failure("again");
         let last = circuit.last().unwrap();
         assert_eq!(
-            (last.failed, last.since_ms),
+            (last.failure, last.since_ms),
             (Some("again"), since),
-            "failures in a row began with the first"
+            "consecutive failures start with the first one"
         );
         assert!(circuit.is_open());
     }

@@ -18,17 +18,17 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// Returns the error of the system, or an error if the file is not a regular file or is larger than [`MAX_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Checks the open file, because the path may name another file by then.
-    let file = platform::without_blocking(File::options().read(true)).open(path)?;
-    let found = file.metadata()?;
+    let file = platform::non_blocking(File::options().read(true)).open(path)?;
+    let metadata = file.metadata()?;
     // Reading a folder fails with the error of the system.
-    if !found.is_file() && !found.is_dir() {
+    if !metadata.is_file() && !metadata.is_dir() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut bytes = Vec::new();
-    if found.len() <= MAX_BYTES {
+    if metadata.len() <= MAX_BYTES {
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     }
-    if found.len().max(bytes.len() as u64) > MAX_BYTES {
+    if metadata.len().max(bytes.len() as u64) > MAX_BYTES {
         let message = format!("larger than {} MiB", MAX_BYTES >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }

@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// Returns the index of the runtime of this thread, from 0, or `None` on other threads. Used for state per runtime.
-pub fn current() -> Option<usize> {
+pub fn current_index() -> Option<usize> {
     RUNTIME.get()
 }
 
@@ -67,16 +67,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lanes_take_turns_and_what_runs_there_stays_there() {
+    async fn runtimes_rotate_and_tasks_stay_on_their_thread() {
         let runtimes = ConnectionRuntimes::start("runtime", 2).unwrap();
-        assert_eq!((runtimes.count(), current()), (2, None));
+        assert_eq!((runtimes.count(), current_index()), (2, None));
         let mut seen = Vec::new();
         for _ in 0..4 {
             let (tx, rx) = tokio::sync::oneshot::channel();
             runtimes.next().spawn(async move {
-                let before = (std::thread::current().id(), current());
+                let before = (std::thread::current().id(), current_index());
                 tokio::task::yield_now().await;
-                let _ = tx.send((before, (std::thread::current().id(), current())));
+                let _ = tx.send((before, (std::thread::current().id(), current_index())));
             });
             let (before, after) = rx.await.unwrap();
             assert_eq!(before, after);

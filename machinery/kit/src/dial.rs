@@ -12,9 +12,9 @@ mod reason;
 mod service;
 
 pub use connect::{Connector, ConnectorOptions};
-pub(crate) use connection::Raw;
+pub(crate) use connection::RawStream;
 pub use connection::{Connection, DialTimes, NegotiatedAlpn};
-pub use error::{DialError, Stage};
+pub use error::{DialError, DialStage};
 pub use policy::{AddressPolicy, Refusal};
 pub(crate) use reason::{HandshakeFailure, handshake_failure};
 pub use reason::{

@@ -38,7 +38,7 @@ impl Signal {
     }
 
     /// Returns the number of watches that still exist.
-    pub fn held(&self) -> usize {
+    pub fn watch_count(&self) -> usize {
         self.tx.receiver_count()
     }
 
@@ -53,7 +53,7 @@ impl Watch {
     /// Resolves once the signal was sent. Cancel safe; may be awaited again.
     pub async fn signaled(&mut self) {
         // An error means that the owner was dropped, which counts as a signal.
-        let _ = self.rx.wait_for(|given| *given).await;
+        let _ = self.rx.wait_for(|signaled| *signaled).await;
     }
 
     /// True if the signal was sent or its owner was dropped.
@@ -77,7 +77,7 @@ mod tests {
         assert!(second.is_signaled());
         assert!(signal.released().now_or_never().is_none());
         drop(first);
-        assert_eq!(signal.held(), 1);
+        assert_eq!(signal.watch_count(), 1);
         drop(second);
         signal.drain().await;
     }

@@ -18,10 +18,10 @@ use http_body_util::{BodyExt, Full};
 use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{Connector, DialError, Target, http_reason};
-use crate::received::{ReceiveError, Received};
+use crate::received_body::{ReceiveError, ReceivedBody};
 use crate::spans;
 use crate::tasks::TaskSet;
-use pool::{Key, Pool, Sender};
+use pool::{Pool, PoolKey, Sender};
 
 /// HTTP request with its limits.
 #[derive(Clone, Debug)]
@@ -38,12 +38,12 @@ pub struct FetchRequest {
     /// Request body; `headers` contain its content type.
     pub body: Bytes,
     /// Maximum size of the response body; a longer one is an error.
-    pub max_body: usize,
+    pub max_body_bytes: usize,
 }
 
 /// Response with any status.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub struct FetchResponse {
     /// Status code.
     pub status: StatusCode,
     /// Response headers.
@@ -61,19 +61,19 @@ pub enum FetchError {
     #[error(transparent)]
     Dial(#[from] DialError),
     /// The exchange failed: the backend closed or reset the connection, or sent invalid HTTP.
-    #[error("no valid answer from {target}: {reason}")]
+    #[error("no valid response from {target}: {reason}")]
     Http {
         /// Target of the request.
         target: Target,
         /// Reason of the failure.
         reason: String,
-        /// Cause for which the connection ended.
-        ending: Ending,
+        /// Cause of the end of the connection.
+        end: ConnectionEnd,
         /// Progress of the exchange when it failed.
         progress: Progress,
     },
     /// The deadline passed.
-    #[error("no answer from {target} within {}", portico_gostd::time::format_duration(*after))]
+    #[error("no response from {target} within {}", portico_gostd::time::format_duration(*after))]
     Timeout {
         /// Target of the request.
         target: Target,
@@ -83,7 +83,7 @@ pub enum FetchError {
         progress: Progress,
     },
     /// The response body exceeds the limit.
-    #[error("the answer of {target} is longer than {limit} bytes")]
+    #[error("the response of {target} is longer than {limit} bytes")]
     TooLong {
         /// Target of the request.
         target: Target,
@@ -104,16 +104,16 @@ pub enum FetchError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// No connection was established.
-    Dialling,
+    Dialing,
     /// The connection was established, and no response had arrived.
     Waiting,
     /// The response body was being read.
     Reading,
 }
 
-/// Cause for which a connection ended without a valid response.
+/// Cause of the end of a connection without a valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ConnectionEnd {
     /// The peer closed the connection.
     Closed,
     /// The peer reset the connection.
@@ -128,14 +128,14 @@ pub struct Fetcher {
     connector: Connector,
     tasks: TaskSet,
     pool: Pool,
-    lost: Arc<OnceLock<OnLost>>,
+    lost_callback: Arc<OnceLock<LostCallback>>,
 }
 
 /// Callback for the target of an idle connection that the peer has closed.
-pub type OnLost = Box<dyn Fn(&Target) + Send + Sync>;
+pub type LostCallback = Box<dyn Fn(&Target) + Send + Sync>;
 
 /// Failure of an exchange: `Stale` failures of idle connections are retried on a new one.
-enum Failed {
+enum ExchangeError {
     Stale(FetchError),
     Final(FetchError),
 }
@@ -143,11 +143,11 @@ enum Failed {
 impl Fetcher {
     /// Returns a client whose connections are driven by tasks in `tasks`.
     pub fn new(connector: Connector, tasks: TaskSet) -> Self {
-        Self { connector, tasks, pool: Pool::default(), lost: Arc::default() }
+        Self { connector, tasks, pool: Pool::default(), lost_callback: Arc::default() }
     }
 
     /// Sets the number of idle connections that each serving thread keeps per target.
-    pub fn keeping(mut self, per_target: usize) -> Self {
+    pub fn with_idle_per_target(mut self, per_target: usize) -> Self {
         self.pool = Pool::new(per_target);
         self
     }
@@ -159,25 +159,25 @@ impl Fetcher {
 
     /// Sends the request once. If an idle connection turns out to be closed, sends it a second time on a new connection, but
     /// never a third time. Returns responses of any status.
-    pub async fn send(&self, to: &FetchTarget, request: &FetchRequest) -> Result<Fetched, FetchError> {
+    pub async fn send(&self, to: &FetchTarget, request: &FetchRequest) -> Result<FetchResponse, FetchError> {
         let deadline = Instant::now() + request.timeout;
-        let message = build(to, request)?;
+        let message = build_request(to, request)?;
         self.exchange(to, request, message, deadline).await
     }
 
     /// Closes the idle connections to a target, as upstream does after a failed probe.
-    pub fn forget(&self, to: &FetchTarget) {
-        self.pool.forget(&Key::of(to));
+    pub fn close_idle(&self, to: &FetchTarget) {
+        self.pool.close_idle(&PoolKey::for_target(to));
     }
 
     /// Sets the callback for idle connections that the peer closes: the backend may be gone. Only the first call has an effect.
-    pub fn on_lost(&self, notify: OnLost) {
+    pub fn on_lost(&self, notify: LostCallback) {
         // The callback is already set.
-        let _ = self.lost.set(notify);
+        let _ = self.lost_callback.set(notify);
     }
 
     /// Returns the number of idle connections.
-    pub fn idle(&self) -> usize {
+    pub fn idle_count(&self) -> usize {
         self.pool.len()
     }
 
@@ -187,29 +187,29 @@ impl Fetcher {
         request: &FetchRequest,
         message: Request<Full<Bytes>>,
         deadline: Instant,
-    ) -> Result<Fetched, FetchError> {
-        let key = Key::of(to);
+    ) -> Result<FetchResponse, FetchError> {
+        let key = PoolKey::for_target(to);
         if let Some(sender) = self.pool.take(&key) {
             match self.try_send(to, &key, request, message.clone(), (sender, true), deadline).await {
-                Err(Failed::Stale(_)) => {}
-                Err(Failed::Final(error)) => return Err(error),
-                Ok(fetched) => return Ok(fetched),
+                Err(ExchangeError::Stale(_)) => {}
+                Err(ExchangeError::Final(error)) => return Err(error),
+                Ok(response) => return Ok(response),
             }
         }
         let connecting = timeout_at(deadline, self.connect(to, &key)).await;
-        let sender = connecting.map_err(|_| timed_out(to, request, Progress::Dialling))??;
+        let sender = connecting.map_err(|_| timeout_error(to, request, Progress::Dialing))??;
         let sent = self.try_send(to, &key, request, message, (sender, false), deadline).await;
         sent.map_err(|failed| match failed {
-            Failed::Final(error) | Failed::Stale(error) => error,
+            ExchangeError::Final(error) | ExchangeError::Stale(error) => error,
         })
     }
 
-    async fn connect(&self, to: &FetchTarget, key: &Key) -> Result<Sender, FetchError> {
+    async fn connect(&self, to: &FetchTarget, key: &PoolKey) -> Result<Sender, FetchError> {
         let connection = match &to.tls {
             Some(tls) => self.connector.connect_tls(&to.target, tls).await?,
             None => self.connector.connect_plain(&to.target).await?,
         };
-        let (pool, lost, key) = (self.pool.clone(), self.lost.clone(), key.clone());
+        let (pool, lost, key) = (self.pool.clone(), self.lost_callback.clone(), key.clone());
         let ended = move || {
             if pool.drop_closed(&key)
                 && let Some(notify) = lost.get()
@@ -224,13 +224,13 @@ impl Fetcher {
     async fn try_send(
         &self,
         to: &FetchTarget,
-        key: &Key,
+        key: &PoolKey,
         request: &FetchRequest,
         message: Request<Full<Bytes>>,
         (mut sender, reused): (Sender, bool),
         deadline: Instant,
-    ) -> Result<Fetched, Failed> {
-        let late = |progress| Failed::Final(timed_out(to, request, progress));
+    ) -> Result<FetchResponse, ExchangeError> {
+        let late = |progress| ExchangeError::Final(timeout_error(to, request, progress));
         let sent = timeout_at(deadline, sender.send(message)).await.map_err(|_| late(Progress::Waiting))?;
         let response = sent.map_err(|error| {
             // Closed before a response began: a backend may close an idle connection at any time.
@@ -240,20 +240,20 @@ impl Fetcher {
                     || error.is_incomplete_message()
                     || is_reset(&error));
             let failure = http_error(to, &error, Progress::Waiting);
-            if stale { Failed::Stale(failure) } else { Failed::Final(failure) }
+            if stale { ExchangeError::Stale(failure) } else { ExchangeError::Final(failure) }
         })?;
         let (head, body) = response.into_parts();
-        let reading = timeout_at(deadline, read_whole(body, to, request.max_body)).await;
-        let body = reading.map_err(|_| late(Progress::Reading))?.map_err(Failed::Final)?;
+        let reading = timeout_at(deadline, read_body(body, to, request.max_body_bytes)).await;
+        let body = reading.map_err(|_| late(Progress::Reading))?.map_err(ExchangeError::Final)?;
         self.pool.put(key, sender);
-        Ok(Fetched { status: head.status, headers: head.headers, body, reused })
+        Ok(FetchResponse { status: head.status, headers: head.headers, body, reused })
     }
 }
 
-async fn read_whole(mut body: Received, to: &FetchTarget, limit: usize) -> Result<Bytes, FetchError> {
+async fn read_body(mut body: ReceivedBody, to: &FetchTarget, limit: usize) -> Result<Bytes, FetchError> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| not_received(to, &error))?;
+        let frame = frame.map_err(|error| receive_error(to, &error))?;
         let Some(data) = frame.data_ref() else { continue };
         if whole.len() + data.len() > limit {
             return Err(FetchError::TooLong { target: to.target.clone(), limit });
@@ -263,7 +263,7 @@ async fn read_whole(mut body: Received, to: &FetchTarget, limit: usize) -> Resul
     Ok(whole.freeze())
 }
 
-fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>>, FetchError> {
+fn build_request(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>>, FetchError> {
     let invalid = |reason: String| FetchError::Request { path: request.path.clone(), reason };
     let authority = to.host.clone().unwrap_or_else(|| to.target.to_string());
     let scheme = if to.tls.is_some() { "https" } else { "http" };
@@ -274,32 +274,32 @@ fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>
     *message.method_mut() = request.method.clone();
     *message.uri_mut() = uri;
     *message.headers_mut() = request.headers.clone();
-    spans::insert_into(message.headers_mut());
+    spans::inject(message.headers_mut());
     Ok(message)
 }
 
 fn http_error(to: &FetchTarget, error: &hyper::Error, progress: Progress) -> FetchError {
     let closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
-    let ending = match io_kind(error) {
-        Some(io::ErrorKind::ConnectionReset) => Ending::Reset,
-        Some(io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof) => Ending::Closed,
-        _ if closed => Ending::Closed,
-        _ => Ending::Other,
+    let end = match io_kind(error) {
+        Some(io::ErrorKind::ConnectionReset) => ConnectionEnd::Reset,
+        Some(io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof) => ConnectionEnd::Closed,
+        _ if closed => ConnectionEnd::Closed,
+        _ => ConnectionEnd::Other,
     };
-    FetchError::Http { target: to.target.clone(), reason: http_reason(error), ending, progress }
+    FetchError::Http { target: to.target.clone(), reason: http_reason(error), end, progress }
 }
 
-fn not_received(to: &FetchTarget, error: &ReceiveError) -> FetchError {
+fn receive_error(to: &FetchTarget, error: &ReceiveError) -> FetchError {
     match error {
         ReceiveError::Http(error) => http_error(to, error, Progress::Reading),
         ReceiveError::Reset => {
-            let (reason, ending) = (error.to_string(), Ending::Reset);
-            FetchError::Http { target: to.target.clone(), reason, ending, progress: Progress::Reading }
+            let (reason, end) = (error.to_string(), ConnectionEnd::Reset);
+            FetchError::Http { target: to.target.clone(), reason, end, progress: Progress::Reading }
         }
     }
 }
 
-fn timed_out(to: &FetchTarget, request: &FetchRequest, progress: Progress) -> FetchError {
+fn timeout_error(to: &FetchTarget, request: &FetchRequest, progress: Progress) -> FetchError {
     FetchError::Timeout { target: to.target.clone(), after: request.timeout, progress }
 }
 

@@ -13,8 +13,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use crate::dial::{AddressPolicy, Connector, ConnectorOptions, Target};
 use crate::drain;
-use crate::listener::{Accepted, ListenerMetrics, ListenerOptions, PeerInfo, TlsListener};
-use crate::pki::{Authority, Profile};
+use crate::listener::{AcceptedConnection, ListenerMetrics, ListenerOptions, PeerInfo, TlsListener};
+use crate::pki::{Authority, CertProfile};
 use crate::tasks::TaskSet;
 use crate::tls::{Alpn, CertPair, ClientTls, Roots, ServerTls, ServerTlsOptions};
 
@@ -22,15 +22,15 @@ pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 pub(crate) fn server_pair(authority: &Authority, names: &[&str]) -> CertPair {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    authority.issue(&Profile::server("backend", &names, HOUR)).unwrap().cert_pair("backend").unwrap()
+    authority.issue(&CertProfile::server("backend", &names, HOUR)).unwrap().cert_pair("backend").unwrap()
 }
 
 pub(crate) fn client_pair(authority: &Authority, name: &str, groups: &[&str]) -> CertPair {
-    authority.issue(&Profile::client(name, groups, HOUR)).unwrap().cert_pair("client").unwrap()
+    authority.issue(&CertProfile::client(name, groups, HOUR)).unwrap().cert_pair("client").unwrap()
 }
 
 /// Returns a pair that expired an hour ago.
-pub(crate) fn expired_pair(authority: &Authority, profile: &Profile) -> CertPair {
+pub(crate) fn expired_pair(authority: &Authority, profile: &CertProfile) -> CertPair {
     authority.issue_at(profile, SystemTime::now() - 2 * HOUR).unwrap().cert_pair("expired").unwrap()
 }
 
@@ -70,19 +70,19 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    pub(crate) fn start<F>(tls: ServerTls, answer: F) -> Self
+    pub(crate) fn start<F>(tls: ServerTls, respond: F) -> Self
     where
         F: Fn(Request<Incoming>, Arc<PeerInfo>) -> Response<Full<Bytes>> + Clone + Send + Sync + 'static,
     {
         let (tasks, (signal, watch)) = (TaskSet::new(), drain::channel());
         let listener = listener(tls, ListenerOptions::new("test-backend"));
         let addr = listener.local_addr().unwrap();
-        let serve = listener.serve(tasks.clone(), watch, move |accepted: Accepted| {
-            let answer = answer.clone();
+        let serve = listener.serve(tasks.clone(), watch, move |accepted: AcceptedConnection| {
+            let respond = respond.clone();
             async move {
                 let peer = accepted.peer.clone();
                 let service = service_fn(move |request| {
-                    let response = answer(request, peer.clone());
+                    let response = respond(request, peer.clone());
                     async move { Ok::<_, std::convert::Infallible>(response) }
                 });
                 let server = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());

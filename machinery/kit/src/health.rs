@@ -6,9 +6,9 @@ mod check;
 mod endpoint;
 mod render;
 
-pub use check::{Check, Checked};
-pub use endpoint::{Endpoint, RemoteCheck};
-pub use render::{Evaluation, HealthQuery, Rendered};
+pub use check::{Check, CheckResult};
+pub use endpoint::{HealthEndpoint, RemoteCheck};
+pub use render::{Evaluation, HealthQuery, HealthResponse};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,14 +48,14 @@ pub struct Health {
 
 struct Inner {
     grace: Duration,
-    sets: RwLock<Sets>,
+    sets: RwLock<CheckSets>,
     ready: RwLock<Option<Signal>>,
     sli: RwLock<Option<Sli>>,
 }
 
 #[derive(Default)]
-struct Sets {
-    own: [Vec<Check>; 3],
+struct CheckSets {
+    local: [Vec<Check>; 3],
     remote: Vec<RemoteCheck>,
     installed: bool,
 }
@@ -86,7 +86,7 @@ impl Health {
     }
 
     /// Registers the metrics `kubernetes_healthcheck` and `kubernetes_healthchecks_total`, which count results.
-    pub fn expose(&self, registry: &Registry) {
+    pub fn register_metrics(&self, registry: &Registry) {
         let current = registry.gauge_vec(Desc::gauge(
             "kubernetes_healthcheck",
             &["name", "type"],
@@ -101,27 +101,27 @@ impl Health {
     }
 
     /// Adds a check to the named endpoints.
-    pub fn add(&self, endpoints: &[Endpoint], check: Check) -> Result<(), HealthError> {
+    pub fn add(&self, endpoints: &[HealthEndpoint], check: Check) -> Result<(), HealthError> {
         let mut sets = self.inner.sets.write();
         if sets.installed {
             return Err(HealthError::Installed(check.name().to_owned()));
         }
         for endpoint in endpoints {
-            if sets.own[*endpoint as usize].iter().any(|other| other.name() == check.name()) {
+            if sets.local[*endpoint as usize].iter().any(|other| other.name() == check.name()) {
                 let name = check.name().to_owned();
                 return Err(HealthError::Duplicate { name, endpoint: endpoint.name() });
             }
         }
         for endpoint in endpoints {
-            sets.own[*endpoint as usize].push(check.clone());
+            sets.local[*endpoint as usize].push(check.clone());
         }
         Ok(())
     }
 
     /// Adds a check of the boot sequence to `/healthz` and `/readyz`, and to `/livez` with the grace period.
     pub fn add_boot(&self, check: Check) -> Result<(), HealthError> {
-        self.add(&[Endpoint::Healthz, Endpoint::Readyz], check.clone())?;
-        self.add(&[Endpoint::Livez], check.after(Instant::now() + self.inner.grace))
+        self.add(&[HealthEndpoint::Healthz, HealthEndpoint::Readyz], check.clone())?;
+        self.add(&[HealthEndpoint::Livez], check.passing_until(Instant::now() + self.inner.grace))
     }
 
     /// Closes the sets of own checks. Remote checks can still be added and removed.
@@ -149,7 +149,7 @@ impl Health {
     }
 
     /// Returns the paths of this endpoint: its root, then one path per check, in order.
-    pub fn paths(&self, endpoint: Endpoint) -> Vec<String> {
+    pub fn paths(&self, endpoint: HealthEndpoint) -> Vec<String> {
         let root = format!("/{}", endpoint.name());
         let checks = self.snapshot(endpoint);
         let names = checks.iter().map(|check| format!("{root}/{}", check.name()));
@@ -158,7 +158,7 @@ impl Health {
 
     /// Runs every check of the endpoint that is not excluded and renders the response. Failures are
     /// logged with their reasons.
-    pub async fn evaluate(&self, endpoint: Endpoint, query: &HealthQuery) -> Rendered {
+    pub async fn evaluate(&self, endpoint: HealthEndpoint, query: &HealthQuery) -> HealthResponse {
         let evaluation = self.run(endpoint, query).await;
         for checked in &evaluation.results {
             if let Some(error) = &checked.failure {
@@ -171,8 +171,8 @@ impl Health {
             }
         }
         if let Some(signal) = self.inner.ready.read().as_ref()
-            && endpoint == Endpoint::Readyz
-            && evaluation.passed()
+            && endpoint == HealthEndpoint::Readyz
+            && evaluation.has_passed()
         {
             signal.signal();
         }
@@ -180,43 +180,43 @@ impl Health {
     }
 
     /// Runs every check of the endpoint that is not excluded, concurrently, without logging.
-    pub async fn run(&self, endpoint: Endpoint, query: &HealthQuery) -> Evaluation {
+    pub async fn run(&self, endpoint: HealthEndpoint, query: &HealthQuery) -> Evaluation {
         let checks = self.snapshot(endpoint);
         let runs = checks.iter().map(|check| async {
             match query.excludes(check) {
-                Some(by) => Checked::excluded(check, by),
+                Some(by) => CheckResult::new_excluded(check, by),
                 None => {
                     let failure = check.run().await.err();
                     let warning = if failure.is_none() { check.warning() } else { None };
-                    Checked { name: check.name().to_owned(), excluded: None, failure, warning }
+                    CheckResult { name: check.name().to_owned(), excluded: None, failure, warning }
                 }
             }
         });
         let results = futures::future::join_all(runs).await;
         for checked in &results {
-            self.count(endpoint, checked);
+            self.count_result(endpoint, checked);
         }
-        Evaluation { endpoint, unknown_excludes: query.unknown(&checks), results }
+        Evaluation { endpoint, unknown_excludes: query.unknown_excludes(&checks), results }
     }
 
     /// Runs one check for `/<endpoint>/<name>` and renders it with its reason. `None` if the check does not exist (404).
-    pub async fn single(&self, endpoint: Endpoint, name: &str) -> Option<Rendered> {
+    pub async fn single(&self, endpoint: HealthEndpoint, name: &str) -> Option<HealthResponse> {
         let check = self.snapshot(endpoint).into_iter().find(|check| check.name() == name)?;
-        Some(render::single(check.run().await, check.warning()))
+        Some(render::render_single(check.run().await, check.warning()))
     }
 
-    fn snapshot(&self, endpoint: Endpoint) -> Vec<Check> {
+    fn snapshot(&self, endpoint: HealthEndpoint) -> Vec<Check> {
         let sets = self.inner.sets.read();
-        let own = &sets.own[endpoint as usize];
-        let shadowed = |name: &str| own.iter().any(|check| check.name() == name);
+        let local = &sets.local[endpoint as usize];
+        let shadowed = |name: &str| local.iter().any(|check| check.name() == name);
         let remote = sets.remote.iter().filter(|check| check.endpoints.contains(&endpoint));
-        let remote = remote.filter(|check| !shadowed(&check.name)).map(Check::fixed);
+        let remote = remote.filter(|check| !shadowed(&check.name)).map(Check::from_remote);
         // The own check `shutdown`, which is last upstream, stays last.
-        let last = own.len() - usize::from(own.last().is_some_and(|check| check.name() == "shutdown"));
-        own[..last].iter().cloned().chain(remote).chain(own[last..].iter().cloned()).collect()
+        let last = local.len() - usize::from(local.last().is_some_and(|check| check.name() == "shutdown"));
+        local[..last].iter().cloned().chain(remote).chain(local[last..].iter().cloned()).collect()
     }
 
-    fn count(&self, endpoint: Endpoint, checked: &Checked) {
+    fn count_result(&self, endpoint: HealthEndpoint, checked: &CheckResult) {
         let guard = self.inner.sli.read();
         let (Some(sli), None) = (guard.as_ref(), &checked.excluded) else { return };
         let passed = checked.failure.is_none();
@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_success_of_readyz_is_signalled_and_livez_is_not() {
+    async fn the_first_success_of_readyz_is_signaled_and_livez_is_not() {
         let health = Health::new(Duration::ZERO);
         let life = Lifecycle::new();
         health.on_ready(life.has_been_ready.clone());
-        health.add(&Endpoint::ALL, passing("ping")).unwrap();
-        health.evaluate(Endpoint::Livez, &HealthQuery::default()).await;
+        health.add(&HealthEndpoint::ALL, passing("ping")).unwrap();
+        health.evaluate(HealthEndpoint::Livez, &HealthQuery::default()).await;
         assert!(!life.has_been_ready.is_signaled());
-        let rendered = health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await;
+        let rendered = health.evaluate(HealthEndpoint::Readyz, &HealthQuery::default()).await;
         assert_eq!((rendered.code, rendered.body.as_str()), (200, "ok"));
         assert!(life.has_been_ready.is_signaled());
     }
@@ -258,61 +258,61 @@ mod tests {
         let health = Health::new(Duration::from_secs(3600));
         health.add_boot(failing("slow")).unwrap();
         let all = HealthQuery::default();
-        assert_eq!(health.evaluate(Endpoint::Livez, &all).await.code, 200);
-        assert_eq!(health.evaluate(Endpoint::Healthz, &all).await.code, 500);
-        assert_eq!(health.evaluate(Endpoint::Readyz, &all).await.code, 500);
+        assert_eq!(health.evaluate(HealthEndpoint::Livez, &all).await.code, 200);
+        assert_eq!(health.evaluate(HealthEndpoint::Healthz, &all).await.code, 500);
+        assert_eq!(health.evaluate(HealthEndpoint::Readyz, &all).await.code, 500);
         let strict = Health::new(Duration::ZERO);
         strict.add_boot(failing("slow")).unwrap();
-        assert_eq!(strict.evaluate(Endpoint::Livez, &all).await.code, 500);
+        assert_eq!(strict.evaluate(HealthEndpoint::Livez, &all).await.code, 500);
     }
 
     #[tokio::test]
     async fn adding_twice_or_after_the_installation_is_an_error() {
         let health = Health::new(Duration::ZERO);
-        health.add(&[Endpoint::Livez], passing("ping")).unwrap();
-        let twice = health.add(&Endpoint::ALL, passing("ping"));
+        health.add(&[HealthEndpoint::Livez], passing("ping")).unwrap();
+        let twice = health.add(&HealthEndpoint::ALL, passing("ping"));
         assert_eq!(twice, Err(HealthError::Duplicate { name: "ping".into(), endpoint: "livez" }));
         health.install();
-        let late = health.add(&Endpoint::ALL, passing("late"));
+        let late = health.add(&HealthEndpoint::ALL, passing("late"));
         assert_eq!(late, Err(HealthError::Installed("late".into())));
     }
 
     #[tokio::test]
     async fn remote_checks_come_change_and_go_before_the_shutdown_check() {
         let health = Health::new(Duration::ZERO);
-        health.add(&[Endpoint::Readyz], passing("ping")).unwrap();
-        health.add(&[Endpoint::Readyz], passing("shutdown")).unwrap();
+        health.add(&[HealthEndpoint::Readyz], passing("ping")).unwrap();
+        health.add(&[HealthEndpoint::Readyz], passing("shutdown")).unwrap();
         health.install();
         let remote = |failure: Option<&str>| RemoteCheck {
             name: "etcd".into(),
-            endpoints: vec![Endpoint::Readyz],
+            endpoints: vec![HealthEndpoint::Readyz],
             failure: failure.map(str::to_owned),
             warning: failure.is_none().then(|| "nearly full".to_owned()),
         };
         health.set_remote(remote(Some("disk full")));
         assert_eq!(
-            health.paths(Endpoint::Readyz),
+            health.paths(HealthEndpoint::Readyz),
             ["/readyz", "/readyz/ping", "/readyz/etcd", "/readyz/shutdown"]
         );
-        let single = health.single(Endpoint::Readyz, "etcd").await.unwrap();
+        let single = health.single(HealthEndpoint::Readyz, "etcd").await.unwrap();
         assert_eq!(single.body, "internal server error: disk full\n");
         health.set_remote(remote(None));
-        assert_eq!(health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code, 200);
+        assert_eq!(health.evaluate(HealthEndpoint::Readyz, &HealthQuery::default()).await.code, 200);
         let verbose = HealthQuery { verbose: true, ..HealthQuery::default() };
-        let shown = health.evaluate(Endpoint::Readyz, &verbose).await.body;
-        assert!(shown.contains("[+]etcd ok, with a warning: see /readyz/etcd\n"), "{shown}");
-        assert_eq!(health.single(Endpoint::Readyz, "etcd").await.unwrap().body, "ok: nearly full\n");
+        let body = health.evaluate(HealthEndpoint::Readyz, &verbose).await.body;
+        assert!(body.contains("[+]etcd ok, with a warning: see /readyz/etcd\n"), "{body}");
+        assert_eq!(health.single(HealthEndpoint::Readyz, "etcd").await.unwrap().body, "ok: nearly full\n");
         health.remove_remote("etcd");
-        assert!(health.single(Endpoint::Readyz, "etcd").await.is_none());
+        assert!(health.single(HealthEndpoint::Readyz, "etcd").await.is_none());
     }
 
     #[tokio::test]
     async fn results_are_counted_by_name_and_endpoint() {
         let health = Health::new(Duration::ZERO);
         let registry = Registry::new();
-        health.expose(&registry);
-        health.add(&[Endpoint::Healthz], failing("log")).unwrap();
-        health.evaluate(Endpoint::Healthz, &HealthQuery::default()).await;
+        health.register_metrics(&registry);
+        health.add(&[HealthEndpoint::Healthz], failing("log")).unwrap();
+        health.evaluate(HealthEndpoint::Healthz, &HealthQuery::default()).await;
         let text = registry.encode(crate::metrics::Format::Text);
         assert!(text.contains("kubernetes_healthcheck{name=\"log\",type=\"healthz\"} 0"), "{text}");
         let total = "kubernetes_healthchecks_total{name=\"log\",type=\"healthz\",status=\"error\"} 1";

@@ -54,11 +54,11 @@ pub struct Hooks {
 
 struct Inner {
     health: Health,
-    state: Mutex<State>,
+    state: Mutex<HooksState>,
 }
 
 #[derive(Default)]
-struct State {
+struct HooksState {
     disabled: BTreeSet<String>,
     post_start: Vec<(String, HookFn, Signal)>,
     pre_shutdown: Vec<(String, HookFn)>,
@@ -86,7 +86,7 @@ impl Hooks {
         Fut: Future<Output = Result<(), String>> + Send + 'static,
     {
         let mut state = self.inner.state.lock();
-        if state.admit(name, false)? {
+        if state.check_new_hook(name, false)? {
             return Ok(());
         }
         let done = Signal::new("PostStartHook");
@@ -108,7 +108,7 @@ impl Hooks {
         Fut: Future<Output = Result<(), String>> + Send + 'static,
     {
         let mut state = self.inner.state.lock();
-        if state.admit(name, true)? {
+        if state.check_new_hook(name, true)? {
             return Ok(());
         }
         state.pre_shutdown_names.insert(name.to_owned());
@@ -165,9 +165,9 @@ impl Hooks {
     }
 }
 
-impl State {
+impl HooksState {
     /// Validates a new hook. Returns `true` if it is disabled and must be skipped.
-    fn admit(&self, name: &str, pre_shutdown: bool) -> Result<bool, HookError> {
+    fn check_new_hook(&self, name: &str, pre_shutdown: bool) -> Result<bool, HookError> {
         if name.is_empty() {
             return Err(HookError::NoName);
         }
@@ -188,7 +188,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::{Endpoint, HealthQuery};
+    use crate::health::{HealthEndpoint, HealthQuery};
     use std::time::Duration;
 
     fn hooks() -> (Hooks, Health) {
@@ -205,13 +205,13 @@ mod tests {
         let check = "poststarthook/apiservice-registration-controller";
         let tasks = TaskSet::new();
         hooks.run_post_start(&tasks);
-        for endpoint in Endpoint::ALL {
+        for endpoint in HealthEndpoint::ALL {
             let single = health.single(endpoint, check).await.unwrap();
             assert_eq!((single.code, single.body.as_str()), (500, "internal server error: not finished\n"));
         }
         tx.send(()).unwrap();
         assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
-        assert_eq!(health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code, 200);
+        assert_eq!(health.evaluate(HealthEndpoint::Readyz, &HealthQuery::default()).await.code, 200);
     }
 
     #[tokio::test]
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(hooks.add_post_start("", ok), Err(HookError::NoName));
         hooks.run_post_start(&TaskSet::new());
         assert_eq!(hooks.add_post_start("b", ok), Err(HookError::AlreadyStarted("b".into())));
-        assert_eq!(health.paths(Endpoint::Healthz), ["/healthz", "/healthz/poststarthook/a"]);
+        assert_eq!(health.paths(HealthEndpoint::Healthz), ["/healthz", "/healthz/poststarthook/a"]);
     }
 
     #[tokio::test]

@@ -27,9 +27,9 @@ const BYTES_PER_CONTROL_FRAME: usize = 512;
 const CONTROL_FRAMES_PER_REQUEST: u32 = 4;
 
 /// Length of the connection preface.
-const PREFACE: usize = 24;
+const PREFACE_BYTES: usize = 24;
 /// Length of a frame header: length (3 bytes), type, flags, stream (4 bytes).
-const HEADER: usize = 9;
+const HEADER_BYTES: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
@@ -44,16 +44,16 @@ pub struct TooManyFrames;
 #[derive(Debug)]
 pub struct FrameReader {
     preface: usize,
-    header: [u8; HEADER],
-    filled: usize,
-    payload: usize,
+    header: [u8; HEADER_BYTES],
+    header_filled: usize,
+    payload_left: usize,
     /// True if the bytes so far end within a HEADERS frame or its CONTINUATION frames.
     in_headers: bool,
     /// True if HEADERS arrived without END_HEADERS, so that CONTINUATION follows.
-    continues: bool,
-    allowed: u32,
-    refilled: Instant,
-    sent: usize,
+    expects_continuation: bool,
+    allowance: u32,
+    refilled_at: Instant,
+    sent_bytes: usize,
 }
 
 impl Default for FrameReader {
@@ -67,90 +67,91 @@ impl FrameReader {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            preface: PREFACE,
-            header: [0; HEADER],
-            filled: 0,
-            payload: 0,
+            preface: PREFACE_BYTES,
+            header: [0; HEADER_BYTES],
+            header_filled: 0,
+            payload_left: 0,
             in_headers: false,
-            continues: false,
-            allowed: MAX_CONTROL_FRAMES,
-            refilled: Instant::now(),
-            sent: 0,
+            expects_continuation: false,
+            allowance: MAX_CONTROL_FRAMES,
+            refilled_at: Instant::now(),
+            sent_bytes: 0,
         }
     }
 
     /// True if the bytes received so far end within the head of a request or within the connection preface.
     #[must_use]
-    pub fn in_head(&self) -> bool {
-        self.preface > 0 || self.filled > 0 || self.in_headers || self.continues
+    pub fn is_in_head(&self) -> bool {
+        self.preface > 0 || self.header_filled > 0 || self.in_headers || self.expects_continuation
     }
 
     /// Records bytes sent to the client.
-    pub fn sent(&mut self, bytes: usize) {
-        self.sent += bytes;
-        let earned = self.sent / BYTES_PER_CONTROL_FRAME;
-        self.sent %= BYTES_PER_CONTROL_FRAME;
-        self.earn(u32::try_from(earned).unwrap_or(u32::MAX));
+    pub fn record_sent(&mut self, bytes: usize) {
+        self.sent_bytes += bytes;
+        let allowance = self.sent_bytes / BYTES_PER_CONTROL_FRAME;
+        self.sent_bytes %= BYTES_PER_CONTROL_FRAME;
+        self.add_allowance(u32::try_from(allowance).unwrap_or(u32::MAX));
     }
 
     /// Parses bytes received from the client.
     ///
     /// # Errors
     /// [`TooManyFrames`]: the connection should be closed.
-    pub fn read(&mut self, mut bytes: &[u8]) -> Result<(), TooManyFrames> {
+    pub fn parse_received(&mut self, mut bytes: &[u8]) -> Result<(), TooManyFrames> {
         let skipped = self.preface.min(bytes.len());
         self.preface -= skipped;
         bytes = &bytes[skipped..];
         while !bytes.is_empty() {
-            if self.payload > 0 {
-                let skipped = self.payload.min(bytes.len());
-                self.payload -= skipped;
+            if self.payload_left > 0 {
+                let skipped = self.payload_left.min(bytes.len());
+                self.payload_left -= skipped;
                 bytes = &bytes[skipped..];
-                self.in_headers &= self.payload > 0;
+                self.in_headers &= self.payload_left > 0;
                 continue;
             }
-            let taken = (HEADER - self.filled).min(bytes.len());
-            self.header[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
-            self.filled += taken;
-            bytes = &bytes[taken..];
-            if self.filled == HEADER {
-                self.filled = 0;
-                self.frame()?;
+            let copied_bytes = (HEADER_BYTES - self.header_filled).min(bytes.len());
+            self.header[self.header_filled..self.header_filled + copied_bytes]
+                .copy_from_slice(&bytes[..copied_bytes]);
+            self.header_filled += copied_bytes;
+            bytes = &bytes[copied_bytes..];
+            if self.header_filled == HEADER_BYTES {
+                self.header_filled = 0;
+                self.begin_frame()?;
             }
         }
         Ok(())
     }
 
-    fn frame(&mut self) -> Result<(), TooManyFrames> {
+    fn begin_frame(&mut self) -> Result<(), TooManyFrames> {
         let [a, b, c, kind, flags, ..] = self.header;
-        self.payload = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        self.payload_left = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
         self.in_headers = false;
         match kind {
             DATA => Ok(()),
             HEADERS | CONTINUATION => {
                 if kind == HEADERS {
-                    self.earn(CONTROL_FRAMES_PER_REQUEST);
+                    self.add_allowance(CONTROL_FRAMES_PER_REQUEST);
                 }
-                self.continues = flags & END_HEADERS == 0;
-                self.in_headers = self.payload > 0;
+                self.expects_continuation = flags & END_HEADERS == 0;
+                self.in_headers = self.payload_left > 0;
                 Ok(())
             }
-            _ => self.spend(),
+            _ => self.use_allowance(),
         }
     }
 
-    fn earn(&mut self, frames: u32) {
-        self.allowed = self.allowed.saturating_add(frames).min(MAX_CONTROL_FRAMES);
+    fn add_allowance(&mut self, frames: u32) {
+        self.allowance = self.allowance.saturating_add(frames).min(MAX_CONTROL_FRAMES);
     }
 
-    fn spend(&mut self) -> Result<(), TooManyFrames> {
-        if self.allowed == 0 {
-            let seconds = self.refilled.elapsed().as_secs();
-            self.refilled = Instant::now();
+    fn use_allowance(&mut self) -> Result<(), TooManyFrames> {
+        if self.allowance == 0 {
+            let seconds = self.refilled_at.elapsed().as_secs();
+            self.refilled_at = Instant::now();
             let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
-            self.earn(seconds.saturating_mul(CONTROL_FRAMES_PER_SECOND));
+            self.add_allowance(seconds.saturating_mul(CONTROL_FRAMES_PER_SECOND));
         }
-        self.allowed = self.allowed.checked_sub(1).ok_or(TooManyFrames)?;
+        self.allowance = self.allowance.checked_sub(1).ok_or(TooManyFrames)?;
         Ok(())
     }
 }
@@ -168,67 +169,67 @@ mod tests {
         frame
     }
 
-    fn started() -> FrameReader {
+    fn reader_after_preface() -> FrameReader {
         let mut reader = FrameReader::new();
-        assert!(reader.in_head());
-        reader.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-        assert!(!reader.in_head());
+        assert!(reader.is_in_head());
+        reader.parse_received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+        assert!(!reader.is_in_head());
         reader
     }
 
     #[test]
-    fn only_an_unfinished_head_is_one_however_the_bytes_are_cut() {
-        let mut reader = started();
+    fn an_incomplete_head_is_detected_for_any_split_of_the_bytes() {
+        let mut reader = reader_after_preface();
         let mut bytes = frame(PING, 1, &[0; 8]);
         bytes.extend(frame(HEADERS, 0, b"abc"));
         bytes.extend(frame(CONTINUATION, END_HEADERS, b"de"));
         bytes.extend(frame(DATA, 0, &[7; 200]));
         for byte in &bytes {
-            reader.read(std::slice::from_ref(byte)).unwrap();
+            reader.parse_received(std::slice::from_ref(byte)).unwrap();
         }
-        assert!(!reader.in_head());
-        reader.read(&frame(PING, 1, &[0; 8])).unwrap();
-        assert!(!reader.in_head(), "an acknowledged ping is no head");
-        reader.read(&frame(HEADERS, 0, b"abc")).unwrap();
-        assert!(reader.in_head(), "its continuation is missing");
+        assert!(!reader.is_in_head());
+        reader.parse_received(&frame(PING, 1, &[0; 8])).unwrap();
+        assert!(!reader.is_in_head(), "a ping acknowledgement does not start a header block");
+        reader.parse_received(&frame(HEADERS, 0, b"abc")).unwrap();
+        assert!(reader.is_in_head(), "the continuation frame is missing");
         let last = frame(CONTINUATION, END_HEADERS, b"de");
-        reader.read(&last[..10]).unwrap();
-        assert!(reader.in_head());
-        reader.read(&last[10..]).unwrap();
-        assert!(!reader.in_head());
+        reader.parse_received(&last[..10]).unwrap();
+        assert!(reader.is_in_head());
+        reader.parse_received(&last[10..]).unwrap();
+        assert!(!reader.is_in_head());
     }
 
     proptest! {
         #[test]
-        fn bytes_mean_the_same_however_they_are_cut(bytes: Vec<u8>, cuts: Vec<prop::sample::Index>) {
-            let mut whole = started();
-            whole.read(&bytes).unwrap();
-            let mut parts = started();
+        fn the_result_does_not_depend_on_the_split_of_the_bytes(bytes: Vec<u8>, cuts: Vec<prop::sample::Index>) {
+            let mut whole = reader_after_preface();
+            whole.parse_received(&bytes).unwrap();
+            let mut parts = reader_after_preface();
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
             cuts.extend([0, bytes.len()]);
             cuts.sort_unstable();
             for ends in cuts.windows(2) {
-                parts.read(&bytes[ends[0]..ends[1]]).unwrap();
+                parts.parse_received(&bytes[ends[0]..ends[1]]).unwrap();
             }
-            prop_assert_eq!(whole.in_head(), parts.in_head());
-            prop_assert_eq!((whole.payload, whole.allowed), (parts.payload, parts.allowed));
+            prop_assert_eq!(whole.is_in_head(), parts.is_in_head());
+            prop_assert_eq!((whole.payload_left, whole.allowance), (parts.payload_left, parts.allowance));
         }
     }
 
     #[test]
-    fn a_flood_of_control_frames_is_too_many_and_a_large_download_is_not() {
-        let mut reader = started();
+    fn a_flood_of_control_frames_is_rejected_and_a_large_download_is_not() {
+        let mut reader = reader_after_preface();
         let update = frame(8, 0, &[0, 0, 16, 0]);
         for _ in 0..MAX_CONTROL_FRAMES * 3 {
-            reader.sent(2048);
-            reader.read(&update).unwrap();
+            reader.record_sent(2048);
+            reader.parse_received(&update).unwrap();
         }
         let flood = |reader: &mut FrameReader, kind| {
-            (0..MAX_CONTROL_FRAMES * 3).any(|_| reader.read(&frame(kind, 0, &[0; 8])).is_err())
+            (0..MAX_CONTROL_FRAMES * 3).any(|_| reader.parse_received(&frame(kind, 0, &[0; 8])).is_err())
         };
         // PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, and an unknown type.
         for kind in [2, 3, 4, 6, 8, 99] {
-            assert!(flood(&mut started(), kind), "{kind}");
+            assert!(flood(&mut reader_after_preface(), kind), "{kind}");
         }
     }
 }

@@ -12,46 +12,46 @@ use tower::{Layer, Service};
 
 pin_project! {
     /// Future of a layer that responds itself, forwards the request, or has to wait before it can decide.
-    pub struct Step<F: Future> {
+    pub struct LayerFuture<F: Future> {
         #[pin]
-        state: State<F>,
+        state: LayerState<F>,
     }
 }
 
 pin_project! {
-    #[project = StateProjection]
-    enum State<F: Future> {
-        Answered { #[pin] answer: Ready<F::Output> },
-        Passed { #[pin] answer: F },
-        Waiting { #[pin] answer: BoxFuture<'static, F::Output> },
+    #[project = LayerStateProjection]
+    enum LayerState<F: Future> {
+        Ready { #[pin] future: Ready<F::Output> },
+        Inner { #[pin] future: F },
+        Boxed { #[pin] future: BoxFuture<'static, F::Output> },
     }
 }
 
-impl<F: Future> Step<F> {
+impl<F: Future> LayerFuture<F> {
     /// Returns the layer's response.
-    pub fn answered(answer: F::Output) -> Self {
-        Self { state: State::Answered { answer: ready(answer) } }
+    pub fn from_response(response: F::Output) -> Self {
+        Self { state: LayerState::Ready { future: ready(response) } }
     }
 
-    /// Forwards the request: `answer` is the future of the inner service.
-    pub fn passed(answer: F) -> Self {
-        Self { state: State::Passed { answer } }
+    /// Forwards the request: `future` is the future of the inner service.
+    pub fn from_inner(future: F) -> Self {
+        Self { state: LayerState::Inner { future } }
     }
 
     /// Waits for a boxed future that decides and then responds.
-    pub fn waiting(answer: impl Future<Output = F::Output> + Send + 'static) -> Self {
-        Self { state: State::Waiting { answer: Box::pin(answer) } }
+    pub fn from_boxed(future: impl Future<Output = F::Output> + Send + 'static) -> Self {
+        Self { state: LayerState::Boxed { future: Box::pin(future) } }
     }
 }
 
-impl<F: Future> Future for Step<F> {
+impl<F: Future> Future for LayerFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         match self.project().state.project() {
-            StateProjection::Answered { answer } => answer.poll(cx),
-            StateProjection::Passed { answer } => answer.poll(cx),
-            StateProjection::Waiting { answer } => answer.poll(cx),
+            LayerStateProjection::Ready { future } => future.poll(cx),
+            LayerStateProjection::Inner { future } => future.poll(cx),
+            LayerStateProjection::Boxed { future } => future.poll(cx),
         }
     }
 }
@@ -64,16 +64,16 @@ pub fn take_ready<S: Clone>(service: &mut S) -> S {
 }
 
 /// Transformation that a layer applies to a response.
-pub trait AfterResponse<R> {
+pub trait ResponseTransform<R> {
     /// Transforms the response. Called once.
-    fn after(self, response: R) -> R;
+    fn apply(self, response: R) -> R;
 }
 
 /// `None` returns the response unchanged.
-impl<R, A: AfterResponse<R>> AfterResponse<R> for Option<A> {
-    fn after(self, response: R) -> R {
+impl<R, A: ResponseTransform<R>> ResponseTransform<R> for Option<A> {
+    fn apply(self, response: R) -> R {
         match self {
-            Some(after) => after.after(response),
+            Some(after) => after.apply(response),
             None => response,
         }
     }
@@ -81,71 +81,71 @@ impl<R, A: AfterResponse<R>> AfterResponse<R> for Option<A> {
 
 pin_project! {
     /// Future of a layer that transforms the response.
-    pub struct OnResponse<F, A> {
+    pub struct TransformFuture<F, A> {
         #[pin]
-        answer: F,
+        future: F,
         after: Option<A>,
     }
 }
 
-impl<F, A> OnResponse<F, A> {
-    /// Applies `after` to the output of `answer`.
-    pub fn new(answer: F, after: A) -> Self {
-        Self { answer, after: Some(after) }
+impl<F, A> TransformFuture<F, A> {
+    /// Applies `after` to the output of `future`.
+    pub fn new(future: F, after: A) -> Self {
+        Self { future, after: Some(after) }
     }
 }
 
-impl<F, A, R, E> Future for OnResponse<F, A>
+impl<F, A, R, E> Future for TransformFuture<F, A>
 where
     F: Future<Output = Result<R, E>>,
-    A: AfterResponse<R>,
+    A: ResponseTransform<R>,
 {
     type Output = Result<R, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = ready!(this.answer.poll(cx))?;
-        Poll::Ready(Ok(this.after.take().after(response)))
+        let response = ready!(this.future.poll(cx))?;
+        Poll::Ready(Ok(this.after.take().apply(response)))
     }
 }
 
 /// Layer whose function inspects each request and returns a transformation of the response. Its service is [`Intercept`].
 #[derive(Clone)]
-pub struct AroundLayer<B> {
+pub struct InterceptLayer<B> {
     before: B,
 }
 
-impl<B> AroundLayer<B> {
+impl<B> InterceptLayer<B> {
     /// Returns a layer of a function from `&mut` request to a [`ResponseTransform`].
     pub fn new(before: B) -> Self {
         Self { before }
     }
 }
 
-impl<S, B: Clone> Layer<S> for AroundLayer<B> {
-    type Service = Around<B, S>;
+impl<S, B: Clone> Layer<S> for InterceptLayer<B> {
+    type Service = Intercept<B, S>;
 
-    fn layer(&self, inner: S) -> Around<B, S> {
-        Around { before: self.before.clone(), inner }
+    fn layer(&self, inner: S) -> Intercept<B, S> {
+        Intercept { before: self.before.clone(), inner }
     }
 }
 
 /// Service of an [`InterceptLayer`].
 #[derive(Clone)]
-pub struct Around<B, S> {
+pub struct Intercept<B, S> {
     before: B,
     inner: S,
 }
 
-impl<Q, A, B, S> Service<Q> for Around<B, S>
+impl<Q, A, B, S> Service<Q> for Intercept<B, S>
 where
-    A: AfterResponse<S::Response>,
+    A: ResponseTransform<S::Response>,
     B: FnMut(&mut Q) -> A,
     S: Service<Q>,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = OnResponse<S::Future, A>;
+    type Future = TransformFuture<S::Future, A>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -153,7 +153,7 @@ where
 
     fn call(&mut self, mut request: Q) -> Self::Future {
         let after = (self.before)(&mut request);
-        OnResponse::new(self.inner.call(request), after)
+        TransformFuture::new(self.inner.call(request), after)
     }
 }
 
@@ -165,38 +165,38 @@ mod tests {
 
     struct Add(u8);
 
-    impl AfterResponse<u8> for Add {
-        fn after(self, response: u8) -> u8 {
+    impl ResponseTransform<u8> for Add {
+        fn apply(self, response: u8) -> u8 {
             response + self.0
         }
     }
 
     #[tokio::test]
-    async fn a_step_ends_with_its_response_whichever_it_is() {
+    async fn every_kind_of_step_resolves_to_the_response() {
         type Inner = Ready<u8>;
-        assert_eq!(Step::<Inner>::answered(1).await, 1);
-        assert_eq!(Step::passed(ready(2)).await, 2);
+        assert_eq!(LayerFuture::<Inner>::from_response(1).await, 1);
+        assert_eq!(LayerFuture::from_inner(ready(2)).await, 2);
         let waited = async {
             tokio::task::yield_now().await;
             3
         };
-        assert_eq!(Step::<Inner>::waiting(waited).await, 3);
+        assert_eq!(LayerFuture::<Inner>::from_boxed(waited).await, 3);
     }
 
     #[tokio::test]
-    async fn a_response_is_changed_on_its_way_out_and_an_error_is_not() {
-        assert_eq!(OnResponse::new(ready(Ok::<_, Infallible>(1)), Add(2)).await, Ok(3));
-        assert_eq!(OnResponse::new(ready(Ok::<_, Infallible>(1)), None::<Add>).await, Ok(1));
-        assert_eq!(OnResponse::new(ready(Err::<u8, _>("no")), Add(2)).await, Err("no"));
+    async fn a_response_is_transformed_and_an_error_is_not() {
+        assert_eq!(TransformFuture::new(ready(Ok::<_, Infallible>(1)), Add(2)).await, Ok(3));
+        assert_eq!(TransformFuture::new(ready(Ok::<_, Infallible>(1)), None::<Add>).await, Ok(1));
+        assert_eq!(TransformFuture::new(ready(Err::<u8, _>("no")), Add(2)).await, Err("no"));
     }
 
     #[tokio::test]
-    async fn a_layer_around_a_service_sees_the_request_and_then_its_response() {
+    async fn an_intercept_layer_sees_the_request_and_then_the_response() {
         let inner = tower::service_fn(|request: u8| ready(Ok::<_, Infallible>(request * 10)));
         let before = |request: &mut u8| {
             *request += 1;
             Add(*request)
         };
-        assert_eq!(AroundLayer::new(before).layer(inner).call(1).await, Ok(22));
+        assert_eq!(InterceptLayer::new(before).layer(inner).call(1).await, Ok(22));
     }
 }

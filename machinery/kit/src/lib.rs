@@ -27,18 +27,18 @@ pub mod metrics;
 pub mod offload;
 pub mod pki;
 pub mod platform;
-pub mod received;
-pub mod recent;
+pub mod received_body;
+pub mod recent_lines;
+pub mod request_trace;
 pub mod rotating_file;
 pub mod single_flight;
 pub mod slow_trace;
 pub mod spans;
 pub mod tasks;
 pub mod telemetry;
-pub mod throttled;
+pub mod throttled_io;
 pub mod tls;
 pub mod url_password;
-pub mod walk;
 pub mod workqueue;
 
 #[cfg(test)]

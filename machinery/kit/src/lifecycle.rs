@@ -18,14 +18,14 @@ pub struct Signal {
 #[derive(Debug)]
 struct SignalInner {
     name: &'static str,
-    given: AtomicBool,
+    is_signaled: AtomicBool,
     notify: Notify,
 }
 
 impl Signal {
     /// Returns a signal that was not sent yet.
     pub fn new(name: &'static str) -> Self {
-        let inner = SignalInner { name, given: AtomicBool::new(false), notify: Notify::new() };
+        let inner = SignalInner { name, is_signaled: AtomicBool::new(false), notify: Notify::new() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -36,7 +36,7 @@ impl Signal {
 
     /// Sends the signal. Returns `true` for the first caller only.
     pub fn signal(&self) -> bool {
-        let first = !self.inner.given.swap(true, Ordering::AcqRel);
+        let first = !self.inner.is_signaled.swap(true, Ordering::AcqRel);
         if first {
             tracing::debug!(signal = self.inner.name, "lifecycle signal");
             self.inner.notify.notify_waiters();
@@ -46,7 +46,7 @@ impl Signal {
 
     /// True if the signal was sent. Costs one atomic load.
     pub fn is_signaled(&self) -> bool {
-        self.inner.given.load(Ordering::Acquire)
+        self.inner.is_signaled.load(Ordering::Acquire)
     }
 
     /// Resolves once the signal was sent.
@@ -144,7 +144,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn a_signal_is_given_once_and_seen_by_early_and_late_waiters() {
+    async fn a_signal_is_sent_once_and_seen_by_early_and_late_waiters() {
         let signal = Signal::new("HasBeenReady");
         let early = signal.signaled();
         tokio::pin!(early);

@@ -45,30 +45,30 @@ pub trait LineSink: Write + Send + 'static {
 /// The duration of a write to a pipe or terminal depends on its reader, so it is never quick.
 impl LineSink for io::Stdout {}
 
-enum Job {
+enum WriterJob {
     Line(Bytes, Option<oneshot::Sender<bool>>),
     Close(oneshot::Sender<()>),
 }
 
 /// State of the thread that writes, under a lock.
-struct Out<S: ?Sized> {
-    failed: OnError,
+struct SinkState<S: ?Sized> {
+    on_error: OnError,
     slow_until: Option<Instant>,
     sink: S,
 }
 
-impl<S: LineSink + ?Sized> Out<S> {
+impl<S: LineSink + ?Sized> SinkState<S> {
     fn write(&mut self, line: &[u8]) -> bool {
         let begin = Instant::now();
-        let written = self.sink.write_all(line);
+        let result = self.sink.write_all(line);
         let end = Instant::now();
         if end - begin > SLOW_WRITE {
             self.slow_until = Some(end + SLOW_PERIOD);
         }
-        if let Err(error) = &written {
-            (self.failed)(error, line.iter().filter(|byte| **byte == b'\n').count());
+        if let Err(error) = &result {
+            (self.on_error)(error, line.iter().filter(|byte| **byte == b'\n').count());
         }
-        written.is_ok()
+        result.is_ok()
     }
 
     fn is_quick(&self, bytes: usize) -> bool {
@@ -79,10 +79,10 @@ impl<S: LineSink + ?Sized> Out<S> {
 /// Handle of the writer thread, which ends when the writer is closed or the last handle is dropped.
 #[derive(Clone)]
 pub struct LineWriter {
-    queue: mpsc::Sender<Job>,
+    queue: mpsc::Sender<WriterJob>,
     /// Number of lines that the thread has not written, plus one from the time it is to close.
     queued: Arc<AtomicUsize>,
-    out: Arc<Mutex<Out<dyn LineSink>>>,
+    sink_state: Arc<Mutex<SinkState<dyn LineSink>>>,
 }
 
 impl LineWriter {
@@ -90,10 +90,11 @@ impl LineWriter {
     ///
     /// # Errors
     /// Returns an error if the system cannot create a thread.
-    pub fn start(name: &str, sink: impl LineSink, failed: OnError) -> io::Result<Self> {
+    pub fn start(name: &str, sink: impl LineSink, on_error: OnError) -> io::Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE_LINES);
-        let (queued, out) = (Arc::default(), Arc::new(Mutex::new(Out { failed, slow_until: None, sink })));
-        let this = Self { queue, queued: Arc::clone(&queued), out: Arc::clone(&out) as _ };
+        let (queued, out) =
+            (Arc::default(), Arc::new(Mutex::new(SinkState { on_error, slow_until: None, sink })));
+        let this = Self { queue, queued: Arc::clone(&queued), sink_state: Arc::clone(&out) as _ };
         let thread = std::thread::Builder::new().name(name.to_owned());
         thread.spawn(move || write_all(jobs, &queued, &out))?;
         Ok(this)
@@ -102,25 +103,25 @@ impl LineWriter {
     /// Writes or queues a line; waits only while the queue is full. Returns `false` if the writer is closed or an
     /// immediate write failed.
     pub async fn queue(&self, line: Bytes) -> bool {
-        match self.write_at_once(&line) {
+        match self.try_write(&line) {
             Some(written) => written,
-            None => self.push(Job::Line(line, None)).await,
+            None => self.push(WriterJob::Line(line, None)).await,
         }
     }
 
     /// Writes a line and waits until it is written. Returns `false` if it was not.
     pub async fn write(&self, line: Bytes) -> bool {
-        if let Some(written) = self.write_at_once(&line) {
+        if let Some(written) = self.try_write(&line) {
             return written;
         }
         let (done, written) = oneshot::channel();
-        self.push(Job::Line(line, Some(done))).await && written.await.unwrap_or(false)
+        self.push(WriterJob::Line(line, Some(done))).await && written.await.unwrap_or(false)
     }
 
     /// Refuses further lines, and waits until all queued lines are written.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        if self.push(Job::Close(done)).await {
+        if self.push(WriterJob::Close(done)).await {
             // An error means that the thread has ended, so it has nothing left to write.
             let _ = closed.await;
         }
@@ -128,28 +129,32 @@ impl LineWriter {
 
     /// Writes a line on the calling thread. Returns `None` without writing if other lines are queued or the write may be slow,
     /// otherwise true if the line was written.
-    pub fn write_at_once(&self, line: &[u8]) -> Option<bool> {
+    pub fn try_write(&self, line: &[u8]) -> Option<bool> {
         if self.queued.load(Ordering::Acquire) > 0 {
             return None;
         }
-        let mut out = self.out.try_lock_for(QUICK_WAIT)?;
+        let mut out = self.sink_state.try_lock_for(QUICK_WAIT)?;
         out.is_quick(line.len()).then(|| out.write(line))
     }
 
-    async fn push(&self, job: Job) -> bool {
+    async fn push(&self, job: WriterJob) -> bool {
         // A caller that is cancelled while it waits has queued nothing.
-        let Ok(place) = self.queue.reserve().await else { return false };
+        let Ok(permit) = self.queue.reserve().await else { return false };
         self.queued.fetch_add(1, Ordering::AcqRel);
-        place.send(job);
+        permit.send(job);
         true
     }
 }
 
-fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, out: &Mutex<Out<S>>) {
+fn write_all<S: LineSink>(
+    mut jobs: mpsc::Receiver<WriterJob>,
+    queued: &AtomicUsize,
+    out: &Mutex<SinkState<S>>,
+) {
     let mut closers = Vec::new();
     while let Some(job) = jobs.blocking_recv() {
         match job {
-            Job::Line(line, done) => {
+            WriterJob::Line(line, done) => {
                 let written = out.lock().write(&line);
                 queued.fetch_sub(1, Ordering::AcqRel);
                 if let Some(done) = done {
@@ -157,7 +162,7 @@ fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, o
                     let _ = done.send(written);
                 }
             }
-            Job::Close(done) => {
+            WriterJob::Close(done) => {
                 jobs.close();
                 closers.push(done);
             }
@@ -165,7 +170,7 @@ fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, o
     }
     let mut out = out.lock();
     if let Err(error) = out.sink.flush() {
-        (out.failed)(&error, 1);
+        (out.on_error)(&error, 1);
     }
     for closed in closers {
         let _ = closed.send(());
@@ -178,26 +183,26 @@ mod tests {
 
     /// Sink in memory that is slow unless `quick` is set.
     #[derive(Clone, Default)]
-    struct Page {
+    struct MemorySink {
         text: Arc<Mutex<Vec<u8>>>,
         writers: Arc<Mutex<Vec<Option<String>>>>,
-        takes: Duration,
+        write_duration: Duration,
         quick: bool,
     }
 
-    impl LineSink for Page {
+    impl LineSink for MemorySink {
         fn is_quick(&self, bytes: usize) -> bool {
             self.quick && bytes < 10
         }
     }
 
-    impl Write for Page {
+    impl Write for MemorySink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if bytes == b"bad\n" {
                 return Err(io::Error::other("no"));
             }
             let begin = Instant::now();
-            while begin.elapsed() < self.takes {
+            while begin.elapsed() < self.write_duration {
                 std::thread::yield_now();
             }
             self.writers.lock().push(std::thread::current().name().map(str::to_owned));
@@ -210,58 +215,58 @@ mod tests {
         }
     }
 
-    fn start(page: &Page, errors: &Arc<Mutex<Vec<String>>>) -> LineWriter {
+    fn start(sink: &MemorySink, errors: &Arc<Mutex<Vec<String>>>) -> LineWriter {
         let errors = errors.clone();
         let failed = Box::new(move |error: &io::Error, _| errors.lock().push(error.to_string()));
-        LineWriter::start("lines", page.clone(), failed).unwrap()
+        LineWriter::start("lines", sink.clone(), failed).unwrap()
     }
 
     #[tokio::test]
-    async fn a_line_that_is_written_is_there_and_one_that_fails_is_reported() {
+    async fn a_line_is_written_and_an_error_is_reported() {
         for quick in [false, true] {
-            let (page, errors) = (Page { quick, ..Page::default() }, Arc::default());
-            let writer = start(&page, &errors);
+            let (sink, errors) = (MemorySink { quick, ..MemorySink::default() }, Arc::default());
+            let writer = start(&sink, &errors);
             assert!(writer.queue(Bytes::from_static(b"one\n")).await);
             assert!(writer.write(Bytes::from_static(b"two\n")).await);
-            assert_eq!(*page.text.lock(), b"one\ntwo\n");
+            assert_eq!(*sink.text.lock(), b"one\ntwo\n");
             assert!(!writer.write(Bytes::from_static(b"bad\n")).await);
             assert_eq!(*errors.lock(), ["no"]);
         }
     }
 
     #[tokio::test]
-    async fn a_quick_line_is_written_by_who_has_it_and_a_slow_one_by_the_thread() {
-        let page = Page { quick: true, ..Page::default() };
-        let writer = start(&page, &Arc::default());
+    async fn a_quick_line_is_written_by_the_caller_and_a_slow_line_by_the_thread() {
+        let sink = MemorySink { quick: true, ..MemorySink::default() };
+        let writer = start(&sink, &Arc::default());
         assert!(writer.write(Bytes::from_static(b"quick\n")).await);
         assert!(writer.write(Bytes::from_static(b"a long line\n")).await);
         let thread = Some("lines".to_owned());
-        let writers = page.writers.lock().clone();
+        let writers = sink.writers.lock().clone();
         assert!(writers[0] != thread && writers[1] == thread, "{writers:?}");
     }
 
     #[tokio::test]
-    async fn a_slow_disk_stops_whoever_meets_it_first_and_nobody_after() {
-        let page = Page { quick: true, takes: 2 * SLOW_WRITE, ..Page::default() };
-        let writer = start(&page, &Arc::default());
+    async fn a_slow_disk_blocks_only_the_first_caller() {
+        let sink = MemorySink { quick: true, write_duration: 2 * SLOW_WRITE, ..MemorySink::default() };
+        let writer = start(&sink, &Arc::default());
         for _ in 0..3 {
             assert!(writer.write(Bytes::from_static(b"line\n")).await);
         }
         let thread = Some("lines".to_owned());
-        let writers = page.writers.lock().clone();
+        let writers = sink.writers.lock().clone();
         assert!(writers[0] != thread && writers[1..].iter().all(|writer| *writer == thread), "{writers:?}");
     }
 
     #[tokio::test]
-    async fn closing_writes_all_that_is_queued_and_takes_no_more() {
+    async fn close_writes_all_queued_lines_and_refuses_further_ones() {
         for quick in [false, true] {
-            let (page, errors) = (Page { quick, ..Page::default() }, Arc::default());
-            let writer = start(&page, &errors);
+            let (sink, errors) = (MemorySink { quick, ..MemorySink::default() }, Arc::default());
+            let writer = start(&sink, &errors);
             for _ in 0..2 * QUEUE_LINES {
                 assert!(writer.queue(Bytes::from_static(b"line\n")).await);
             }
             writer.close().await;
-            assert_eq!(page.text.lock().len(), 2 * QUEUE_LINES * b"line\n".len());
+            assert_eq!(sink.text.lock().len(), 2 * QUEUE_LINES * b"line\n".len());
             assert!(!writer.queue(Bytes::from_static(b"late\n")).await);
             assert!(!writer.write(Bytes::from_static(b"late\n")).await);
             writer.close().await;

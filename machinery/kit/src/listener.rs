@@ -6,7 +6,7 @@
 mod accept;
 mod conn;
 
-pub use conn::{Accepted, PeerInfo, TlsIo};
+pub use conn::{AcceptedConnection, PeerInfo, TlsIo};
 
 use std::fmt;
 use std::io;
@@ -26,16 +26,16 @@ use crate::tls::ServerTls;
 
 /// Callback by which the owner of a listener closes a connection that it does not need.
 #[derive(Clone)]
-pub struct MakeRoom(Arc<dyn Fn() + Send + Sync>);
+pub struct EvictionCallback(Arc<dyn Fn() + Send + Sync>);
 
-impl MakeRoom {
+impl EvictionCallback {
     /// Wraps `close`, which is called to close a connection.
     pub fn new(close: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(close))
     }
 }
 
-impl fmt::Debug for MakeRoom {
+impl fmt::Debug for EvictionCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MakeRoom")
     }
@@ -52,13 +52,13 @@ pub struct ListenerOptions {
     /// and further ones wait in the kernel's backlog.
     pub max_connections: usize,
     /// Called while a connection waits for a permit.
-    pub make_room: Option<MakeRoom>,
+    pub eviction_callback: Option<EvictionCallback>,
     /// TCP keep-alive period.
     pub keepalive: Duration,
     /// True if other processes may listen on the same address and port (SO_REUSEPORT).
     pub share_port: bool,
     /// Listening socket inherited from the parent process, used instead of binding a new one.
-    pub passed: Option<Arc<BoundSocket>>,
+    pub inherited_socket: Option<Arc<BoundSocket>>,
     /// Threads that serve the connections; `None` serves them on the runtime of the listener.
     pub runtimes: Option<Arc<ConnectionRuntimes>>,
 }
@@ -70,10 +70,10 @@ impl ListenerOptions {
             name,
             handshake_timeout: Duration::from_secs(10),
             max_connections: 16_384,
-            make_room: None,
+            eviction_callback: None,
             keepalive: Duration::from_secs(180),
             share_port: false,
-            passed: None,
+            inherited_socket: None,
             runtimes: None,
         }
     }
@@ -124,9 +124,9 @@ impl TlsListener {
         options: ListenerOptions,
         metrics: ListenerMetrics,
     ) -> io::Result<Self> {
-        let socket = match &options.passed {
+        let socket = match &options.inherited_socket {
             Some(passed) => passed.try_clone()?,
-            None => bound(address, options.share_port)?,
+            None => bind_socket(address, options.share_port)?,
         };
         socket.set_nonblocking(true)?;
         Ok(Self { listener: TcpListener::from_std(socket)?, tls, options, metrics })
@@ -143,7 +143,7 @@ impl TlsListener {
     }
 }
 
-fn bound(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
+fn bind_socket(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // On other systems, this option would allow another process to bind the address while it is in use.
     if cfg!(unix) {

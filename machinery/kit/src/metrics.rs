@@ -68,16 +68,16 @@ impl MetricConstructor<Histogram> for Buckets {
 /// Metrics of the process. Clones share them.
 #[derive(Clone, Default)]
 pub struct Registry {
-    inner: Arc<Mutex<State>>,
+    inner: Arc<Mutex<RegistryState>>,
     choice: Arc<MetricChoice>,
 }
 
 #[derive(Default)]
-struct State {
+struct RegistryState {
     registry: Inner,
-    known: HashMap<String, Box<dyn Any + Send>>,
+    metrics: HashMap<String, Box<dyn Any + Send>>,
     /// Counters whose upstream name does not end in `_total`.
-    bare: HashSet<String>,
+    bare_counters: HashSet<String>,
     /// Names of summaries, for which the library has no type.
     summaries: HashSet<String>,
 }
@@ -90,9 +90,9 @@ impl Registry {
 
     /// Returns a registry with the metrics of the process (`process_resident_memory_bytes` and so on), which exposes those that
     /// `choice` selects.
-    pub fn of_process(choice: MetricChoice) -> Self {
+    pub fn for_process(choice: MetricChoice) -> Self {
         let registry = Self { choice: Arc::new(choice), ..Self::default() };
-        registry.collector(Box::new(process::ProcessCollector::new()));
+        registry.register_collector(Box::new(process::ProcessCollector::new()));
         registry.counter(HIDDEN);
         registry.counter(UNEXPECTED);
         let disabled = registry.counter(DISABLED);
@@ -102,17 +102,17 @@ impl Registry {
 
     /// Returns a registry with the metrics of the process, which exposes all metrics.
     pub fn with_process_metrics() -> Self {
-        Self::of_process(MetricChoice::default())
+        Self::for_process(MetricChoice::default())
     }
 
     /// Returns an empty registry with the same choice of exposed metrics.
-    pub fn beside(&self) -> Self {
+    pub fn new_sibling(&self) -> Self {
         Self { choice: self.choice.clone(), ..Self::default() }
     }
 
     /// Exposes `metric` under a second name, which upstream deprecated in the release `deprecated` and hides: it is exposed only
     /// if hidden metrics are shown.
-    pub fn hidden<M: Metric + Clone>(&self, desc: Desc, deprecated: &str, metric: M) {
+    pub fn register_hidden<M: Metric + Clone>(&self, desc: Desc, deprecated: &str, metric: M) {
         self.counter(HIDDEN).inc();
         if self.choice.show_hidden {
             let help = format!("(Deprecated since {deprecated}) {}", desc.help);
@@ -121,19 +121,19 @@ impl Registry {
     }
 
     /// Registers a gauge with constant values: one series for each row, with two labels.
-    pub fn constants(&self, desc: Desc, rows: Vec<constants::Row>) {
-        self.collector(Box::new(constants::Constants { desc, rows }));
+    pub fn register_constants(&self, desc: Desc, rows: Vec<constants::Row>) {
+        self.register_collector(Box::new(constants::Constants { desc, rows }));
     }
 
     /// Registers counters by label set.
     pub fn counter_vec<L: Labels>(&self, desc: Desc) -> Family<L, Counter> {
-        self.named_counter(desc.name);
+        self.note_bare_counter(desc.name);
         self.get_or_register(desc, Family::default)
     }
 
     /// Registers a counter.
     pub fn counter(&self, desc: Desc) -> Counter {
-        self.named_counter(desc.name);
+        self.note_bare_counter(desc.name);
         self.get_or_register(desc, Counter::default)
     }
 
@@ -169,7 +169,7 @@ impl Registry {
     }
 
     /// Registers a collector, which is called at each scrape.
-    pub fn collector(&self, collector: Box<dyn Collector>) {
+    pub fn register_collector(&self, collector: Box<dyn Collector>) {
         self.inner.lock().registry.register_collector(collector);
     }
 
@@ -180,10 +180,10 @@ impl Registry {
         if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &state.registry) {
             tracing::error!(%error, "cannot encode metrics");
         }
-        text::type_summaries(&mut text, &state.summaries);
-        if !self.choice.is_everything() {
-            let (chosen, unexpected) = self.choice.apply(&text, &state.bare);
-            text = chosen.replacen(
+        text::set_summary_types(&mut text, &state.summaries);
+        if !self.choice.exposes_all() {
+            let (filtered, unexpected) = self.choice.apply(&text, &state.bare_counters);
+            text = filtered.replacen(
                 &format!("\n{} 0\n", UNEXPECTED.name),
                 &format!("\n{} {unexpected}\n", UNEXPECTED.name),
                 1,
@@ -191,13 +191,13 @@ impl Registry {
         }
         match format {
             Format::OpenMetrics => text,
-            Format::Text => text::from_open_metrics(&text, &state.bare),
+            Format::Text => text::from_open_metrics(&text, &state.bare_counters),
         }
     }
 
-    fn named_counter(&self, name: &str) {
+    fn note_bare_counter(&self, name: &str) {
         if !name.ends_with("_total") {
-            self.inner.lock().bare.insert(name.to_owned());
+            self.inner.lock().bare_counters.insert(name.to_owned());
         }
     }
 
@@ -213,7 +213,7 @@ impl Registry {
         make: impl Fn() -> M,
     ) -> M {
         let mut state = self.inner.lock();
-        if let Some(known) = state.known.get(name) {
+        if let Some(known) = state.metrics.get(name) {
             return known.downcast_ref().cloned().unwrap_or_else(|| {
                 // The metric counts but is not exposed: a second type under one name would make the whole output invalid.
                 tracing::error!(name, "metric registered twice with different types");
@@ -223,7 +223,7 @@ impl Registry {
         let metric = make();
         // The registry appends a period.
         state.registry.register(base, help.strip_suffix('.').unwrap_or(help), metric.clone());
-        state.known.insert(name.to_owned(), Box::new(metric.clone()));
+        state.metrics.insert(name.to_owned(), Box::new(metric.clone()));
         metric
     }
 }
@@ -233,9 +233,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_changes_is_a_series_a_row() {
+    fn constants_are_one_series_per_row() {
         let registry = Registry::new();
-        registry.constants(
+        registry.register_constants(
             Desc::gauge("x_enabled", &["name", "stage"], "X"),
             vec![(["A", "BETA"], 1), (["B", ""], 0)],
         );
@@ -249,7 +249,7 @@ mod tests {
     type Name = [(&'static str, String); 1];
 
     #[test]
-    fn names_are_exposed_exactly_as_asked_for() {
+    fn names_are_exposed_exactly_as_registered() {
         let registry = Registry::new();
         let total = registry.counter_vec::<Name>(Desc::counter(
             "aggregator_unavailable_apiservice_total",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_twice_gives_the_same_metric_and_another_type_is_kept_out() {
+    fn registering_again_returns_the_same_metric_and_another_type_is_not_exposed() {
         let registry = Registry::new();
         registry.counter(Desc::counter("x_total", &[], "X")).inc();
         registry.counter(Desc::counter("x_total", &[], "X")).inc();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn open_metrics_ends_with_its_mark() {
+    fn open_metrics_ends_with_eof() {
         let registry = Registry::new();
         registry.counter(Desc::counter("x_total", &[], "X")).inc();
         let text = registry.encode(Format::OpenMetrics);

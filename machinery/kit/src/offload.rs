@@ -123,30 +123,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_leaves_the_thread_that_asked_for_it() {
+    async fn work_runs_on_another_thread() {
         let offload = offload(1);
-        let there = offload.run("where", async { thread::current().name().map(str::to_owned) }).await;
-        assert_eq!(there, Some(Some("long".to_owned())));
-        assert_eq!(offload.run("panics", async move { assert!(there.is_none()) }).await, None);
+        let thread_name = offload.run("where", async { thread::current().name().map(str::to_owned) }).await;
+        assert_eq!(thread_name, Some(Some("long".to_owned())));
+        assert_eq!(offload.run("panics", async move { assert!(thread_name.is_none()) }).await, None);
         assert_eq!(offload.run("goes on", async { 7 }).await, Some(7));
     }
 
     /// The calling thread serves other tasks while another thread computes. This test has one thread and would hang otherwise.
     #[tokio::test]
-    async fn the_thread_that_asked_is_free_meanwhile() {
+    async fn the_calling_thread_is_free_during_the_work() {
         let offload = offload(1);
-        let (release, held) = std::sync::mpsc::channel::<()>();
-        let work = offload.run("computes", async move { held.recv().is_ok() });
-        let here = async {
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let work = offload.run("computes", async move { released.recv().is_ok() });
+        let other_task = async {
             tokio::task::yield_now().await;
             release.send(()).unwrap();
         };
-        let (outcome, ()) = tokio::join!(work, here);
+        let (outcome, ()) = tokio::join!(work, other_task);
         assert_eq!(outcome, Some(true));
     }
 
     #[tokio::test]
-    async fn computations_notice_that_their_caller_has_left() {
+    async fn computations_notice_that_their_caller_was_dropped() {
         let offload = offload(1);
         let (entered, mut started) = tokio::sync::mpsc::channel(1);
         let work = offload.run_light("computes", async move {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_ends_with_its_caller_and_makes_room() {
+    async fn work_ends_with_its_caller_and_returns_its_permit() {
         let offload = offload(1);
         let (entered, mut started) = tokio::sync::mpsc::channel(MAX_RUNNING_PER_THREAD);
         let waiting: Vec<_> = (0..MAX_RUNNING_PER_THREAD)
@@ -182,12 +182,12 @@ mod tests {
         let mut all = futures::future::select_all(waiting);
         for _ in 0..MAX_RUNNING_PER_THREAD {
             tokio::select! {
-                () = async { drop((&mut all).await) } => unreachable!("it waits for ever"),
+                () = async { drop((&mut all).await) } => unreachable!("it waits forever"),
                 Some(()) = started.recv() => {}
             }
         }
         assert_eq!(offload.permits.available_permits(), 0);
-        assert_eq!(offload.run_light("light", async { 2 }).await, Some(2), "light work needs no place");
+        assert_eq!(offload.run_light("light", async { 2 }).await, Some(2), "light work needs no permit");
         drop(all);
         assert_eq!(offload.run("next", async { 1 }).await, Some(1));
     }

@@ -15,16 +15,16 @@ mod request_signer;
 mod signature;
 mod tbs;
 
-pub use authority::{Authority, Signed};
+pub use authority::{Authority, SignedCertificate};
 pub use certificate_request::CertificateRequest;
 pub use files::PairFiles;
 pub use info::CertInfo;
 pub use private_key::public_key_of;
-pub use profile::{PemPair, Profile, Usage};
+pub use profile::{CertProfile, CertUsage, PemPair};
 pub use request::SigningRequest;
 pub use request_signer::RequestSigner;
 pub use signature::has_signed;
-pub use tbs::Terms;
+pub use tbs::CertificateTerms;
 
 use std::io;
 use std::path::PathBuf;
@@ -50,10 +50,10 @@ pub enum PkiError {
         source: io::Error,
     },
     /// A certificate could not be issued.
-    #[error("cannot issue a certificate for {}", portico_gostd::strconv::quote(what))]
+    #[error("cannot issue a certificate for {}", portico_gostd::strconv::quote(name))]
     Issue {
         /// Common name or description of the certificate.
-        what: String,
+        name: String,
         /// Error of the library.
         source: rcgen::Error,
     },
@@ -68,7 +68,7 @@ pub enum PkiError {
         "{} exists, but {} is missing: restore the missing file of the pair, or remove the remaining one",
         present.display(), missing.display()
     )]
-    Half {
+    IncompletePair {
         /// Path of the existing file.
         present: PathBuf,
         /// Path of the missing file.
@@ -80,7 +80,7 @@ pub enum PkiError {
          with --cert-dir",
         path.display()
     )]
-    Foreign {
+    ForeignCertificate {
         /// Path of the file.
         path: PathBuf,
     },
@@ -95,12 +95,13 @@ pub const INTERNAL_CA: &str = "portico-internal-ca";
 /// Common name of the CA of front proxies that a control service creates.
 pub const FRONT_PROXY_CA: &str = "portico-front-proxy-ca";
 
-/// Parses all certificates of a PEM text, at least one; `what` names the text in errors.
-pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// Parses all certificates of a PEM text, at least one; `label` names the text in errors.
+pub fn parse_certs(label: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certs: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certs = certs.map_err(|error| TlsError::Pem { what: what.to_owned(), reason: pem_reason(&error) })?;
+    let certs =
+        certs.map_err(|error| TlsError::Pem { label: label.to_owned(), reason: pem_reason(&error) })?;
     if certs.is_empty() {
-        return Err(TlsError::Empty { what: what.to_owned(), missing: "certificate" });
+        return Err(TlsError::Empty { label: label.to_owned(), missing: "certificate" });
     }
     Ok(certs)
 }
@@ -121,24 +122,24 @@ pub fn pem_reason(error: &pem::Error) -> String {
 }
 
 /// Returns a root store with every certificate of a PEM bundle. Errors name an unusable certificate by its position.
-pub fn root_store(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
-    store_of(what, parse_certs(what, pem)?, |_| true)
+pub fn root_store(label: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    build_root_store(label, parse_certs(label, pem)?, |_| true)
 }
 
 /// Returns a root store with the authorities of a bundle. A server's certificate may not sign others, as in Go
 /// (`CheckSignatureFrom`).
 pub(crate) fn authority_store(
-    what: &str,
+    label: &str,
     certs: Vec<CertificateDer<'static>>,
 ) -> Result<RootCertStore, TlsError> {
     let may_sign = |cert: &CertificateDer<'_>| {
         CertInfo::parse(cert).is_ok_and(|info| info.is_ca || info.predates_extensions)
     };
-    store_of(what, certs, may_sign)
+    build_root_store(label, certs, may_sign)
 }
 
-fn store_of(
-    what: &str,
+fn build_root_store(
+    label: &str,
     certs: Vec<CertificateDer<'static>>,
     keep: impl Fn(&CertificateDer<'_>) -> bool,
 ) -> Result<RootCertStore, TlsError> {
@@ -146,7 +147,7 @@ fn store_of(
     for (index, cert) in certs.into_iter().enumerate() {
         let into = if keep(&cert) { &mut store } else { &mut others };
         into.add(cert).map_err(|_| TlsError::Certificate {
-            what: format!("{what}: certificate {}", index + 1),
+            label: format!("{label}: certificate {}", index + 1),
             reason: "not an X.509 certificate that can be trusted".to_owned(),
         })?;
     }

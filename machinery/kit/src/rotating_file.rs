@@ -40,7 +40,7 @@ impl RotatingFile {
         let metadata = file.metadata()?;
         let (size, is_regular) = (metadata.len(), metadata.is_file());
         let this = Self { path: path.to_owned(), rotation, file, size, is_regular };
-        this.tidy();
+        this.clean_up_backups();
         Ok(this)
     }
 
@@ -52,18 +52,18 @@ impl RotatingFile {
     /// Renames the file to a backup and creates a new file with the same mode and owner.
     fn rotate(&mut self) -> io::Result<()> {
         let old = self.file.metadata()?;
-        fs::rename(&self.path, backups::name(&self.path, Timestamp::now()))?;
+        fs::rename(&self.path, backups::backup_path(&self.path, Timestamp::now()))?;
         let mode = platform::mode(&old);
         let file = OpenOptions::new().create(true).append(true).mode(mode).open(&self.path)?;
         copy_owner(&old, &self.path);
         (self.file, self.size) = (file, 0);
-        self.tidy();
+        self.clean_up_backups();
         Ok(())
     }
 
     /// Removes and compresses backups. Failures are logged and retried at the next rotation.
-    fn tidy(&self) {
-        if let Err(error) = backups::tidy(&self.path, &self.rotation, Timestamp::now()) {
+    fn clean_up_backups(&self) {
+        if let Err(error) = backups::clean_up(&self.path, &self.rotation, Timestamp::now()) {
             let path = self.path.display();
             tracing::warn!(%path, %error, "cannot remove or compress old log files");
         }
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_put_aside_and_a_line_is_never_torn() {
+    fn a_full_file_is_rotated_and_a_line_is_never_split() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("logs/audit.log");
         let rotation = Rotation { max_bytes: 10, max_backups: 0, ..Rotation::default() };
         let mut file = RotatingFile::open(&path, rotation).unwrap();
         file.write_all(b"12345\n").unwrap();
-        assert!(file.is_quick(4) && !file.is_quick(5), "no serving thread puts the file aside");
+        assert!(file.is_quick(4) && !file.is_quick(5), "a write that rotates the file is not quick");
         file.write_all(b"6789\n").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"6789\n");
         let names = names(path.parent().unwrap());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_appended_to_and_counts() {
+    fn an_existing_file_is_appended_to_and_its_size_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for line in [b"one\n", b"two\n"] {

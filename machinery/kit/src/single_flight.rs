@@ -18,13 +18,13 @@ pub struct SingleFlight<K, T> {
 
 /// Execution of the work for one key.
 struct Flight<T> {
-    result: Arc<Outcome<T>>,
+    result: Arc<SharedResult<T>>,
     /// Number of callers that execute or wait.
     callers: usize,
 }
 
 /// Result, once it is available; the executing caller holds the lock.
-type Outcome<T> = tokio::sync::Mutex<Option<T>>;
+type SharedResult<T> = tokio::sync::Mutex<Option<T>>;
 
 impl<T> Default for Flight<T> {
     fn default() -> Self {
@@ -53,24 +53,24 @@ impl<K: Clone + Eq + Hash, T: Clone> SingleFlight<K, T> {
     }
 
     #[cfg(test)]
-    fn is_under_way(&self, key: &K) -> bool {
+    fn is_running(&self, key: &K) -> bool {
         self.flights.lock().contains_key(key)
     }
 }
 
 /// Caller that executes or waits.
 struct Caller<'a, K: Clone + Eq + Hash, T> {
-    all: &'a SingleFlight<K, T>,
+    owner: &'a SingleFlight<K, T>,
     key: &'a K,
-    result: Arc<Outcome<T>>,
+    result: Arc<SharedResult<T>>,
 }
 
 impl<'a, K: Clone + Eq + Hash, T> Caller<'a, K, T> {
-    fn join(all: &'a SingleFlight<K, T>, key: &'a K) -> Self {
-        let mut flights = all.flights.lock();
+    fn join(owner: &'a SingleFlight<K, T>, key: &'a K) -> Self {
+        let mut flights = owner.flights.lock();
         let flight = flights.entry(key.clone()).or_default();
         flight.callers += 1;
-        Self { all, key, result: Arc::clone(&flight.result) }
+        Self { owner, key, result: Arc::clone(&flight.result) }
     }
 
     /// Removes the entry, so that later callers start a new execution.
@@ -80,7 +80,7 @@ impl<'a, K: Clone + Eq + Hash, T> Caller<'a, K, T> {
 
     /// Calls `work` with the entry of this execution, unless it was replaced by a newer one.
     fn with_entry(&self, work: impl FnOnce(OccupiedEntry<'_, K, Flight<T>>)) {
-        if let Entry::Occupied(entry) = self.all.flights.lock().entry(self.key.clone())
+        if let Entry::Occupied(entry) = self.owner.flights.lock().entry(self.key.clone())
             && Arc::ptr_eq(&entry.get().result, &self.result)
         {
             work(entry);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_several_ask_for_is_done_once_and_again_for_who_comes_later() {
+    async fn concurrent_callers_share_one_execution_and_later_callers_start_another() {
         let (flights, count, go) = (SingleFlight::default(), AtomicUsize::new(0), Notify::new());
         let work = || async {
             let n = count.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_leaves_it_to_the_next() {
+    async fn the_next_caller_executes_if_the_first_is_cancelled() {
         let flights = SingleFlight::default();
         let mut first = Box::pin(flights.run(&1, std::future::pending::<u8>()));
         assert!(first.as_mut().now_or_never().is_none());
@@ -136,8 +136,8 @@ mod tests {
         assert!(second.as_mut().now_or_never().is_none(), "the first one works on it");
         drop(first);
         assert_eq!(second.await, 2);
-        assert!(!flights.is_under_way(&1));
+        assert!(!flights.is_running(&1));
         drop(flights.run(&1, async { 3 }));
-        assert!(!flights.is_under_way(&1));
+        assert!(!flights.is_running(&1));
     }
 }

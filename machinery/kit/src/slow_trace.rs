@@ -22,55 +22,55 @@ const MAX_PARTS: usize = 64;
 
 thread_local! {
     /// Parts of the work that this thread is polling.
-    static CURRENT: RefCell<Option<Arc<Parts>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<PartRecorder>>> = const { RefCell::new(None) };
 }
 
 #[derive(Default)]
-struct Parts(Mutex<Noted>);
+struct PartRecorder(Mutex<RecordedParts>);
 
 #[derive(Default)]
-struct Noted {
+struct RecordedParts {
     /// Parts in order, up to the maximum number.
-    each: Vec<Part>,
+    parts: Vec<FinishedPart>,
     /// Durations of all parts, by name.
-    times: Vec<(&'static str, Times)>,
+    times: Vec<(&'static str, PartTimes)>,
 }
 
 /// Durations of all parts with one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct PartTimes {
     /// Sum of the durations, for parts that run one after another.
     pub sum: Duration,
     /// Longest duration, for parts that run concurrently.
     pub longest: Duration,
 }
 
-struct Part {
+struct FinishedPart {
     name: &'static str,
-    took: Duration,
-    ended: Timestamp,
+    duration: Duration,
+    ended_at: Timestamp,
 }
 
 pin_project! {
     /// Future returned by [`watch`].
-    pub struct Watched<F, D> {
+    pub struct WatchFuture<F, D> {
         #[pin]
-        work: F,
+        future: F,
         name: &'static str,
         threshold: Duration,
-        begun: Instant,
-        parts: Arc<Parts>,
+        started_at: Instant,
+        parts: Arc<PartRecorder>,
         describe: Option<D>,
     }
 }
 
 pin_project! {
     /// Future returned by [`part`].
-    pub struct Timed<F> {
+    pub struct PartFuture<F> {
         #[pin]
-        work: F,
+        future: F,
         name: &'static str,
-        begun: Instant,
+        started_at: Instant,
     }
 }
 
@@ -79,34 +79,34 @@ pub fn watch<F: Future, D: FnOnce() -> String>(
     name: &'static str,
     threshold: Duration,
     describe: D,
-    work: F,
-) -> Watched<F, D> {
-    let (begun, parts) = (Instant::now(), Arc::default());
-    Watched { work, name, threshold, begun, parts, describe: Some(describe) }
+    future: F,
+) -> WatchFuture<F, D> {
+    let (started_at, parts) = (Instant::now(), Arc::default());
+    WatchFuture { future, name, threshold, started_at, parts, describe: Some(describe) }
 }
 
 /// Records the duration of a part of the watched work.
-pub fn part<F: Future>(name: &'static str, work: F) -> Timed<F> {
-    Timed { work, name, begun: Instant::now() }
+pub fn part<F: Future>(name: &'static str, future: F) -> PartFuture<F> {
+    PartFuture { future, name, started_at: Instant::now() }
 }
 
 /// Returns the durations of the finished parts of the work that is being polled, by name.
-pub fn times() -> Vec<(&'static str, Times)> {
+pub fn part_times() -> Vec<(&'static str, PartTimes)> {
     CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().times.clone()).unwrap_or_default())
 }
 
-impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
+impl<F: Future, D: FnOnce() -> String> Future for WatchFuture<F, D> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let noting = Noting { outer: CURRENT.replace(Some(this.parts.clone())) };
-        let polled = this.work.poll(cx);
-        drop(noting);
-        let took = this.begun.elapsed();
-        if polled.is_ready() && took >= *this.threshold {
+        let current_guard = CurrentGuard { outer: CURRENT.replace(Some(this.parts.clone())) };
+        let polled = this.future.poll(cx);
+        drop(current_guard);
+        let duration = this.started_at.elapsed();
+        if polled.is_ready() && duration >= *this.threshold {
             let fields = this.describe.take().map(|describe| describe()).unwrap_or_default();
-            let text = text(this.name, &fields, took, *this.threshold, &this.parts.0.lock().each);
+            let text = trace_text(this.name, &fields, duration, *this.threshold, &this.parts.0.lock().parts);
             tracing::info!(target: "trace", "{text}");
         }
         polled
@@ -114,64 +114,75 @@ impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
 }
 
 /// Guard that restores the outer work on drop, also after a panic.
-struct Noting {
-    outer: Option<Arc<Parts>>,
+struct CurrentGuard {
+    outer: Option<Arc<PartRecorder>>,
 }
 
-impl Drop for Noting {
+impl Drop for CurrentGuard {
     fn drop(&mut self) {
         CURRENT.set(self.outer.take());
     }
 }
 
-impl<F: Future> Future for Timed<F> {
+impl<F: Future> Future for PartFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let polled = this.work.poll(cx);
+        let polled = this.future.poll(cx);
         if polled.is_ready() {
-            note(this.name, this.begun.elapsed());
+            record_part(this.name, this.started_at.elapsed());
         }
         polled
     }
 }
 
-fn note(name: &'static str, took: Duration) {
+fn record_part(name: &'static str, duration: Duration) {
     CURRENT.with_borrow(|parts| {
         let Some(parts) = parts else { return };
-        let mut noted = parts.0.lock();
-        if noted.each.len() < MAX_PARTS {
-            noted.each.push(Part { name, took, ended: Timestamp::now() });
+        let mut recorded = parts.0.lock();
+        if recorded.parts.len() < MAX_PARTS {
+            recorded.parts.push(FinishedPart { name, duration, ended_at: Timestamp::now() });
         }
-        let at = noted.times.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-            noted.times.push((name, Times::default()));
-            noted.times.len() - 1
+        let index = recorded.times.iter().position(|(part, _)| *part == name).unwrap_or_else(|| {
+            recorded.times.push((name, PartTimes::default()));
+            recorded.times.len() - 1
         });
-        let times = &mut noted.times[at].1;
-        times.sum += took;
-        times.longest = times.longest.max(took);
+        let times = &mut recorded.times[index].1;
+        times.sum += duration;
+        times.longest = times.longest.max(duration);
     });
 }
 
 /// Formats the log line as `logTrace` and `writeTraceSteps` do. Omits parts that took less than their share of the threshold.
-fn text(name: &str, fields: &str, took: Duration, threshold: Duration, parts: &[Part]) -> String {
+fn trace_text(
+    name: &str,
+    fields: &str,
+    duration: Duration,
+    threshold: Duration,
+    parts: &[FinishedPart],
+) -> String {
     let number = rand::random::<u32>() >> 1;
-    let began = Timestamp::now().checked_sub(took).unwrap_or_default();
+    let started_at = Timestamp::now().checked_sub(duration).unwrap_or_default();
     let fields = if fields.is_empty() { String::new() } else { format!("{fields} ") };
     let mut text = format!(
         "Trace[{number}]: {name:?} {fields}({}) (total time: {}ms):",
-        began.strftime("%d-%b-%Y %H:%M:%S%.3f"),
-        took.as_millis()
+        started_at.strftime("%d-%b-%Y %H:%M:%S%.3f"),
+        duration.as_millis()
     );
     let share = threshold / u32::try_from(parts.len() + 1).unwrap_or(u32::MAX);
-    for part in parts.iter().filter(|part| part.took >= share) {
-        let ended = part.ended.strftime("%H:%M:%S%.3f");
+    for part in parts.iter().filter(|part| part.duration >= share) {
+        let ended_at = part.ended_at.strftime("%H:%M:%S%.3f");
         // Writing to a String cannot fail.
-        let _ = write!(text, "\nTrace[{number}]: ---{:?} {}ms ({ended})", part.name, part.took.as_millis());
+        let _ = write!(
+            text,
+            "\nTrace[{number}]: ---{:?} {}ms ({ended_at})",
+            part.name,
+            part.duration.as_millis()
+        );
     }
-    let took = format_duration(took);
-    text.push_str(&format!("\nTrace[{number}]: [{took}] [{took}] END"));
+    let duration = format_duration(duration);
+    text.push_str(&format!("\nTrace[{number}]: [{duration}] [{duration}] END"));
     text
 }
 
@@ -181,13 +192,13 @@ mod tests {
 
     #[test]
     fn a_slow_piece_of_work_is_logged_with_its_slow_parts() {
-        let ended = Timestamp::from_millisecond(1_795_547_129_803).unwrap();
+        let ended_at = Timestamp::from_millisecond(1_795_547_129_803).unwrap();
         let parts = [
-            Part { name: "Commit transaction", took: Duration::from_millis(3), ended },
-            Part { name: "Call validating webhook", took: Duration::from_millis(600), ended },
+            FinishedPart { name: "Commit transaction", duration: Duration::from_millis(3), ended_at },
+            FinishedPart { name: "Call validating webhook", duration: Duration::from_millis(600), ended_at },
         ];
-        let took = Duration::from_micros(612_345);
-        let text = text("Create", "verb:create", took, Duration::from_millis(500), &parts);
+        let duration = Duration::from_micros(612_345);
+        let text = trace_text("Create", "verb:create", duration, Duration::from_millis(500), &parts);
         let (number, rest) = text.strip_prefix("Trace[").unwrap().split_once(']').unwrap();
         assert!(
             rest.starts_with(": \"Create\" verb:create (") && rest.contains(") (total time: 612ms):\n"),
@@ -200,10 +211,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn parts_belong_to_the_work_that_they_are_polled_in() {
+    async fn parts_are_recorded_for_the_work_that_polls_them() {
         let watched = watch("w", Duration::from_secs(60), String::new, async {
             part("inside", async {}).await;
-            CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().each.len()))
+            CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().parts.len()))
         });
         assert_eq!(watched.await, Some(1));
         part("outside", async {}).await;
@@ -216,17 +227,22 @@ mod tests {
             for _ in 0..=MAX_PARTS {
                 part("many", async {}).await;
             }
-            note("a", Duration::from_millis(2));
-            note("b", Duration::from_millis(7));
-            note("a", Duration::from_millis(3));
-            (CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().each.len())), times())
+            record_part("a", Duration::from_millis(2));
+            record_part("b", Duration::from_millis(7));
+            record_part("a", Duration::from_millis(3));
+            (
+                CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().parts.len())),
+                part_times(),
+            )
         })
         .await;
         assert_eq!(parts, Some(MAX_PARTS));
         let [(_, _), a, b] = counted[..] else { panic!("{counted:?}") };
-        let times =
-            |sum, longest| Times { sum: Duration::from_millis(sum), longest: Duration::from_millis(longest) };
+        let times = |sum, longest| PartTimes {
+            sum: Duration::from_millis(sum),
+            longest: Duration::from_millis(longest),
+        };
         assert_eq!((a, b), (("a", times(5, 3)), ("b", times(7, 7))));
-        assert!(super::times().is_empty(), "nothing is watched any longer");
+        assert!(super::part_times().is_empty(), "no work is being polled");
     }
 }

@@ -6,7 +6,7 @@
 mod exporter;
 mod headers;
 
-pub use exporter::{Exporting, SpanExportError, SpanSettings, start};
+pub use exporter::{SpanExport, SpanExportError, SpanSettings, start};
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -46,12 +46,13 @@ pub fn request(
     since: SystemTime,
 ) -> Span {
     let Some(tracer) = TRACER.get() else { return Span::default() };
-    let sent = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers::Sent(headers));
+    let remote_context = TraceContextPropagator::new()
+        .extract_with_context(&Context::new(), &headers::HeaderExtractor(headers));
     let mut builder = tracer.span_builder(name).with_kind(SpanKind::Server).with_start_time(since);
-    let theirs = sent.span().span_context().clone();
-    let parent = if is_trusted { sent } else { Context::new() };
-    if !is_trusted && theirs.is_valid() {
-        builder = builder.with_links(vec![Link::with_context(theirs)]);
+    let remote_span = remote_context.span().span_context().clone();
+    let parent = if is_trusted { remote_context } else { Context::new() };
+    if !is_trusted && remote_span.is_valid() {
+        builder = builder.with_links(vec![Link::with_context(remote_span)]);
     }
     let span = tracer.build_with_context(builder, &parent);
     Span(Some(parent.with_span(span)))
@@ -90,10 +91,10 @@ pub fn current() -> Span {
 }
 
 /// Writes the current span into these headers, in place of existing values.
-pub fn insert_into(headers: &mut HeaderMap) {
+pub fn inject(headers: &mut HeaderMap) {
     if are_exported() {
         let propagator = TraceContextPropagator::new();
-        Context::map_current(|cx| propagator.inject_context(cx, &mut headers::Sending(headers)));
+        Context::map_current(|cx| propagator.inject_context(cx, &mut headers::HeaderInjector(headers)));
     }
 }
 
@@ -105,27 +106,27 @@ impl Span {
     }
 
     /// Sets an attribute.
-    pub fn set(&self, key: &'static str, value: impl Into<Value>) {
+    pub fn set_attribute(&self, key: &'static str, value: impl Into<Value>) {
         if let Some(cx) = &self.0 {
             cx.span().set_attribute(KeyValue::new(key, value));
         }
     }
 
     /// Sets the status to an error with this description.
-    pub fn fail(&self, why: impl Into<Cow<'static, str>>) {
+    pub fn set_error(&self, description: impl Into<Cow<'static, str>>) {
         if let Some(cx) = &self.0 {
-            cx.span().set_status(Status::error(why));
+            cx.span().set_status(Status::error(description));
         }
     }
 
     /// Makes the span current while the future is polled, and ends the span with the future.
-    pub fn within<F: Future>(self, work: F) -> Within<F> {
-        Within { work, span: self, ends: true }
+    pub fn instrument<F: Future>(self, future: F) -> InstrumentedFuture<F> {
+        InstrumentedFuture { future, span: self, end_on_completion: true }
     }
 
     /// Makes the span current while the future is polled, without ending it.
-    pub fn around<F: Future>(self, work: F) -> Within<F> {
-        Within { work, span: self, ends: false }
+    pub fn instrument_part<F: Future>(self, future: F) -> InstrumentedFuture<F> {
+        InstrumentedFuture { future, span: self, end_on_completion: false }
     }
 
     /// Ends the span.
@@ -138,23 +139,23 @@ impl Span {
 
 pin_project! {
     /// Future returned by [`Span::instrument`].
-    pub struct Within<F> {
+    pub struct InstrumentedFuture<F> {
         #[pin]
-        work: F,
+        future: F,
         span: Span,
-        ends: bool,
+        end_on_completion: bool,
     }
 }
 
-impl<F: Future> Future for Within<F> {
+impl<F: Future> Future for InstrumentedFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let Some(current) = &this.span.0 else { return this.work.poll(cx) };
+        let Some(current) = &this.span.0 else { return this.future.poll(cx) };
         let _current = current.clone().attach();
-        let polled = this.work.poll(cx);
-        if polled.is_ready() && *this.ends {
+        let polled = this.future.poll(cx);
+        if polled.is_ready() && *this.end_on_completion {
             current.span().end();
         }
         polled

@@ -48,7 +48,7 @@ pub struct TaskSet {
 struct Inner {
     token: CancellationToken,
     tracker: TaskTracker,
-    running: Mutex<HashMap<u64, Entry>>,
+    running: Mutex<HashMap<u64, TaskEntry>>,
     next: AtomicU64,
     panics: AtomicU64,
     failed: Signal,
@@ -56,18 +56,18 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TaskEntry {
     name: TaskName,
     abort: Option<AbortHandle>,
 }
 
 /// Guard that removes the entry of a task however it ends, also if it is aborted.
-struct Registered {
+struct TaskRegistration {
     set: TaskSet,
     id: u64,
 }
 
-impl Drop for Registered {
+impl Drop for TaskRegistration {
     fn drop(&mut self) {
         self.set.inner.running.lock().remove(&self.id);
     }
@@ -203,20 +203,25 @@ impl TaskSet {
         TaskExecutor { tasks: self.clone(), name: name.into() }
     }
 
-    fn panicked(&self, task: &str, text: &str) {
+    fn report_panic(&self, task: &str, text: &str) {
         self.inner.panics.fetch_add(1, Ordering::Relaxed);
         tracing::error!(task, panic = text, "task panicked");
     }
 
     /// Handles the end of a task.
-    fn ended(&self, task: &str, is_critical: bool, how: Result<Result<(), String>, Box<dyn Any + Send>>) {
-        match how {
+    fn on_ended(
+        &self,
+        task: &str,
+        is_critical: bool,
+        outcome: Result<Result<(), String>, Box<dyn Any + Send>>,
+    ) {
+        match outcome {
             Ok(Ok(())) if !is_critical || self.inner.token.is_cancelled() => {}
             Ok(Ok(())) => self.fail(task, "ended unexpectedly"),
             Ok(Err(error)) => self.fail(task, &error),
             Err(panic) => {
                 let text = panic_text(&*panic);
-                self.panicked(task, &text);
+                self.report_panic(task, &text);
                 if is_critical {
                     self.fail(task, &format!("panicked: {text}"));
                 }
@@ -225,15 +230,15 @@ impl TaskSet {
     }
 
     /// Spawns a boxed future, so that the code that drives tasks is compiled once and not for each of some hundred future types.
-    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    #[expect(clippy::disallowed_methods, reason = "the only function that spawns")]
     fn track(&self, name: TaskName, is_critical: bool, future: BoxFuture<'static, Result<(), String>>) {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         // The entry is inserted before the task starts, so that a task that ends at once can remove it.
-        self.inner.running.lock().insert(id, Entry { name: name.clone(), abort: None });
-        let registered = Registered { set: self.clone(), id };
+        self.inner.running.lock().insert(id, TaskEntry { name: name.clone(), abort: None });
+        let registration = TaskRegistration { set: self.clone(), id };
         let tracked = AssertUnwindSafe(future)
             .catch_unwind()
-            .map(move |how| registered.set.ended(&name, is_critical, how));
+            .map(move |outcome| registration.set.on_ended(&name, is_critical, outcome));
         let abort = tokio::spawn(self.inner.tracker.track_future(tracked)).abort_handle();
         if let Some(entry) = self.inner.running.lock().get_mut(&id) {
             entry.abort = Some(abort);
@@ -281,12 +286,12 @@ mod tests {
         let tasks = TaskSet::new();
         tasks.spawn_critical("store-writer", async {
             if true {
-                panic!("disk gone");
+                panic!("disk failed");
             }
             Ok::<(), String>(())
         });
         let failure = tasks.failed().await;
-        assert_eq!(failure.to_string(), "store-writer: panicked: disk gone");
+        assert_eq!(failure.to_string(), "store-writer: panicked: disk failed");
         assert_eq!(tasks.panics(), 1);
     }
 
@@ -307,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_ordinary_panic_ends_only_its_own_task() {
+    async fn a_panic_in_a_task_that_is_not_critical_ends_only_that_task() {
         let tasks = TaskSet::new();
         tasks.spawn("clumsy", async { panic!("oops") });
         assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn shutdown_aborts_and_names_what_outlives_the_grace() {
+    async fn shutdown_aborts_and_returns_tasks_that_exceed_the_grace_period() {
         let tasks = TaskSet::new();
         tasks.spawn("stubborn", std::future::pending());
         tasks.spawn_until_cancelled("polite", std::future::pending());

@@ -44,10 +44,10 @@ pub enum TelemetryError {
     NoLevel,
     /// Another subscriber is already installed in this process.
     #[error("logging is already set up: {0}")]
-    AlreadyInitialised(#[from] TryInitError),
+    AlreadyInitialized(#[from] TryInitError),
     /// Logging was shut down because the process is ending.
     #[error("logging is shut down: {0}")]
-    Gone(#[from] reload::Error),
+    ShutDown(#[from] reload::Error),
     /// The writer thread could not be started.
     #[error("cannot start the log writer: {}", portico_gostd::os::error_text(.0))]
     Writer(#[from] std::io::Error),
@@ -91,7 +91,7 @@ impl Telemetry {
     }
 
     /// Returns the number of lines that were dropped because the queue was full.
-    pub fn dropped(&self) -> u64 {
+    pub fn dropped_lines(&self) -> u64 {
         self.queue.dropped()
     }
 

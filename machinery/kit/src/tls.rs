@@ -24,34 +24,34 @@ use rustls::crypto::CryptoProvider;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The input is not valid PEM.
-    #[error("{what}: not valid PEM: {reason}")]
+    #[error("{label}: not valid PEM: {reason}")]
     Pem {
         /// Name of the input (a file name, `caBundle`, ...).
-        what: String,
+        label: String,
         /// Error of the parser.
         reason: String,
     },
     /// The PEM does not contain the expected section.
-    #[error("{what}: contains no {missing}")]
+    #[error("{label}: contains no {missing}")]
     Empty {
         /// Name of the input.
-        what: String,
+        label: String,
         /// `certificate` or `private key`.
         missing: &'static str,
     },
     /// A certificate cannot be parsed or used.
-    #[error("{what}: {reason}")]
+    #[error("{label}: {reason}")]
     Certificate {
         /// Name of the input, and position of the certificate in it.
-        what: String,
+        label: String,
         /// Reason of the rejection.
         reason: String,
     },
     /// Certificate and key do not belong together.
-    #[error("{what}: the private key does not match the certificate")]
+    #[error("{label}: the private key does not match the certificate")]
     Mismatch {
         /// Name of the pair.
-        what: String,
+        label: String,
     },
     /// A cipher suite, version or name is not supported.
     #[error("{0}")]
@@ -107,24 +107,26 @@ pub fn provider_with(suites: &[String], key_exchanges: &[u16]) -> Result<Arc<Cry
     if suites.is_empty() && key_exchanges.is_empty() {
         return Ok(provider());
     }
-    let mut own = provider().as_ref().clone();
+    let mut custom_provider = provider().as_ref().clone();
     let name_of =
         |suite: &rustls::SupportedCipherSuite| format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
     for name in suites {
-        if !own.cipher_suites.iter().any(|suite| name_of(suite) == *name) {
+        if !custom_provider.cipher_suites.iter().any(|suite| name_of(suite) == *name) {
             return Err(TlsError::Unsupported(format!("cipher suite {name:?} is not supported")));
         }
     }
     for id in key_exchanges {
-        if !own.kx_groups.iter().any(|group| u16::from(group.name()) == *id) {
+        if !custom_provider.kx_groups.iter().any(|group| u16::from(group.name()) == *id) {
             return Err(TlsError::Unsupported(format!("key exchange {id} is not supported")));
         }
     }
-    own.cipher_suites
+    custom_provider
+        .cipher_suites
         .retain(|suite| suites.is_empty() || suite.tls13().is_some() || suites.contains(&name_of(suite)));
-    own.kx_groups
+    custom_provider
+        .kx_groups
         .retain(|group| key_exchanges.is_empty() || key_exchanges.contains(&u16::from(group.name())));
-    Ok(Arc::new(own))
+    Ok(Arc::new(custom_provider))
 }
 
 #[cfg(test)]

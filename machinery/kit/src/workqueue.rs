@@ -7,12 +7,12 @@
 mod key;
 mod metrics;
 mod state;
-mod unfinished;
+mod unfinished_work;
 mod workers;
 
-pub use key::Key;
+pub use key::WorkKey;
 pub use metrics::QueueMetrics;
-pub use workers::{Reconciled, run_workers};
+pub use workers::{ReconcileOutcome, run_workers};
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -23,56 +23,60 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::backoff::{KeyLimiter, Policy};
-use metrics::Handles;
-use state::State;
-use unfinished::Working;
+use crate::backoff::{BackoffPolicy, KeyLimiter};
+use metrics::QueueMetricHandles;
+use state::QueueState;
+use unfinished_work::ProcessingQueue;
 
 /// Queue of keys. Clones share it.
-pub struct WorkQueue<K: Key> {
+pub struct WorkQueue<K: WorkKey> {
     inner: Arc<Inner<K>>,
 }
 
 struct Inner<K> {
     name: Cow<'static, str>,
-    state: Mutex<State<K>>,
+    state: Mutex<QueueState<K>>,
     ready: Notify,
     limiter: KeyLimiter<K>,
-    metrics: Option<Handles>,
+    metrics: Option<QueueMetricHandles>,
 }
 
-impl<K: Key> Working for Inner<K> {
-    fn in_work(&self) -> Vec<Instant> {
-        self.state.lock().in_work().collect()
+impl<K: WorkKey> ProcessingQueue for Inner<K> {
+    fn start_times(&self) -> Vec<Instant> {
+        self.state.lock().start_times().collect()
     }
 }
 
-impl<K: Key> Clone for WorkQueue<K> {
+impl<K: WorkKey> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone() }
     }
 }
 
-impl<K: Key> WorkQueue<K> {
+impl<K: WorkKey> WorkQueue<K> {
     /// Returns an empty queue without metrics.
-    pub fn new(name: impl Into<Cow<'static, str>>, policy: Policy) -> Self {
+    pub fn new(name: impl Into<Cow<'static, str>>, policy: BackoffPolicy) -> Self {
         Self::build(name.into(), policy, None)
     }
 
     /// Returns an empty queue that reports under `name` in `metrics`.
-    pub fn with_metrics(name: impl Into<Cow<'static, str>>, policy: Policy, metrics: &QueueMetrics) -> Self {
+    pub fn with_metrics(
+        name: impl Into<Cow<'static, str>>,
+        policy: BackoffPolicy,
+        metrics: &QueueMetrics,
+    ) -> Self {
         let name = name.into();
-        let handles = metrics.of(&name);
+        let handles = metrics.handles_for(&name);
         let this = Self::build(name, policy, Some(handles));
-        let queue: Arc<dyn Working> = this.inner.clone();
-        metrics.follow(this.name(), &queue);
+        let queue: Arc<dyn ProcessingQueue> = this.inner.clone();
+        metrics.register_queue(this.name(), &queue);
         this
     }
 
-    fn build(name: Cow<'static, str>, policy: Policy, metrics: Option<Handles>) -> Self {
+    fn build(name: Cow<'static, str>, policy: BackoffPolicy, metrics: Option<QueueMetricHandles>) -> Self {
         let inner = Inner {
             name,
-            state: Mutex::new(State::new()),
+            state: Mutex::new(QueueState::new()),
             ready: Notify::new(),
             limiter: KeyLimiter::new(policy),
             metrics,
@@ -90,7 +94,7 @@ impl<K: Key> WorkQueue<K> {
     pub fn add(&self, key: K) {
         let mut state = self.inner.state.lock();
         if state.add(key, Instant::now()) {
-            self.added(&state);
+            self.on_added(&state);
         }
         drop(state);
         self.inner.ready.notify_one();
@@ -141,13 +145,13 @@ impl<K: Key> WorkQueue<K> {
 
     /// Returns the next key, or `None` once the queue is shut down and empty. The key counts as being processed until the
     /// returned guard is dropped. Cancel safe.
-    pub async fn next(&self) -> Option<InWork<K>> {
+    pub async fn next(&self) -> Option<WorkItem<K>> {
         loop {
             let notified = self.inner.ready.notified();
             let deadline = match self.try_next() {
-                Next::Work(work) => return Some(work),
-                Next::Closed => return None,
-                Next::Wait(deadline) => deadline,
+                NextItem::Work(work) => return Some(work),
+                NextItem::Closed => return None,
+                NextItem::Wait(deadline) => deadline,
             };
             match deadline {
                 Some(deadline) => {
@@ -165,7 +169,7 @@ impl<K: Key> WorkQueue<K> {
         self.inner.ready.notify_one();
     }
 
-    fn try_next(&self) -> Next<K> {
+    fn try_next(&self) -> NextItem<K> {
         let now = Instant::now();
         let mut state = self.inner.state.lock();
         let promoted = state.promote(now);
@@ -173,20 +177,20 @@ impl<K: Key> WorkQueue<K> {
             metrics.adds.inc_by(promoted as u64);
         }
         let Some((key, since)) = state.pop(now) else {
-            return if state.is_closed() { Next::Closed } else { Next::Wait(state.deadline()) };
+            return if state.is_closed() { NextItem::Closed } else { NextItem::Wait(state.deadline()) };
         };
         if let Some(metrics) = &self.inner.metrics {
             metrics.depth.set(state.len() as i64);
-            metrics.waited.observe((now - since).as_secs_f64());
+            metrics.queue_duration.observe((now - since).as_secs_f64());
         }
         // `Notify` stores at most one permit, so each caller wakes the next one while keys are left.
         if state.len() > 0 || state.deadline().is_some() || state.is_closed() {
             self.inner.ready.notify_one();
         }
-        Next::Work(InWork { key, queue: self.clone(), since: now })
+        NextItem::Work(WorkItem { key, queue: self.clone(), since: now })
     }
 
-    fn added(&self, state: &State<K>) {
+    fn on_added(&self, state: &QueueState<K>) {
         if let Some(metrics) = &self.inner.metrics {
             metrics.adds.inc();
             metrics.depth.set(state.len() as i64);
@@ -196,7 +200,7 @@ impl<K: Key> WorkQueue<K> {
     fn done(&self, key: &K, since: Instant) {
         let again = self.inner.state.lock().done(key, Instant::now());
         if let Some(metrics) = &self.inner.metrics {
-            metrics.worked.observe(since.elapsed().as_secs_f64());
+            metrics.work_duration.observe(since.elapsed().as_secs_f64());
         }
         if again {
             self.inner.ready.notify_one();
@@ -204,20 +208,20 @@ impl<K: Key> WorkQueue<K> {
     }
 }
 
-enum Next<K: Key> {
-    Work(InWork<K>),
+enum NextItem<K: WorkKey> {
+    Work(WorkItem<K>),
     Wait(Option<Instant>),
     Closed,
 }
 
 /// Key that is being processed. Dropping it is client-go's `Done`.
-pub struct InWork<K: Key> {
+pub struct WorkItem<K: WorkKey> {
     key: K,
     queue: WorkQueue<K>,
     since: Instant,
 }
 
-impl<K: Key> Deref for InWork<K> {
+impl<K: WorkKey> Deref for WorkItem<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -225,7 +229,7 @@ impl<K: Key> Deref for InWork<K> {
     }
 }
 
-impl<K: Key> Drop for InWork<K> {
+impl<K: WorkKey> Drop for WorkItem<K> {
     fn drop(&mut self) {
         self.queue.done(&self.key, self.since);
     }

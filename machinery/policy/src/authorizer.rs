@@ -1,35 +1,35 @@
-//! The authorizer that expressions ask, for the user of a request or a service account.
+//! Authorizer of expressions, which checks the permissions of the requesting user or of a service account.
 
 use std::sync::Arc;
 
-use portico_auth::authz::Questions;
+use portico_auth::authz::DeferredAuthorizer;
 use portico_auth::{Authorizer, Verdict};
 use portico_cel::library::authorization::{self, Decision, Question};
 use portico_machinery::{Attributes, RequestInfo, UserInfo, names};
 
-/// The group of all service accounts.
+/// Group of all service accounts.
 const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
-/// Expressions name no version.
+/// Version in checks of expressions, which do not specify a version.
 const ANY_VERSION: &str = "*";
 
-/// Answers for one user.
+/// Authorizer for one user.
 #[derive(Clone)]
 pub struct UserAuthorizer {
     user: Arc<UserInfo>,
-    authorizer: Arc<Questions>,
+    authorizer: Arc<DeferredAuthorizer>,
 }
 
 impl UserAuthorizer {
-    /// What this user may do, as far as this authorizer knows.
+    /// Creates the authorizer of expressions for `user`.
     #[must_use]
     pub fn new(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { user, authorizer: Arc::new(Questions::new(authorizer)) }
+        Self { user, authorizer: Arc::new(DeferredAuthorizer::new(authorizer)) }
     }
 
-    /// Has what expressions asked answered by whoever has to be asked. Whether there was anything: then they have to be evaluated
-    /// again.
-    pub async fn settle(&self) -> bool {
-        self.authorizer.settle().await
+    /// Resolves the checks of expressions that need a slow authorizer. Returns `true` if there were any; the expressions must
+    /// then be evaluated again.
+    pub async fn resolve_pending(&self) -> bool {
+        self.authorizer.resolve_pending().await
     }
 }
 
@@ -44,7 +44,10 @@ impl authorization::Authorizer for UserAuthorizer {
     fn of_service_account(&self, namespace: &str, name: &str) -> Arc<dyn authorization::Authorizer> {
         let groups = [SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}")];
         let user = UserInfo::new(format!("system:serviceaccount:{namespace}:{name}"), groups);
-        Arc::new(Self { user: Arc::new(user.authenticated()), authorizer: Arc::clone(&self.authorizer) })
+        Arc::new(Self {
+            user: Arc::new(user.with_authenticated_group()),
+            authorizer: Arc::clone(&self.authorizer),
+        })
     }
 
     fn check_service_account(&self, namespace: &str, name: &str) -> Result<(), &'static str> {

@@ -1,5 +1,5 @@
-//! What all expressions about one request may cost together, on top of what each policy may cost by upstream's rules: those bound
-//! each policy, and nothing bounds how many there are.
+//! Budget of all expressions for one request. Upstream's rules limit the cost of each policy, but the number of policies is
+//! unlimited.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use cpu_time::ThreadTime;
 use parking_lot::Mutex;
 use portico_cel::Meter;
 
-/// What all expressions about a request may cost while it is changed, and once more while it is validated, unless settings say
-/// otherwise: about five milliseconds of a processor. Questions to the authorizer do not count.
+/// Default cost limit of all expressions for a request: once for mutation, and again for validation. The limit corresponds to
+/// about five milliseconds of CPU time. Checks of the authorizer do not count.
 pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 
 /// Cost of the expressions for one request that a serving thread evaluates.
@@ -17,66 +17,65 @@ pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 ///
 /// Limit (Expressions, cost units): evaluation restarts on the threads for long work.
 const INLINE_LIMIT: u64 = 20_000;
-/// Cost of an evaluation that stays on that thread also beyond this part: copying its objects takes longer.
-const CHEAP: u64 = 1_000;
+/// Cost that an evaluation may use on the serving thread even if the limit is used up: copying its objects would take longer.
+const MIN_INLINE_COST: u64 = 1_000;
 /// CPU time of these evaluations on a serving thread.
 ///
-/// For work whose cost does not reflect its time.
+/// This limit applies to work whose cost does not reflect its time.
 ///
 /// Limit (Expressions): evaluation restarts on the threads for long work.
 const INLINE_TIME: Duration = Duration::from_millis(2);
-/// Processor time of an evaluation that stays on that thread also beyond this time.
-const CHEAP_TIME: Duration = Duration::from_micros(100);
+/// CPU time that an evaluation may use on the serving thread even if the limit is used up.
+const MIN_INLINE_TIME: Duration = Duration::from_micros(100);
 
-/// What is left of it for one request.
+/// Remaining budget of the expressions for one request.
 #[derive(Debug)]
 pub struct ExpressionBudget {
     limit: u64,
     meter: Mutex<Meter>,
-    inline: Mutex<Inline>,
-    /// Returns true once the caller has left.
+    inline: Mutex<InlineLimits>,
+    /// Returns true once the caller has disconnected.
     is_abandoned: fn() -> bool,
 }
 
-/// What evaluations on the thread that serves the request may still spend, repeated ones included.
+/// Remaining limits of evaluations on the serving thread, including repeated ones.
 #[derive(Debug)]
-struct Inline {
+struct InlineLimits {
     cost: u64,
     time: Duration,
-    running: Option<Running>,
+    running: Option<InlineEvaluation>,
 }
 
-/// An evaluation on that thread.
+/// Evaluation on the serving thread.
 #[derive(Debug)]
-struct Running {
-    allowed: Duration,
-    /// Time of the first look at the clock of the processor, which takes a system call.
+struct InlineEvaluation {
+    max_time: Duration,
+    /// Time of the first read of the CPU clock, which takes a system call.
     check_after: Instant,
-    /// The thread's processor time at the first look.
-    first_seen: Option<Duration>,
-    /// True if the evaluation was interrupted: then it has no outcome.
-    interrupted: bool,
+    /// CPU time of the thread at the first read.
+    first_cpu_time: Option<Duration>,
+    /// True if the evaluation was interrupted and therefore has no outcome.
+    is_interrupted: bool,
 }
 
-impl Running {
-    fn start(allowed: Duration) -> Self {
-        Self { allowed, check_after: Instant::now() + allowed, first_seen: None, interrupted: false }
+impl InlineEvaluation {
+    fn start(max_time: Duration) -> Self {
+        Self { max_time, check_after: Instant::now() + max_time, first_cpu_time: None, is_interrupted: false }
     }
 
-    /// Interrupts the evaluation once it has used its processor time. Returns true then. A thread that only waits for a processor
-    /// uses none.
+    /// Interrupts the evaluation and returns true if it has used its CPU time. A thread that waits for a CPU uses none.
     fn interrupt(&mut self) -> bool {
         if Instant::now() < self.check_after {
             return false;
         }
         let now = ThreadTime::now().as_duration();
-        self.interrupted = now - *self.first_seen.get_or_insert(now) >= self.allowed;
-        self.interrupted
+        self.is_interrupted = now - *self.first_cpu_time.get_or_insert(now) >= self.max_time;
+        self.is_interrupted
     }
 }
 
 impl ExpressionBudget {
-    /// So much, all of it left.
+    /// Creates an unused budget.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self::with_meter(limit, Meter::new(limit), || false)
@@ -89,49 +88,49 @@ impl ExpressionBudget {
     }
 
     fn with_meter(limit: u64, meter: Meter, is_abandoned: fn() -> bool) -> Self {
-        let inline = Inline { cost: INLINE_LIMIT, time: INLINE_TIME, running: None };
+        let inline = InlineLimits { cost: INLINE_LIMIT, time: INLINE_TIME, running: None };
         Self { limit, meter: Mutex::new(meter), inline: Mutex::new(inline), is_abandoned }
     }
 
-    /// Evaluates expressions on the thread that serves the request. Returns `None`, and charges nothing to the request, if they
-    /// cost more than may be spent there, or take longer.
+    /// Evaluates expressions on the serving thread. Returns `None`, and charges nothing to the request, if they exceed the cost
+    /// or time that is allowed on this thread.
     pub fn try_inline<T>(&self, evaluate: impl FnOnce() -> T) -> Option<T> {
-        let (before, begun) = (self.meter(), Instant::now());
-        let left = before.left();
+        let (before, start) = (self.meter(), Instant::now());
+        let remaining = before.remaining();
         let allowed = {
             let mut inline = self.inline.lock();
-            inline.running = Some(Running::start(inline.time.max(CHEAP_TIME)));
-            left.min(inline.cost.max(CHEAP))
+            inline.running = Some(InlineEvaluation::start(inline.time.max(MIN_INLINE_TIME)));
+            remaining.min(inline.cost.max(MIN_INLINE_COST))
         };
-        self.meter.lock().set_left(allowed);
+        self.meter.lock().set_remaining(allowed);
         let outcome = evaluate();
-        let spent = allowed.saturating_sub(self.left());
+        let spent = allowed.saturating_sub(self.remaining());
         let mut inline = self.inline.lock();
-        let interrupted = inline.running.take().is_some_and(|running| running.interrupted);
+        let interrupted = inline.running.take().is_some_and(|running| running.is_interrupted);
         inline.cost = inline.cost.saturating_sub(spent);
-        inline.time = inline.time.saturating_sub(begun.elapsed());
-        if interrupted || (allowed < left && spent == allowed) {
+        inline.time = inline.time.saturating_sub(start.elapsed());
+        if interrupted || (allowed < remaining && spent == allowed) {
             self.set_meter(before);
             return None;
         }
-        self.meter.lock().set_left(left - spent);
+        self.meter.lock().set_remaining(remaining - spent);
         Some(outcome)
     }
 
     /// True if the running evaluation must end: it takes too long for this thread, or its caller has left.
     pub(crate) fn is_interrupted(&self) -> bool {
-        (self.is_abandoned)() || self.inline.lock().running.as_mut().is_some_and(Running::interrupt)
+        (self.is_abandoned)() || self.inline.lock().running.as_mut().is_some_and(InlineEvaluation::interrupt)
     }
 
-    /// What is left.
+    /// Returns the remaining cost.
     #[must_use]
-    pub fn left(&self) -> u64 {
-        self.meter.lock().left()
+    pub fn remaining(&self) -> u64 {
+        self.meter.lock().remaining()
     }
 
-    /// Whether nothing was used yet.
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.left() == self.limit
+    /// True if nothing was charged yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.remaining() == self.limit
     }
 
     /// Copies the meter of the expressions.
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_evaluation_that_takes_longer_than_its_cost_suggests_leaves_the_serving_thread() {
+    fn an_evaluation_that_exceeds_its_time_is_interrupted_on_the_serving_thread() {
         let budget = ExpressionBudget::new(DEFAULT_COST_LIMIT);
         let until_interrupted = || {
             while !budget.is_interrupted() {
@@ -159,27 +158,23 @@ mod tests {
             }
         };
         assert_eq!(budget.try_inline(until_interrupted), None);
-        assert_eq!(
-            budget.left(),
-            DEFAULT_COST_LIMIT,
-            "the request pays for the evaluation that has an outcome"
-        );
-        assert_eq!(budget.try_inline(|| 7), Some(7), "one that is cheap stays");
+        assert_eq!(budget.remaining(), DEFAULT_COST_LIMIT, "an interrupted evaluation is not charged");
+        assert_eq!(budget.try_inline(|| 7), Some(7), "cheap evaluations run inline");
         assert_eq!(budget.try_inline(until_interrupted), None);
     }
 
     #[test]
-    fn an_outcome_counts_that_is_complete_when_the_time_runs_out() {
+    fn an_outcome_that_is_complete_at_the_timeout_is_used() {
         let budget = ExpressionBudget::new(DEFAULT_COST_LIMIT);
         let spin = || {
-            let begun = ThreadTime::now();
-            while begun.elapsed() < 2 * INLINE_TIME {
+            let start = ThreadTime::now();
+            while start.elapsed() < 2 * INLINE_TIME {
                 std::hint::spin_loop();
             }
         };
         let outcome = budget.try_inline(|| {
             spin();
-            assert!(!budget.is_interrupted(), "the time counts from the first look");
+            assert!(!budget.is_interrupted(), "the time starts with the first check");
             spin();
             7
         });
@@ -187,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluation_on_another_thread_ends_once_nobody_waits() {
+    fn an_evaluation_on_another_thread_ends_once_it_is_abandoned() {
         let budget = ExpressionBudget::new(DEFAULT_COST_LIMIT);
         assert!(!budget.to_other_thread(|| false).is_interrupted());
         assert!(budget.to_other_thread(|| true).is_interrupted());

@@ -1,4 +1,4 @@
-//! Compiles the expressions of one policy or webhook (upstream's `CompositedCompiler`).
+//! Compiler for the expressions of one policy or webhook (upstream's `CompositedCompiler`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,102 +7,107 @@ use parking_lot::RwLock;
 use portico_cel::decl::FieldTypes;
 use portico_cel::{Environment, Meter, Type};
 
-use crate::changing;
-use crate::declarations::{Declarations, Release};
-use crate::expression::{self, Expression, Returns};
+use crate::declarations::{Declarations, EnvironmentType};
+use crate::expression::{self, Expression, ResultType};
+use crate::mutation_types;
 
-/// What upstream calls the type of `variables`.
+/// Name of the type of `variables`, as in upstream.
 pub(crate) const VARIABLES: &str = "kubernetes.variables";
 
-/// What an expression is for: that says what it may name and what it must evaluate to.
+/// Purpose of an expression, which determines its variables and its result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Whether a request is concerned at all.
+    /// Match condition of a request.
     Condition,
-    /// A value that others name.
+    /// Composed variable, which other expressions use.
     Variable,
-    /// What must hold of a request.
+    /// Validation of a request.
     Validation,
-    /// The message where it does not.
+    /// Message of a failed validation.
     Message,
-    /// What the audit log is to say.
+    /// Value of an audit annotation.
     Annotation,
-    /// A configuration that is applied to the object: `Object{...}`.
+    /// Apply configuration for the object: `Object{...}`.
     Configuration,
-    /// A JSON patch: a list of `JSONPatch{...}`.
+    /// JSON patch: a list of `JSONPatch{...}`.
     Patch,
 }
 
-/// Compiles expressions in their order: a variable is known to what is compiled behind it.
+/// Compiles expressions in order. A variable can be used in expressions that are compiled after it.
 pub struct Compiler {
-    release: Release,
-    /// Whether there are parameters.
-    params: bool,
-    /// Nothing where expressions may not name `variables` at all.
-    variables: Option<Arc<Variables>>,
-    /// Pays for the constants and patterns of all expressions.
+    environment_type: EnvironmentType,
+    /// True if the policy has parameters.
+    has_params: bool,
+    /// Declared variables; `None` if expressions cannot use `variables`.
+    variables: Option<Arc<DeclaredVariables>>,
+    /// Budget for the constants and patterns of all expressions.
     meter: Meter,
 }
 
-/// The types of the variables that there are so far.
+/// Types of the variables that are declared so far.
 #[derive(Debug, Default)]
-pub(crate) struct Variables(RwLock<HashMap<Box<str>, Type>>);
+pub(crate) struct DeclaredVariables(RwLock<HashMap<Box<str>, Type>>);
 
-impl Variables {
-    /// Makes a variable known.
+impl DeclaredVariables {
+    /// Declares a variable.
     pub(crate) fn declare(&self, name: &str, ty: Type) {
-        self.0.write().insert(name.into(), plain(ty));
+        self.0.write().insert(name.into(), declared_type(ty));
     }
 }
 
-impl FieldTypes for Variables {
+impl FieldTypes for DeclaredVariables {
     fn field(&self, name: &str) -> Option<Type> {
         self.0.read().get(name).cloned()
     }
 }
 
 impl Purpose {
-    fn returns(self) -> Returns {
+    fn result_type(self) -> ResultType {
         match self {
-            Self::Condition | Self::Validation => Returns::Bool,
-            Self::Message => Returns::Text,
-            Self::Annotation => Returns::TextOrNull,
-            Self::Variable => Returns::Any,
-            Self::Configuration => Returns::Object,
-            Self::Patch => Returns::Patch,
+            Self::Condition | Self::Validation => ResultType::Bool,
+            Self::Message => ResultType::Text,
+            Self::Annotation => ResultType::TextOrNull,
+            Self::Variable => ResultType::Any,
+            Self::Configuration => ResultType::Object,
+            Self::Patch => ResultType::Patch,
         }
     }
 }
 
 impl Compiler {
-    /// For expressions without `variables`.
+    /// Creates a compiler for expressions without `variables`.
     #[must_use]
-    pub fn new(release: Release, params: bool) -> Self {
-        Self { release, params, variables: None, meter: Meter::of_compilation() }
+    pub fn new(environment_type: EnvironmentType, has_params: bool) -> Self {
+        Self { environment_type, has_params, variables: None, meter: Meter::of_compilation() }
     }
 
-    /// For expressions that may name variables, of which there are none yet.
+    /// Creates a compiler for expressions with `variables`, none of which is declared yet.
     #[must_use]
-    pub fn composing(release: Release, params: bool) -> Self {
+    pub fn with_variables(release: EnvironmentType, params: bool) -> Self {
         Self { variables: Some(Arc::default()), ..Self::new(release, params) }
     }
 
-    /// Compiles an expression, and checks what it evaluates to.
+    /// Compiles an expression and checks its result type.
     ///
     /// # Errors
-    /// What is wrong, in upstream's words.
+    /// Message of upstream.
     pub fn check(&self, purpose: Purpose, text: &str) -> Result<Type, String> {
-        let program = expression::checked(&self.environment(purpose), text, purpose.returns(), &self.meter)?;
+        let program = expression::compile_checked(
+            &self.environment(purpose),
+            text,
+            purpose.result_type(),
+            &self.meter,
+        )?;
         Ok(program.result_type().clone())
     }
 
-    /// Compiles an expression that is evaluated later; what is wrong with it is reported then.
+    /// Compiles an expression for later evaluation. Each evaluation of an invalid expression fails.
     #[must_use]
     pub fn compile(&self, purpose: Purpose, text: &str) -> Expression {
-        Expression::compile(&self.environment(purpose), text, purpose.returns(), &self.meter)
+        Expression::compile(&self.environment(purpose), text, purpose.result_type(), &self.meter)
     }
 
-    /// Makes a variable known to what is compiled from now on. One that does not compile may be anything.
+    /// Declares a variable for expressions that are compiled afterwards. An invalid variable must be declared with any type.
     pub fn declare(&self, name: &str, ty: Type) {
         if let Some(variables) = &self.variables {
             variables.declare(name, ty);
@@ -110,16 +115,16 @@ impl Compiler {
     }
 
     fn environment(&self, purpose: Purpose) -> Environment {
-        let declarations = Declarations { params: self.params, authorizer: purpose != Purpose::Message };
+        let declarations = Declarations { params: self.has_params, authorizer: purpose != Purpose::Message };
         let changes = matches!(purpose, Purpose::Configuration | Purpose::Patch);
-        let builder = declarations.over(if changes {
-            changing::environment(self.release).to_builder()
+        let builder = declarations.add_to(if changes {
+            mutation_types::environment(self.environment_type).to_builder()
         } else {
-            Environment::builder().language(self.release.language())
+            Environment::builder().language(self.environment_type.language())
         });
         match &self.variables {
             Some(variables) => {
-                let fields: Arc<dyn FieldTypes> = Arc::<Variables>::clone(variables);
+                let fields: Arc<dyn FieldTypes> = Arc::<DeclaredVariables>::clone(variables);
                 builder.variable("variables", Type::open_object(VARIABLES, fields)).build()
             }
             None => builder.build(),
@@ -127,11 +132,11 @@ impl Compiler {
     }
 }
 
-/// The type that others see: what upstream's declarations cannot say may be anything.
-fn plain(ty: Type) -> Type {
+/// Returns the type that other expressions see. Types without a declaration in upstream become any type.
+fn declared_type(ty: Type) -> Type {
     match ty {
-        Type::List(items) => Type::list(plain((*items).clone())),
-        Type::Map(entry) => Type::map(plain(entry.0.clone()), plain(entry.1.clone())),
+        Type::List(items) => Type::list(declared_type((*items).clone())),
+        Type::Map(entry) => Type::map(declared_type(entry.0.clone()), declared_type(entry.1.clone())),
         Type::Null
         | Type::Bool
         | Type::Int

@@ -1,4 +1,4 @@
-//! Which variables an expression may name, and of which types (upstream's `BuildRequestType`, `BuildNamespaceType`).
+//! Variables of expressions and their types (upstream's `BuildRequestType`, `BuildNamespaceType`).
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,13 +8,13 @@ use portico_cel::kubernetes::{NEW_EXPRESSIONS, STORED_EXPRESSIONS};
 use portico_cel::library::authorization::{AUTHORIZER, RESOURCE_CHECK};
 use portico_cel::{DeclType, Language, PatternCache, Type};
 
-/// Which release's functions an expression may use.
+/// Set of functions that an expression can use (upstream's `environment.Type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
-    /// Those that an older server understands, too: for what is written anew.
-    New,
-    /// Those of this server: for what is stored.
-    Stored,
+pub enum EnvironmentType {
+    /// Functions that the previous release also supports, for expressions that are written now.
+    NewExpressions,
+    /// All functions of this server, for stored expressions.
+    StoredExpressions,
 }
 
 /// Languages of new and of stored expressions, which share a cache of regular expressions.
@@ -28,25 +28,25 @@ static LANGUAGES: LazyLock<[Arc<Language>; 2]> = LazyLock::new(|| {
 /// Variables that only some expressions have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declarations {
-    /// `params`.
+    /// True if `params` exists.
     pub(crate) params: bool,
-    /// `authorizer` and `authorizer.requestResource`.
+    /// True if `authorizer` and `authorizer.requestResource` exist.
     pub(crate) authorizer: bool,
 }
 
-impl Release {
+impl EnvironmentType {
     pub(crate) fn language(self) -> Arc<Language> {
         let [new, stored] = &*LANGUAGES;
         Arc::clone(match self {
-            Self::New => new,
-            Self::Stored => stored,
+            Self::NewExpressions => new,
+            Self::StoredExpressions => stored,
         })
     }
 }
 
 impl Declarations {
     /// Adds the variables of expressions about a request.
-    pub(crate) fn over(self, builder: Builder) -> Builder {
+    pub(crate) fn add_to(self, builder: Builder) -> Builder {
         let mut builder =
             with_request(builder.variable("object", Type::Dyn).variable("oldObject", Type::Dyn));
         if self.params {
@@ -70,15 +70,15 @@ static REQUEST: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
     let kind = object("kubernetes.GroupVersionKind", texts(&["group", "version", "kind"]));
     let resource = object("kubernetes.GroupVersionResource", texts(&["group", "version", "resource"]));
     let extra = Arc::new(DeclType::map(list(text()), u64::MAX));
-    let mut of_user = texts(&["username", "uid"]);
-    of_user.extend([field("groups", &list(text())), field("extra", &extra)]);
+    let mut user_fields = texts(&["username", "uid"]);
+    user_fields.extend([field("groups", &list(text())), field("extra", &extra)]);
     let mut fields = texts(&["subResource", "requestSubResource", "name", "namespace", "operation"]);
     fields.extend([
         field("kind", &kind),
         field("requestKind", &kind),
         field("resource", &resource),
         field("requestResource", &resource),
-        field("userInfo", &object("kubernetes.UserInfo", of_user)),
+        field("userInfo", &object("kubernetes.UserInfo", user_fields)),
         field("dryRun", &scalar(DeclKind::Bool)),
         field("options", &dynamic()),
     ]);
@@ -132,7 +132,7 @@ fn dynamic() -> Arc<DeclType> {
     typed(Type::Dyn)
 }
 
-/// Any JSON that the checker takes for this type.
+/// Returns a declaration for any JSON that has this type in the checker.
 fn typed(ty: Type) -> Arc<DeclType> {
     Arc::new(DeclType {
         kind: DeclKind::Dyn,

@@ -1,44 +1,44 @@
-//! One expression: compiled when a policy or webhook is read, evaluated for each request.
+//! Expression that is compiled with its policy or webhook and evaluated for each request.
 
 use crate::budget::ExpressionBudget;
-use crate::changing::{OBJECT, PATCH};
+use crate::mutation_types::{OBJECT, PATCH};
 use portico_cel::{CompileError, Environment, EvalError, Fields, Meter, Program, Type, Value, Variables};
 
-/// What an expression must evaluate to.
+/// Required result type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Returns {
-    /// A boolean.
+pub(crate) enum ResultType {
+    /// Boolean value.
     Bool,
-    /// A text.
+    /// String value.
     Text,
-    /// A text, or null for nothing.
+    /// String, or null for no value.
     TextOrNull,
-    /// Anything.
+    /// Any type.
     Any,
-    /// A configuration.
+    /// Apply configuration.
     Object,
-    /// A list of operations.
+    /// List of operations of a JSON patch.
     Patch,
 }
 
-/// A compiled expression, or why it does not compile.
+/// Compiled expression, or its compilation error.
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: Box<str>,
     program: Result<Program, Box<str>>,
 }
 
-/// Why an expression has no result.
+/// Error of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// It failed for these values, or does not compile, in upstream's words.
+pub enum ExpressionError {
+    /// Compilation or evaluation failed. Contains the message of upstream.
     Failed(String),
-    /// The budget of all expressions is used up: none is evaluated any more.
+    /// The budget of all expressions is used up. No further expression is evaluated.
     OutOfBudget,
 }
 
-impl Problem {
-    /// What upstream says of it.
+impl ExpressionError {
+    /// Returns the message of upstream.
     #[must_use]
     pub fn message(&self) -> &str {
         match self {
@@ -50,8 +50,8 @@ impl Problem {
     }
 }
 
-impl Returns {
-    fn takes(self, ty: &Type) -> bool {
+impl ResultType {
+    fn accepts(self, ty: &Type) -> bool {
         match self {
             Self::Bool => *ty == Type::Bool,
             Self::Text => *ty == Type::String,
@@ -62,9 +62,9 @@ impl Returns {
         }
     }
 
-    /// Why a type will not do.
-    fn refusal(self, found: &Type) -> String {
-        let wanted = match self {
+    /// Returns the message for a wrong result type.
+    fn mismatch_message(self, found: &Type) -> String {
+        let expected = match self {
             Self::Bool => "bool",
             Self::Text => "string",
             Self::TextOrNull => {
@@ -74,58 +74,58 @@ impl Returns {
             Self::Object => OBJECT,
             Self::Patch => "list(JSONPatch)",
         };
-        format!("must evaluate to {wanted} but got {found}")
+        format!("must evaluate to {expected} but got {found}")
     }
 }
 
 impl Expression {
-    /// Compiles; what is wrong is kept, and is the problem of each evaluation.
+    /// Compiles an expression. If compilation fails, the error is stored and each evaluation returns it.
     #[must_use]
-    pub(crate) fn compile(environment: &Environment, text: &str, returns: Returns, meter: &Meter) -> Self {
-        let program = checked(environment, text, returns, meter).map(Program::without_tree);
+    pub(crate) fn compile(environment: &Environment, text: &str, returns: ResultType, meter: &Meter) -> Self {
+        let program = compile_checked(environment, text, returns, meter).map(Program::without_tree);
         Self { text: text.into(), program: program.map_err(String::into_boxed_str) }
     }
 
-    /// The text as it was written.
+    /// Returns the source text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Why it does not compile, in upstream's words; nothing where it does.
+    /// Returns the compilation error with the message of upstream, or `None` if the expression is valid.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.compiled().err()
     }
 
-    /// The type of its result; any where it does not compile.
+    /// Returns the result type; any type if the expression is invalid.
     #[must_use]
     pub fn result_type(&self) -> Type {
         self.program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone())
     }
 
-    /// The program.
+    /// Returns the compiled program.
     ///
     /// # Errors
-    /// Why it does not compile, in upstream's words.
+    /// Compilation error, with the message of upstream.
     pub(crate) fn compiled(&self) -> Result<&Program, &str> {
         self.program.as_ref().map_err(|error| &**error)
     }
 
-    /// The program.
+    /// Returns the program to evaluate.
     ///
     /// # Errors
-    /// The problem that an evaluation has when it does not compile.
-    pub(crate) fn program(&self) -> Result<&Program, Problem> {
-        self.compiled().map_err(|error| Problem::Failed(format!("compilation error: {error}")))
+    /// Error of each evaluation if the expression is invalid.
+    pub(crate) fn program(&self) -> Result<&Program, ExpressionError> {
+        self.compiled().map_err(|error| ExpressionError::Failed(format!("compilation error: {error}")))
     }
 
-    /// The problem that an evaluation has which fails.
-    pub(crate) fn failed(&self, error: &EvalError) -> Problem {
-        Problem::Failed(format!("expression '{}' resulted in error: {error}", self.text))
+    /// Returns the error of a failed evaluation.
+    pub(crate) fn evaluation_error(&self, error: &EvalError) -> ExpressionError {
+        ExpressionError::Failed(format!("expression '{}' resulted in error: {error}", self.text))
     }
 
-    /// No expression may cost more than one is allowed to, whatever is left for all of them.
+    /// Evaluates the program. The cost is limited by the remaining budget and by the limit of a single expression.
     pub(crate) fn run<'v>(
         &self,
         program: &Program,
@@ -134,15 +134,17 @@ impl Expression {
         (budget, request_budget): (u64, &ExpressionBudget),
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let limit = portico_cel::DEFAULT_COST_LIMIT;
-        let (meter, is_first) = (request_budget.meter(), request_budget.is_untouched());
-        let fields = |variable: &str, field: &str| around(&meter, request_budget, || fields(variable, field));
+        let (meter, is_first) = (request_budget.meter(), request_budget.is_unused());
+        let fields = |variable: &str, field: &str| {
+            with_shared_meter(&meter, request_budget, || fields(variable, field))
+        };
         let limits = (limit.min(budget), &meter);
         let (result, cost) =
             program.evaluate_with(variables, &fields, limits, &|| request_budget.is_interrupted());
-        let is_used_up = meter.left() == 0;
+        let is_used_up = meter.remaining() == 0;
         request_budget.set_meter(meter);
         match result {
-            // What others have used before ended it, not what it costs itself.
+            // The remaining budget ended the evaluation, not the limit of a single expression.
             Err(EvalError::Budget) if budget < limit || (is_used_up && !is_first) => {
                 (Err(EvalError::Budget), budget.saturating_add(1))
             }
@@ -151,8 +153,8 @@ impl Expression {
     }
 }
 
-/// Evaluates a variable that an evaluation waits for, which spends of the same meter.
-fn around<T>(meter: &Meter, request_budget: &ExpressionBudget, run: impl FnOnce() -> T) -> T {
+/// Evaluates a variable during an evaluation. Both share one meter.
+fn with_shared_meter<T>(meter: &Meter, request_budget: &ExpressionBudget, run: impl FnOnce() -> T) -> T {
     request_budget.set_meter(meter.clone());
     let result = run();
     meter.continue_from(&request_budget.meter());
@@ -163,16 +165,16 @@ fn is_object(ty: &Type, name: &str) -> bool {
     matches!(ty, Type::Object(object) if *object.name == *name)
 }
 
-/// The program, or what is wrong in upstream's words.
-pub(crate) fn checked(
+/// Compiles a program and checks its result type. Errors have the message of upstream.
+pub(crate) fn compile_checked(
     environment: &Environment,
     text: &str,
-    returns: Returns,
+    returns: ResultType,
     meter: &Meter,
 ) -> Result<Program, String> {
     let program = environment.compile_within(text, meter).map_err(|error: CompileError| error.to_string())?;
-    if !returns.takes(program.result_type()) {
-        return Err(returns.refusal(program.result_type()));
+    if !returns.accepts(program.result_type()) {
+        return Err(returns.mismatch_message(program.result_type()));
     }
     Ok(program)
 }

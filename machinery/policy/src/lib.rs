@@ -1,19 +1,20 @@
-//! Expressions about requests: match conditions of webhooks, and admission policies, compiled once and evaluated within budgets.
+//! CEL expressions about requests: match conditions of webhooks and admission policies. They are compiled once and evaluated
+//! within cost budgets.
 //!
-//! Pure: what is decided about comes as values, and so does who answers for the authorizer. It must not know where policies are
-//! kept, and does no IO.
+//! This crate performs no I/O. The caller passes requests, objects and an authorizer as values. The crate does not depend on
+//! the storage of policies.
 
 mod authorizer;
 mod budget;
-mod changing;
 mod compiler;
 mod composition;
-mod conditions;
 mod declarations;
+mod evaluation_input;
 mod expression;
+mod match_conditions;
 mod mutating;
+mod mutation_types;
 mod request;
-mod subject;
 mod type_check;
 mod validating;
 
@@ -21,14 +22,16 @@ pub use authorizer::UserAuthorizer;
 pub use budget::{DEFAULT_COST_LIMIT, ExpressionBudget};
 pub use compiler::{Compiler, Purpose};
 pub use composition::MAX_VARIABLE_DEPTH;
-pub use conditions::{Conditions, Matched};
-pub use declarations::Release;
-pub use expression::{Expression, Problem};
-pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
-pub use request::{Request, read_request};
-pub use subject::{LazyObject, OwnedSubject, Subject};
-pub use type_check::TypeCheck;
-pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
+pub use declarations::EnvironmentType;
+pub use evaluation_input::{EvaluationInput, LazyObject, OwnedEvaluationInput};
+pub use expression::{Expression, ExpressionError};
+pub use match_conditions::{MatchConditions, MatchResult};
+pub use mutating::{MutatingPolicy, MutatingPolicySource, MutationResult, MutationSource};
+pub use request::{AdmissionRequest, parse_request};
+pub use type_check::TypeChecker;
+pub use validating::{
+    Denial, MatchState, ValidatingPolicy, ValidatingPolicySource, ValidationOutcome, ValidationSource,
+};
 
 /// Cost of all expressions of one policy for one request.
 ///

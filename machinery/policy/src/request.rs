@@ -1,57 +1,57 @@
-//! The request, as expressions and webhooks see it (upstream's `CreateAdmissionRequest`).
+//! Request data for expressions and webhooks (upstream's `CreateAdmissionRequest`).
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, UserInfo};
 use serde::{Serialize, Serializer};
 
-/// What a request asks for, and who asks: an AdmissionRequest of `admission.k8s.io/v1` without its uid and objects. What is
-/// empty and may be left out is, but for options.
+/// AdmissionRequest of `admission.k8s.io/v1` without its UID and objects. Empty optional fields are omitted, except for the
+/// options.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Request<'a, Options> {
-    /// The kind of the objects as they are shown.
+pub struct AdmissionRequest<'a, Options> {
+    /// Kind of the objects in the review.
     pub kind: &'a GroupVersionKind,
-    /// The resource that a rule has matched.
+    /// Resource that a rule matched.
     pub resource: &'a GroupVersionResource,
-    /// Its subresource.
+    /// Subresource that a rule matched.
     #[serde(rename = "subResource", skip_serializing_if = "str::is_empty")]
     pub subresource: &'a str,
-    /// The kind that the request was made with.
+    /// Kind of the original request.
     pub request_kind: &'a GroupVersionKind,
-    /// The resource that the request was made to.
+    /// Resource of the original request.
     pub request_resource: &'a GroupVersionResource,
-    /// The subresource that the request was made to.
+    /// Subresource of the original request.
     #[serde(rename = "requestSubResource", skip_serializing_if = "str::is_empty")]
     pub request_subresource: &'a str,
-    /// The name of the object; empty where it is made by the server.
+    /// Name of the object; empty if the server generates it.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: &'a str,
-    /// Its namespace; empty at cluster scope.
+    /// Namespace of the object; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub namespace: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'a str,
-    /// Who asks.
+    /// User that sent the request.
     #[serde(rename = "userInfo", serialize_with = "user_info")]
     pub user: &'a UserInfo,
-    /// Whether nothing is kept.
+    /// True for a dry run.
     pub dry_run: bool,
-    /// The options, as an object of their kind; null for a connection, which has none.
+    /// Options of the request, as an object of their kind; `None` for CONNECT, which is encoded as null.
     pub options: Option<Options>,
 }
 
-impl<Options: Serialize> Request<'_, Options> {
-    /// As JSON.
+impl<Options: Serialize> AdmissionRequest<'_, Options> {
+    /// Encodes the request as JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        // Texts and maps of texts always encode.
+        // Strings and maps of strings can always be encoded.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// The request as expressions read it, once one does.
+/// Parses the request for expressions.
 #[must_use]
-pub fn read_request(json: &[u8]) -> Object {
-    // What `to_json` has written is an object.
+pub fn parse_request(json: &[u8]) -> Object {
+    // The output of `to_json` is an object.
     Object::from_json(json).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! Expressions of a policy checked against the types of the objects that it is about (upstream's `TypeChecker`). What is wrong is
-//! a warning: which types there are when a policy is written need not be those that it meets.
+//! Checks expressions of a policy against the types of the objects that the policy matches (upstream's `TypeChecker`). Errors are
+//! only warnings, because types can change after the policy was written.
 
 use std::sync::Arc;
 
@@ -8,65 +8,66 @@ use portico_cel::library::authorization::AUTHORIZER;
 use portico_cel::{CompileError, Environment, Meter, Type};
 use portico_machinery::GroupVersionKind;
 
-use crate::compiler::{VARIABLES, Variables};
-use crate::declarations::{Release, with_request};
+use crate::compiler::{DeclaredVariables, VARIABLES};
+use crate::declarations::{EnvironmentType, with_request};
 
-/// See the module.
-pub struct TypeCheck {
+/// Type checker for the expressions of a policy.
+pub struct TypeChecker {
     kinds: Vec<(GroupVersionKind, Environment)>,
 }
 
-impl TypeCheck {
-    /// Against these kinds, in this order, with the types of their objects. `params`: nothing where there are no parameters, else
-    /// their type as far as it is known. Variables are names and expressions.
+impl TypeChecker {
+    /// Creates a checker for these kinds and the types of their objects, in order of the warnings. `params` is `None` if the
+    /// policy has no parameters, and `Some(None)` if their type is unknown. `variables` contains names and expressions.
     #[must_use]
     pub fn new(
         kinds: Vec<(GroupVersionKind, Type)>,
         params: Option<Option<Type>>,
         variables: &[(&str, &str)],
     ) -> Self {
-        let params = params.map(|known| known.unwrap_or(Type::Dyn));
+        let params = params.map(|ty| ty.unwrap_or(Type::Dyn));
         let environment = |(kind, object)| (kind, environment(object, params.clone(), variables));
         Self { kinds: kinds.into_iter().map(environment).collect() }
     }
 
-    /// What is wrong with an expression for some of the kinds; nothing when it fits all of them.
+    /// Returns the errors of an expression for each kind, or `None` if it is valid for all of them.
     #[must_use]
     pub fn warning(&self, expression: &str) -> Option<String> {
-        let wrong = self.kinds.iter().filter_map(|(kind, environment)| {
+        let warnings = self.kinds.iter().filter_map(|(kind, environment)| {
             let GroupVersionKind { group, version, kind } = kind;
             let error = environment.compile_within(expression, &Meter::new(0)).err()?;
-            Some(format!("{group}/{version}, Kind={kind}: {}\n", issues(&error)))
+            Some(format!("{group}/{version}, Kind={kind}: {}\n", checker_message(&error)))
         });
-        let wrong: Vec<String> = wrong.collect();
-        (!wrong.is_empty()).then(|| wrong.join("\n"))
+        let warnings: Vec<String> = warnings.collect();
+        (!warnings.is_empty()).then(|| warnings.join("\n"))
     }
 }
 
-/// What the checker says, without upstream's words around it that compiling adds.
-fn issues(error: &CompileError) -> String {
+/// Returns the message of the type checker, without the prefix that upstream adds to compilation errors.
+fn checker_message(error: &CompileError) -> String {
     match error {
         CompileError::Compilation(diagnostics) => diagnostics.to_string(),
-        CompileError::Instantiation(why) => why.clone(),
+        CompileError::Instantiation(message) => message.clone(),
         other => other.to_string(),
     }
 }
 
-/// The authorizer's own check of the request is no variable here, as upstream has it.
+/// Creates the environment for one kind. As upstream, it has no variable `authorizer.requestResource`.
 fn environment(object: Type, params: Option<Type>, variables: &[(&str, &str)]) -> Environment {
-    let mut builder = with_request(Environment::builder().language(Release::Stored.language()))
-        .variable("object", object.clone())
-        .variable("oldObject", object)
-        .variable("authorizer", Type::opaque(AUTHORIZER));
+    let mut builder =
+        with_request(Environment::builder().language(EnvironmentType::StoredExpressions.language()))
+            .variable("object", object.clone())
+            .variable("oldObject", object)
+            .variable("authorizer", Type::opaque(AUTHORIZER));
     if let Some(params) = params {
         builder = builder.variable("params", params);
     }
-    let known = Arc::new(Variables::default());
-    let fields: Arc<dyn FieldTypes> = Arc::<Variables>::clone(&known);
+    let declared = Arc::new(DeclaredVariables::default());
+    let fields: Arc<dyn FieldTypes> = Arc::<DeclaredVariables>::clone(&declared);
     let environment = builder.variable("variables", Type::open_object(VARIABLES, fields)).build();
     for (name, text) in variables {
         let compiled = environment.compile_within(text, &Meter::new(0));
-        known.declare(name, compiled.map_or(Type::Dyn, |program| program.result_type().clone()));
+        declared.declare(name, compiled.map_or(Type::Dyn, |program| program.result_type().clone()));
     }
     environment
 }
@@ -77,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// A type of one field.
+    /// Type with one field.
     #[derive(Debug)]
     struct Replicas;
 
@@ -87,15 +88,15 @@ mod tests {
         }
     }
 
-    fn check(variables: &[(&str, &str)]) -> TypeCheck {
+    fn check(variables: &[(&str, &str)]) -> TypeChecker {
         let scaled = || Type::open_object("Scaled", Arc::new(Replicas));
         let kind = |group: &str, kind: &str| GroupVersion::new(group, "v1").kind(kind);
         let kinds = vec![(kind("", "Any"), Type::Dyn), (kind("apps", "Scaled"), scaled())];
-        TypeCheck::new(kinds, Some(None), variables)
+        TypeChecker::new(kinds, Some(None), variables)
     }
 
     #[test]
-    fn warnings_name_the_kinds_that_an_expression_does_not_fit() {
+    fn warnings_name_the_kinds_for_which_an_expression_is_invalid() {
         let table = [
             ("object.replicas > 1 && params.any == 'x' && request.name == ''", None),
             ("object.replicas", None),
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_have_types_and_one_that_does_not_compile_may_be_anything() {
+    fn variables_have_types_and_invalid_variables_have_any_type() {
         let check = check(&[("text", "'a'"), ("broken", "object.nothing"), ("next", "variables.text + 'b'")]);
         assert_eq!(check.warning("variables.next == 'ab'"), None);
         assert!(

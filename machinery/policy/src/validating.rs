@@ -1,53 +1,53 @@
-//! ValidatingAdmissionPolicies as they are compiled, and what they say of a request (upstream's `validating.validator`).
+//! Compiled ValidatingAdmissionPolicies and their evaluation (upstream's `validating.validator`).
 
 use portico_cel::Value;
 
 use crate::compiler::{Compiler, Purpose};
-use crate::composition::{Composition, Evaluation};
-use crate::conditions::{Conditions, Matched};
-use crate::declarations::Release;
-use crate::expression::{Expression, Problem};
-use crate::subject::Subject;
+use crate::composition::{ComposedVariables, Evaluation};
+use crate::declarations::EnvironmentType;
+use crate::evaluation_input::EvaluationInput;
+use crate::expression::{Expression, ExpressionError};
+use crate::match_conditions::{MatchConditions, MatchResult};
 use crate::{MAX_MESSAGE_BYTES, POLICY_BUDGET};
 
-/// What a policy is made of, as it is written.
+/// Source of a ValidatingAdmissionPolicy.
 #[derive(Clone, Debug, Default)]
-pub struct ValidatingSource<'s> {
-    /// Whether there are parameters.
-    pub params: bool,
-    /// Whether a request fails when an expression does.
-    pub fails: bool,
-    /// What must hold for the policy to be about a request.
-    pub conditions: Vec<&'s str>,
-    /// Names and expressions.
+pub struct ValidatingPolicySource<'s> {
+    /// True if the policy has parameters.
+    pub has_params: bool,
+    /// True if a request is denied when an expression fails (`failurePolicy: Fail`).
+    pub fails_closed: bool,
+    /// Match conditions.
+    pub match_conditions: Vec<&'s str>,
+    /// Names and expressions of variables.
     pub variables: Vec<(&'s str, &'s str)>,
-    /// What must hold.
+    /// Validations of requests.
     pub validations: Vec<ValidationSource<'s>>,
-    /// Keys and expressions of annotations for the audit log.
-    pub annotations: Vec<(&'s str, &'s str)>,
+    /// Keys and expressions of audit annotations.
+    pub audit_annotations: Vec<(&'s str, &'s str)>,
 }
 
-/// One validation, as it is written; empty texts are absent.
+/// Source of one validation. An empty text means that the field is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ValidationSource<'s> {
-    /// What must hold.
+    /// Expression that must be true.
     pub expression: &'s str,
-    /// The message where it does not.
+    /// Message of a denial.
     pub message: &'s str,
-    /// The same as an expression.
+    /// Expression that computes the message of a denial.
     pub message_expression: &'s str,
-    /// The reason of the refusal.
+    /// Reason of a denial.
     pub reason: &'s str,
 }
 
-/// A compiled policy.
+/// Compiled ValidatingAdmissionPolicy.
 #[derive(Debug)]
 pub struct ValidatingPolicy {
-    fails: bool,
-    conditions: Conditions,
-    composition: Composition,
+    fails_closed: bool,
+    match_conditions: MatchConditions,
+    variables: ComposedVariables,
     validations: Box<[Validation]>,
-    annotations: Box<[(Box<str>, Expression)]>,
+    audit_annotations: Box<[(Box<str>, Expression)]>,
 }
 
 #[derive(Debug)]
@@ -58,125 +58,132 @@ struct Validation {
     reason: Box<str>,
 }
 
-/// A validation that refuses a request.
+/// Denial of a request by a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// Which validation; 0 for what concerns the whole policy.
+    /// Index of the validation; 0 if the whole policy failed.
     pub index: usize,
-    /// Why.
+    /// Message for the client.
     pub message: String,
-    /// The reason; empty where an expression failed.
+    /// Reason of the denial; empty if an expression failed.
     pub reason: String,
 }
 
-/// What a policy says of a request.
+/// Result of a policy for a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// What refuses it, as far as the actions of a binding say.
+pub struct ValidationOutcome {
+    /// Denials, to which the validation actions of the binding apply.
     pub denials: Vec<Denial>,
-    /// Annotations for the audit log.
-    pub annotations: Vec<(String, String)>,
-    /// Annotations that failed and refuse the request whatever the actions say.
+    /// Audit annotations.
+    pub audit_annotations: Vec<(String, String)>,
+    /// Errors of audit annotations, which deny the request regardless of the validation actions.
     pub failed_annotations: Vec<String>,
-    /// Expressions that failed where a failure is ignored: why.
-    pub ignored: Vec<String>,
-    /// What its conditions say of the request.
-    pub conditions: Concerned,
+    /// Errors of expressions that the failure policy ignores.
+    pub ignored_errors: Vec<String>,
+    /// Result of the match conditions.
+    pub match_state: MatchState,
 }
 
-/// Whether a policy is about a request, as far as its conditions say.
+/// State of the match conditions of a policy for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Concerned {
-    /// It is.
+pub enum MatchState {
+    /// The request matches.
     #[default]
     Yes,
-    /// It is not.
+    /// The request does not match.
     No,
-    /// They failed.
+    /// The evaluation of a match condition failed.
     Failed,
 }
 
 impl ValidatingPolicy {
-    /// Compiles a stored policy; what does not compile is a failure of each evaluation.
+    /// Compiles a stored policy. Invalid expressions fail when they are evaluated.
     #[must_use]
-    pub fn compile(source: &ValidatingSource<'_>) -> Self {
-        let compiler = Compiler::composing(Release::Stored, source.params);
-        let composition = Composition::compile(&compiler, source.variables.iter().copied());
-        let validation = |of: &ValidationSource<'_>| Validation {
-            expression: compiler.compile(Purpose::Validation, of.expression),
-            message: of.message.trim().into(),
-            message_expression: (!of.message_expression.is_empty())
-                .then(|| compiler.compile(Purpose::Message, of.message_expression)),
-            reason: of.reason.into(),
+    pub fn compile(source: &ValidatingPolicySource<'_>) -> Self {
+        let compiler = Compiler::with_variables(EnvironmentType::StoredExpressions, source.has_params);
+        let variables = ComposedVariables::compile(&compiler, source.variables.iter().copied());
+        let validation = |validation_source: &ValidationSource<'_>| Validation {
+            expression: compiler.compile(Purpose::Validation, validation_source.expression),
+            message: validation_source.message.trim().into(),
+            message_expression: (!validation_source.message_expression.is_empty())
+                .then(|| compiler.compile(Purpose::Message, validation_source.message_expression)),
+            reason: validation_source.reason.into(),
         };
         let annotation =
             |(key, text): &(&str, &str)| ((*key).into(), compiler.compile(Purpose::Annotation, text));
         Self {
-            fails: source.fails,
-            conditions: Conditions::compile(&compiler, source.conditions.iter().copied()),
+            fails_closed: source.fails_closed,
+            match_conditions: MatchConditions::compile(&compiler, source.match_conditions.iter().copied()),
             validations: source.validations.iter().map(validation).collect(),
-            annotations: source.annotations.iter().map(annotation).collect(),
-            composition,
+            audit_annotations: source.audit_annotations.iter().map(annotation).collect(),
+            variables,
         }
     }
 
-    /// Whether conditions may leave out a request.
+    /// True if the policy has match conditions.
     #[must_use]
-    pub fn has_conditions(&self) -> bool {
-        !self.conditions.is_empty()
+    pub fn has_match_conditions(&self) -> bool {
+        !self.match_conditions.is_empty()
     }
 
-    /// Its expressions: conditions, variables, validations with their messages, then annotations.
+    /// Returns all expressions: match conditions, variables, validations with their messages, then audit annotations.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let validations = self.validations.iter();
         let validations =
             validations.flat_map(|one| std::iter::once(&one.expression).chain(&one.message_expression));
-        let annotations = self.annotations.iter().map(|(_, expression)| expression);
-        let conditions = self.conditions.expressions().chain(self.composition.expressions());
+        let annotations = self.audit_annotations.iter().map(|(_, expression)| expression);
+        let conditions = self.match_conditions.expressions().chain(self.variables.expressions());
         conditions.chain(validations).chain(annotations)
     }
 
-    /// What it says of a request, within the budget of a policy.
+    /// Evaluates the policy for a request, within the budget of a policy.
     #[must_use]
-    pub fn evaluate(&self, subject: &Subject<'_>) -> Verdict {
-        match self.conditions.evaluate_with(&self.composition, subject) {
-            Matched::Yes => {}
-            Matched::No => return Verdict { conditions: Concerned::No, ..Verdict::default() },
-            Matched::Failed(why) => return Verdict { conditions: Concerned::Failed, ..self.failed(why) },
+    pub fn evaluate(&self, input: &EvaluationInput<'_>) -> ValidationOutcome {
+        match self.match_conditions.evaluate_with(&self.variables, input) {
+            MatchResult::Yes => {}
+            MatchResult::No => {
+                return ValidationOutcome { match_state: MatchState::No, ..ValidationOutcome::default() };
+            }
+            MatchResult::Failed(error) => {
+                return ValidationOutcome { match_state: MatchState::Failed, ..self.failed_outcome(error) };
+            }
         }
-        let mut evaluation = Evaluation::new(&self.composition, subject, POLICY_BUDGET);
+        let mut evaluation = Evaluation::new(&self.variables, input, POLICY_BUDGET);
         let mut outcomes = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             match evaluation.evaluate(&validation.expression) {
-                Err(Problem::OutOfBudget) => return self.failed(Problem::OutOfBudget.message().to_owned()),
+                Err(ExpressionError::OutOfBudget) => {
+                    return self.failed_outcome(ExpressionError::OutOfBudget.message().to_owned());
+                }
                 outcome => outcomes.push(outcome),
             }
         }
         let failures = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
-        let ignored = failures.filter(|_| !self.fails).map(|problem| problem.message().to_owned()).collect();
-        let denials = self.denials(subject, &outcomes, evaluation.budget());
-        self.annotate(subject, Verdict { denials, ignored, ..Verdict::default() })
+        let ignored_errors =
+            failures.filter(|_| !self.fails_closed).map(|problem| problem.message().to_owned()).collect();
+        let denials = self.denials(input, &outcomes, evaluation.budget());
+        self.annotate(input, ValidationOutcome { denials, ignored_errors, ..ValidationOutcome::default() })
     }
 
-    /// What refuses a request, by what came of the validations. Messages share what these have left of the budget.
+    /// Returns the denials that follow from the outcomes of the validations. Message expressions share the remaining budget.
     fn denials(
         &self,
-        subject: &Subject<'_>,
-        outcomes: &[Result<Value<'_>, Problem>],
+        input: &EvaluationInput<'_>,
+        outcomes: &[Result<Value<'_>, ExpressionError>],
         budget: u64,
     ) -> Vec<Denial> {
-        let holds = |outcome: &Result<Value<'_>, Problem>| matches!(outcome, Ok(Value::Bool(true)));
+        let holds = |outcome: &Result<Value<'_>, ExpressionError>| matches!(outcome, Ok(Value::Bool(true)));
         if outcomes.iter().all(holds) {
             return Vec::new();
         }
-        let subject = subject.without_authorizer();
-        let mut messages = Evaluation::new(&self.composition, &subject, budget);
+        let unauthorized_input = input.without_authorizer();
+        let mut messages = Evaluation::new(&self.variables, &unauthorized_input, budget);
         let mut denials = Vec::new();
         for (index, (validation, outcome)) in self.validations.iter().zip(outcomes).enumerate() {
             match outcome {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => denials.push(validation.denial(index, &mut messages)),
-                Err(problem) if self.fails => {
+                Err(problem) if self.fails_closed => {
                     let message = problem.message().to_owned();
                     denials.push(Denial { index, message, reason: String::new() });
                 }
@@ -186,21 +193,23 @@ impl ValidatingPolicy {
         denials
     }
 
-    fn annotate(&self, subject: &Subject<'_>, mut verdict: Verdict) -> Verdict {
-        if self.annotations.is_empty() {
+    fn annotate(&self, input: &EvaluationInput<'_>, mut verdict: ValidationOutcome) -> ValidationOutcome {
+        if self.audit_annotations.is_empty() {
             return verdict;
         }
-        // Annotations compile with the authorizer, and upstream evaluates them without it.
-        let subject = subject.without_authorizer();
-        let mut evaluation = Evaluation::new(&self.composition, &subject, POLICY_BUDGET);
-        for (key, expression) in &self.annotations {
+        // Upstream compiles audit annotations with the authorizer, but evaluates them without it.
+        let unauthorized_input = input.without_authorizer();
+        let mut evaluation = Evaluation::new(&self.variables, &unauthorized_input, POLICY_BUDGET);
+        for (key, expression) in &self.audit_annotations {
             match evaluation.evaluate(expression) {
                 Ok(Value::String(text)) if !text.trim().is_empty() => {
-                    verdict.annotations.push((key.to_string(), text.trim().to_owned()));
+                    verdict.audit_annotations.push((key.to_string(), text.trim().to_owned()));
                 }
                 Ok(_) => {}
-                Err(Problem::OutOfBudget) => return self.failed(Problem::OutOfBudget.message().to_owned()),
-                Err(problem) if self.fails => {
+                Err(ExpressionError::OutOfBudget) => {
+                    return self.failed_outcome(ExpressionError::OutOfBudget.message().to_owned());
+                }
+                Err(problem) if self.fails_closed => {
                     verdict.failed_annotations.push(problem.message().to_owned());
                 }
                 Err(_) => {}
@@ -209,13 +218,13 @@ impl ValidatingPolicy {
         verdict
     }
 
-    /// The whole policy has failed.
-    fn failed(&self, message: String) -> Verdict {
-        if !self.fails {
-            return Verdict { ignored: vec![message], ..Verdict::default() };
+    /// Result of a policy that failed as a whole.
+    fn failed_outcome(&self, message: String) -> ValidationOutcome {
+        if !self.fails_closed {
+            return ValidationOutcome { ignored_errors: vec![message], ..ValidationOutcome::default() };
         }
         let denial = Denial { index: 0, message, reason: String::new() };
-        Verdict { denials: vec![denial], ..Verdict::default() }
+        ValidationOutcome { denials: vec![denial], ..ValidationOutcome::default() }
     }
 }
 
@@ -225,7 +234,7 @@ impl Validation {
         Denial { index, message: self.message(messages), reason: reason.to_owned() }
     }
 
-    /// What its message expression makes, unless that is unfit; else its message, else its expression.
+    /// Returns the value of the message expression if it is valid, otherwise the message, otherwise a text with the expression.
     fn message(&self, messages: &mut Evaluation<'_, '_>) -> String {
         let evaluated = self.message_expression.as_ref().and_then(|expression| {
             let value = messages.evaluate(expression).ok()?;

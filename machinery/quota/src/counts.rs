@@ -1,28 +1,28 @@
-//! Kinds that are only counted: `count/<resource>.<group>`, and the older names of a few.
+//! Kinds that are only counted: `count/<resource>.<group>`, and older names of some kinds.
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, Quantity};
-use portico_validation::pod_spec::totals::Amounts;
+use portico_validation::pod_spec::totals::ResourceList;
 
 use crate::evaluator::Evaluator;
 
-/// Core kinds that are counted under their own names, too.
+/// Core kinds that are also counted under their plain names.
 const ALIASES: [&str; 4] = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"];
 
-/// Before the kind in the name of a count.
-const COUNT: &str = "count/";
+/// Prefix of the kind in the name of a count.
+const COUNT_PREFIX: &str = "count/";
 
-/// The name under which objects of a kind are counted.
-fn object_count(resource: &GroupResource) -> String {
+/// Returns the quota resource that counts objects of a kind.
+fn count_name(resource: &GroupResource) -> String {
     match resource.group.as_str() {
-        "" => format!("{COUNT}{}", resource.resource),
-        group => format!("{COUNT}{}.{group}", resource.resource),
+        "" => format!("{COUNT_PREFIX}{}", resource.resource),
+        group => format!("{COUNT_PREFIX}{}.{group}", resource.resource),
     }
 }
 
-/// The kind whose objects a resource of quotas counts; nothing when it is no count, or one of what is not counted.
+/// Returns the kind that a quota resource counts; `None` if the quota resource is no count or its kind is not counted.
 pub(crate) fn counted_resource(name: &str) -> Option<GroupResource> {
-    let resource = match name.strip_prefix(COUNT) {
+    let resource = match name.strip_prefix(COUNT_PREFIX) {
         Some(counted) => {
             let (resource, group) = counted.split_once('.').unwrap_or((counted, ""));
             GroupResource::new(group, resource)
@@ -33,20 +33,20 @@ pub(crate) fn counted_resource(name: &str) -> Option<GroupResource> {
     (!is_event).then_some(resource)
 }
 
-/// One of each of these.
-pub(crate) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> Amounts {
+/// Returns an amount of one for each name.
+pub(crate) fn one_each<'n>(names: impl IntoIterator<Item = &'n str>) -> ResourceList {
     names.into_iter().map(|name| (name.to_owned(), Quantity::whole(1))).collect()
 }
 
-/// A kind that is counted.
-pub(crate) struct Count {
+/// Evaluator of a kind that is only counted.
+pub(crate) struct CountEvaluator {
     names: Vec<String>,
 }
 
-impl Count {
-    /// The count of this kind.
-    pub(crate) fn of(resource: &GroupResource) -> Self {
-        let mut names = vec![object_count(resource)];
+impl CountEvaluator {
+    /// Creates the evaluator of a kind.
+    pub(crate) fn new(resource: &GroupResource) -> Self {
+        let mut names = vec![count_name(resource)];
         if resource.group.is_empty() && ALIASES.contains(&resource.resource.as_str()) {
             names.push(resource.resource.clone());
         }
@@ -54,13 +54,13 @@ impl Count {
     }
 }
 
-impl Evaluator for Count {
-    fn counts(&self, resource: &str) -> bool {
+impl Evaluator for CountEvaluator {
+    fn matches_resource(&self, resource: &str) -> bool {
         self.names.iter().any(|name| name == resource)
     }
 
-    fn usage(&self, _object: &Object, _now: Timestamp) -> Amounts {
-        one_of(self.names.iter().map(String::as_str))
+    fn usage(&self, _object: &Object, _now: Timestamp) -> ResourceList {
+        one_each(self.names.iter().map(String::as_str))
     }
 
     fn is_plain_count(&self) -> bool {
@@ -68,15 +68,15 @@ impl Evaluator for Count {
     }
 }
 
-/// A kind that quotas do not look at.
-pub(crate) struct Uncounted;
+/// Evaluator of a kind that quotas ignore.
+pub(crate) struct UncountedEvaluator;
 
-impl Evaluator for Uncounted {
-    fn counts(&self, _resource: &str) -> bool {
+impl Evaluator for UncountedEvaluator {
+    fn matches_resource(&self, _resource: &str) -> bool {
         false
     }
 
-    fn usage(&self, _object: &Object, _now: Timestamp) -> Amounts {
-        Amounts::new()
+    fn usage(&self, _object: &Object, _now: Timestamp) -> ResourceList {
+        ResourceList::new()
     }
 }

@@ -1,93 +1,96 @@
-//! ResourceClaims: how many, and how many devices of each class at the most; by the extended resources that classes stand
-//! for, too, less what the pods that request them are charged.
+//! Usage of ResourceClaims: count, maximum devices per device class, and devices per extended resource of a class. The extended
+//! resources that are already charged to the requesting pod are subtracted.
 
 use jiff::Timestamp;
 use portico_machinery::{Cursor, Object, Quantity};
-use portico_validation::pod_spec::totals::{Amounts, add};
+use portico_validation::pod_spec::totals::{ResourceList, add_resources};
 
-use crate::counts::one_of;
+use crate::counts::one_each;
+use crate::device_context::{DeviceContext, device_requests};
 use crate::evaluator::Evaluator;
-use crate::pods::{DEVICES, Pods, REQUESTS, is_extended_name};
-use crate::surroundings::{Surroundings, requests};
+use crate::pods::{DEVICE_CLASS_PREFIX, PodEvaluator, REQUESTS_PREFIX, is_extended_name};
 
 const COUNT: &str = "count/resourceclaims.resource.k8s.io";
-/// Behind the name of a class.
-const OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
-/// As many as can be allocated at all: what "all" may come to.
-const MOST: i64 = 32;
+/// Suffix of a device class in the quota resource that limits its devices.
+const CLASS_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
+/// Maximum number of devices in one allocation, charged for requests with allocation mode `All`.
+const MAX_ALLOCATED_DEVICES: i64 = 32;
 
-/// How ResourceClaims are measured.
-pub(crate) struct ResourceClaims<'a> {
-    pub(crate) surroundings: &'a Surroundings,
+/// Evaluator of ResourceClaims.
+pub(crate) struct ResourceClaimEvaluator<'a> {
+    pub(crate) context: &'a DeviceContext,
 }
 
-/// Whether a resource of quotas limits requests of an extended resource.
+/// True if a quota resource limits requests of an extended resource.
 pub(crate) fn is_extended_request(name: &str) -> bool {
-    name.strip_prefix(REQUESTS).is_some_and(is_extended_name)
+    name.strip_prefix(REQUESTS_PREFIX).is_some_and(is_extended_name)
 }
 
-impl Evaluator for ResourceClaims<'_> {
-    fn counts(&self, resource: &str) -> bool {
-        let extended = resource.strip_prefix(REQUESTS).filter(|name| is_extended_name(name));
+impl Evaluator for ResourceClaimEvaluator<'_> {
+    fn matches_resource(&self, resource: &str) -> bool {
+        let extended = resource.strip_prefix(REQUESTS_PREFIX).filter(|name| is_extended_name(name));
         resource == COUNT
-            || resource.ends_with(OF_CLASS)
-            || extended.is_some_and(|name| self.surroundings.has_class_for(name, DEVICES))
+            || resource.ends_with(CLASS_SUFFIX)
+            || extended.is_some_and(|name| self.context.has_class_for(name, DEVICE_CLASS_PREFIX))
     }
 
-    fn usage(&self, claim: &Object, now: Timestamp) -> Amounts {
-        let mut usage = one_of([COUNT]);
-        for request in requests(claim).items() {
-            add(&mut usage, &of_request(&request));
+    fn usage(&self, claim: &Object, now: Timestamp) -> ResourceList {
+        let mut usage = one_each([COUNT]);
+        for request in device_requests(claim).items() {
+            add_resources(&mut usage, &devices_of_request(&request));
         }
-        let extended = self.extended(&usage);
-        let charged = self.surroundings.pod_of(claim).map(|pod| Pods.usage(pod, now)).unwrap_or_default();
-        for (name, amount) in extended {
-            let left = amount.minus(charged.get(&name).unwrap_or(&Quantity::ZERO));
-            if left.is_positive() {
-                usage.insert(name, left);
+        let extended_usage = self.extended_requests(&usage);
+        let charged =
+            self.context.charged_pod(claim).map(|pod| PodEvaluator.usage(pod, now)).unwrap_or_default();
+        for (name, amount) in extended_usage {
+            let remainder = amount.minus(charged.get(&name).unwrap_or(&Quantity::ZERO));
+            if remainder.is_positive() {
+                usage.insert(name, remainder);
             }
         }
         usage
     }
 }
 
-impl ResourceClaims<'_> {
-    /// Devices of classes as requests of the extended resources that the classes stand for.
-    fn extended(&self, usage: &Amounts) -> Amounts {
-        let mut extended = Amounts::new();
+impl ResourceClaimEvaluator<'_> {
+    /// Converts devices of classes to requests of the extended resources of these classes.
+    fn extended_requests(&self, usage: &ResourceList) -> ResourceList {
+        let mut extended = ResourceList::new();
         for (name, amount) in usage {
-            let Some(class) = name.strip_suffix(OF_CLASS).filter(|class| !class.is_empty()) else { continue };
-            extended.insert(format!("{REQUESTS}{DEVICES}{class}"), amount.clone());
-            if let Some(name) = self.surroundings.extended_of(class) {
-                extended.insert(format!("{REQUESTS}{name}"), amount.clone());
+            let Some(class) = name.strip_suffix(CLASS_SUFFIX).filter(|class| !class.is_empty()) else {
+                continue;
+            };
+            extended.insert(format!("{REQUESTS_PREFIX}{DEVICE_CLASS_PREFIX}{class}"), amount.clone());
+            if let Some(name) = self.context.extended_resource_of(class) {
+                extended.insert(format!("{REQUESTS_PREFIX}{name}"), amount.clone());
             }
         }
         extended
     }
 }
 
-/// The devices of a request, by class.
-fn of_request(request: &Cursor<'_>) -> Amounts {
+/// Returns the devices of a request, by class.
+fn devices_of_request(request: &Cursor<'_>) -> ResourceList {
     let exactly = request.field("exactly");
     if exactly.is_present() {
-        return Amounts::from([devices(&exactly)]);
+        return ResourceList::from([devices_of_subrequest(&exactly)]);
     }
-    // One of them: the most that may be of each class.
-    let mut most = Amounts::new();
-    for (class, count) in request.field("firstAvailable").items().map(|one| devices(&one)) {
-        let kept = most.entry(class).or_default();
-        *kept = std::mem::take(kept).max(count);
+    // One of the subrequests is allocated: for each class, charge the largest amount.
+    let mut most = ResourceList::new();
+    for (class, count) in request.field("firstAvailable").items().map(|one| devices_of_subrequest(&one)) {
+        let entry = most.entry(class).or_default();
+        *entry = std::mem::take(entry).max(count);
     }
     most
 }
 
-fn devices(request: &Cursor<'_>) -> (String, Quantity) {
+fn devices_of_subrequest(request: &Cursor<'_>) -> (String, Quantity) {
     let count = match request.field("allocationMode").str() {
         "ExactCount" => request.field("count").i64().unwrap_or(0),
-        "All" => MOST,
+        "All" => MAX_ALLOCATED_DEVICES,
         _ => 0,
     };
-    (format!("{}{OF_CLASS}", request.field("deviceClassName").str()), Quantity::whole(count))
+    (format!("{}{CLASS_SUFFIX}", request.field("deviceClassName").str()), Quantity::whole(count))
 }
 
 #[cfg(test)]
@@ -98,7 +101,7 @@ mod tests {
         Object::from_json(json.as_bytes()).unwrap()
     }
 
-    fn used(usage: &Amounts, name: &str) -> String {
+    fn amount_text(usage: &ResourceList, name: &str) -> String {
         usage.get(name).map_or_else(String::new, ToString::to_string)
     }
 
@@ -107,11 +110,11 @@ mod tests {
     const EXTENDED: &str = "requests.example.com/gpu";
 
     #[test]
-    fn devices_count_by_class_and_by_the_extended_resource_that_the_class_stands_for() {
+    fn devices_count_by_class_and_by_the_extended_resource_of_the_class() {
         let class =
             object(r#"{"metadata":{"name":"gpu"},"spec":{"extendedResourceName":"example.com/gpu"}}"#);
-        let surroundings = Surroundings::of_classes([&class]);
-        let claims = ResourceClaims { surroundings: &surroundings };
+        let context = DeviceContext::from_classes([&class]);
+        let claims = ResourceClaimEvaluator { context: &context };
         for (name, counts) in [
             (COUNT, true),
             (DEVICES_OF_GPU, true),
@@ -121,7 +124,7 @@ mod tests {
             ("requests.example.com/other", false),
             ("requests.cpu", false),
         ] {
-            assert_eq!(claims.counts(name), counts, "{name}");
+            assert_eq!(claims.matches_resource(name), counts, "{name}");
         }
         let claim = object(
             r#"{"spec":{"devices":{"requests":[
@@ -132,13 +135,13 @@ mod tests {
         );
         let usage = claims.usage(&claim, Timestamp::UNIX_EPOCH);
         for name in [DEVICES_OF_GPU, IMPLICIT, EXTENDED] {
-            assert_eq!(used(&usage, name), "5", "{name}");
+            assert_eq!(amount_text(&usage, name), "5", "{name}");
         }
-        assert_eq!(used(&usage, "other.deviceclass.resource.k8s.io/devices"), "32");
+        assert_eq!(amount_text(&usage, "other.deviceclass.resource.k8s.io/devices"), "32");
     }
 
     #[test]
-    fn a_claim_that_was_made_for_a_pods_extended_resources_is_charged_what_the_pod_is_not() {
+    fn a_claim_for_extended_resources_of_a_pod_is_charged_only_the_amount_not_charged_to_the_pod() {
         let class =
             object(r#"{"metadata":{"name":"gpu"},"spec":{"extendedResourceName":"example.com/gpu"}}"#);
         let claim = |name: &str, second: u8| {
@@ -166,10 +169,10 @@ mod tests {
             (named("b"), &second, "1"),
         ] {
             let both = vec![first.clone(), second.clone()];
-            let surroundings = Surroundings::of_classes([&class]).with(vec![pod(&status)], both);
-            let usage = ResourceClaims { surroundings: &surroundings }.usage(claim, Timestamp::UNIX_EPOCH);
-            let of = (used(&usage, EXTENDED), used(&usage, DEVICES_OF_GPU));
-            assert_eq!(of, (charged.to_owned(), "3".to_owned()), "{status} {}", claim.name());
+            let context = DeviceContext::from_classes([&class]).with_namespace(vec![pod(&status)], both);
+            let usage = ResourceClaimEvaluator { context: &context }.usage(claim, Timestamp::UNIX_EPOCH);
+            let amounts = (amount_text(&usage, EXTENDED), amount_text(&usage, DEVICES_OF_GPU));
+            assert_eq!(amounts, (charged.to_owned(), "3".to_owned()), "{status} {}", claim.name());
         }
     }
 }

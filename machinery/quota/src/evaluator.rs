@@ -1,40 +1,40 @@
-//! How much objects of a kind need, and of what.
+//! Interface of the evaluators: usage of quota resources by objects of a kind.
 
 use jiff::Timestamp;
 use portico_machinery::Object;
-use portico_validation::pod_spec::totals::Amounts;
+use portico_validation::pod_spec::totals::ResourceList;
 
-use crate::requirement::Requirement;
+use crate::requirement::ScopeRequirement;
 
-/// What quotas know of a kind.
+/// Computes the usage of quota resources by objects of one kind (upstream's `quota.Evaluator`).
 pub trait Evaluator: Send + Sync {
-    /// Whether objects of the kind need any of this resource of quotas.
-    fn counts(&self, resource: &str) -> bool;
+    /// True if objects of the kind use this quota resource (upstream's `MatchingResources`).
+    fn matches_resource(&self, resource: &str) -> bool;
 
-    /// What an object needs.
-    fn usage(&self, object: &Object, now: Timestamp) -> Amounts;
+    /// Returns the quota resources that an object uses.
+    fn usage(&self, object: &Object, now: Timestamp) -> ResourceList;
 
-    /// Whether each object needs one of each resource that is counted, whatever it holds, and none is in any scope: then
-    /// nothing has to be decoded to count them.
+    /// True if each object uses one of each counted resource, regardless of its content, and no object is in any scope. Objects
+    /// can then be counted without decoding them.
     fn is_plain_count(&self) -> bool {
         false
     }
 
-    /// When what an object needs changes next though nothing is written.
-    fn changes_at(&self, _object: &Object, _now: Timestamp) -> Option<Timestamp> {
+    /// Returns the next time at which the usage of an object changes without a write; `None` if it does not.
+    fn next_usage_change(&self, _object: &Object, _now: Timestamp) -> Option<Timestamp> {
         None
     }
 
-    /// What an object must say when these are limited; the words if it does not.
+    /// Checks that an object sets the fields required when these resources are limited.
     ///
     /// # Errors
-    /// What is missing, in upstream's words.
-    fn constraints(&self, _limited: &[&str], _object: &Object) -> Result<(), String> {
+    /// The missing fields, in upstream's message.
+    fn check_constraints(&self, _limited: &[&str], _object: &Object) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether an object is in a scope; kinds without scopes are in none.
-    fn in_scope(&self, _scope: &Requirement<'_>, _object: &Object) -> bool {
+    /// True if an object is in a scope. Objects of kinds without scopes are in none.
+    fn in_scope(&self, _scope: &ScopeRequirement<'_>, _object: &Object) -> bool {
         false
     }
 }

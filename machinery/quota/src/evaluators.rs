@@ -1,52 +1,54 @@
-//! Which kind is measured how, and which kinds a quota's resources are about.
+//! Selection of the evaluator of a kind, and of the kinds that use the resources of a quota.
 
 use portico_machinery::GroupResource;
 
+use crate::device_context::DeviceContext;
 use crate::evaluator::Evaluator;
-use crate::surroundings::Surroundings;
 use crate::{claims, counts, devices, pods, services};
 
-/// Kinds that are measured: more than counted.
-const MEASURED: [(&str, &str); 4] =
+/// Kinds whose usage is more than a count.
+const MEASURED_RESOURCES: [(&str, &str); 4] =
     [("", "pods"), ("", "services"), ("", "persistentvolumeclaims"), ("resource.k8s.io", "resourceclaims")];
 
-/// The evaluator of a kind: all kinds are counted, a few are measured.
+/// Returns the evaluator of a kind: all kinds are counted, for some more is measured.
 #[must_use]
-pub fn evaluator<'a>(resource: &GroupResource, surroundings: &'a Surroundings) -> Box<dyn Evaluator + 'a> {
+pub fn evaluator<'a>(resource: &GroupResource, context: &'a DeviceContext) -> Box<dyn Evaluator + 'a> {
     match (resource.group.as_str(), resource.resource.as_str()) {
-        ("", "pods") => Box::new(pods::Pods),
-        ("", "services") => Box::new(services::Services),
-        ("", "persistentvolumeclaims") => Box::new(claims::Claims),
-        ("resource.k8s.io", "resourceclaims") => Box::new(devices::ResourceClaims { surroundings }),
-        ("" | "events.k8s.io", "events") => Box::new(counts::Uncounted),
-        _ => Box::new(counts::Count::of(resource)),
+        ("", "pods") => Box::new(pods::PodEvaluator),
+        ("", "services") => Box::new(services::ServiceEvaluator),
+        ("", "persistentvolumeclaims") => Box::new(claims::PersistentVolumeClaimEvaluator),
+        ("resource.k8s.io", "resourceclaims") => Box::new(devices::ResourceClaimEvaluator { context }),
+        ("" | "events.k8s.io", "events") => Box::new(counts::UncountedEvaluator),
+        _ => Box::new(counts::CountEvaluator::new(resource)),
     }
 }
 
-/// Whether objects of a kind may need any of a resource of quotas, whatever surrounds them.
+/// True if objects of a kind may use a quota resource in some [`DeviceContext`].
 #[must_use]
-pub fn may_count(resource: &GroupResource, name: &str) -> bool {
-    let surroundings = Surroundings::default();
-    evaluator(resource, &surroundings).counts(name)
-        || (is(resource, MEASURED[3]) && devices::is_extended_request(name))
+pub fn may_match_resource(resource: &GroupResource, name: &str) -> bool {
+    let context = DeviceContext::default();
+    evaluator(resource, &context).matches_resource(name)
+        || (is_resource(resource, MEASURED_RESOURCES[3]) && devices::is_extended_request(name))
 }
 
-/// The kinds whose objects need any of these resources of quotas, each once. Which of them are served is not known here.
+/// Returns the kinds whose objects use any of these quota resources, without duplicates. The kinds may not be served.
 #[must_use]
 pub fn counted_resources<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<GroupResource> {
     let names: Vec<&str> = names.into_iter().collect();
-    let measured = MEASURED.iter().map(|(group, resource)| GroupResource::new(*group, *resource));
+    let measured = MEASURED_RESOURCES.iter().map(|(group, resource)| GroupResource::new(*group, *resource));
     let mut all: Vec<GroupResource> =
-        measured.filter(|resource| names.iter().any(|name| may_count(resource, name))).collect();
+        measured.filter(|resource| names.iter().any(|name| may_match_resource(resource, name))).collect();
     for resource in names.iter().filter_map(|name| counts::counted_resource(name)) {
-        if !MEASURED.iter().any(|measured| is(&resource, *measured)) && !all.contains(&resource) {
+        if !MEASURED_RESOURCES.iter().any(|measured| is_resource(&resource, *measured))
+            && !all.contains(&resource)
+        {
             all.push(resource);
         }
     }
     all
 }
 
-fn is(resource: &GroupResource, (group, name): (&str, &str)) -> bool {
+fn is_resource(resource: &GroupResource, (group, name): (&str, &str)) -> bool {
     resource.group == group && resource.resource == name
 }
 
@@ -55,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kinds_that_a_quota_counts_are_named_by_what_it_limits() {
+    fn the_kinds_that_a_quota_counts_follow_from_its_resources() {
         for (name, kinds) in [
             ("pods", vec![("", "pods")]),
             ("limits.memory", vec![("", "pods")]),

@@ -1,10 +1,11 @@
-//! Quotas: how much of what they limit an object needs (upstream's `quota.Evaluator`), and which objects a quota is about.
+//! Resource quotas: usage of quota resources by objects (upstream's `quota.Evaluator`), and the objects in the scopes of a quota.
 //!
-//! Pure: objects in, amounts out. Admission charges with it what is written, the controller recounts with it what is
-//! there. Knows no request, no store and no clock.
+//! Performs no I/O: input are objects, output are amounts. Admission charges writes with this crate, the controller recounts
+//! existing objects. Does not depend on requests, the store or a clock.
 
 mod claims;
 mod counts;
+mod device_context;
 mod devices;
 mod evaluator;
 mod evaluators;
@@ -12,14 +13,13 @@ mod pods;
 mod requirement;
 mod scopes;
 mod services;
-mod surroundings;
 mod total;
 
+pub use device_context::{DeviceContext, extended_claim_owner};
 pub use evaluator::Evaluator;
-pub use evaluators::{counted_resources, evaluator, may_count};
-pub use requirement::Requirement;
-pub use scopes::{matches, requirements};
-pub use surroundings::{Surroundings, extended_claim_owner};
-pub use total::total;
+pub use evaluators::{counted_resources, evaluator, may_match_resource};
+pub use requirement::ScopeRequirement;
+pub use scopes::{matches_scopes, scope_requirements};
+pub use total::total_usage;
 
-pub use portico_validation::pod_spec::totals::{Amounts, add, amounts};
+pub use portico_validation::pod_spec::totals::{ResourceList, add_resources, resource_list};

@@ -1,22 +1,22 @@
-//! One scope of a quota.
+//! Scope of a quota.
 
 use std::fmt;
 
 use portico_machinery::Cursor;
 
-/// One scope of a quota, with what it asks of the value that goes with it.
+/// Scope of a quota, with the condition on its value (upstream's `ScopedResourceSelectorRequirement`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement<'a> {
-    /// The scope's name.
+pub struct ScopeRequirement<'a> {
+    /// Name of the scope.
     pub scope: &'a str,
     /// `Exists`, `DoesNotExist`, `In` or `NotIn`.
     pub operator: &'a str,
-    /// What `In` and `NotIn` compare with.
+    /// Values for `In` and `NotIn`.
     pub values: Vec<&'a str>,
 }
 
-impl<'a> Requirement<'a> {
-    /// The requirement of a scope that is only named.
+impl<'a> ScopeRequirement<'a> {
+    /// Creates the requirement of a scope that is listed in `spec.scopes`.
     pub(crate) fn exists(scope: &'a str) -> Self {
         Self { scope, operator: "Exists", values: Vec::new() }
     }
@@ -30,21 +30,21 @@ impl<'a> Requirement<'a> {
         }
     }
 
-    /// Whether one of the values that an object has, if it has any, is what is asked for.
-    pub(crate) fn takes(&self, own: &[&str]) -> bool {
+    /// True if the values of an object meet the condition. `own` is empty for an object without a value.
+    pub(crate) fn matches_values(&self, object_values: &[&str]) -> bool {
         let listed = |value: &&str| self.values.contains(value);
         match self.operator {
-            "Exists" => !own.is_empty(),
-            "DoesNotExist" => own.is_empty(),
-            "In" => own.iter().any(listed),
-            "NotIn" => own.is_empty() || own.iter().any(|value| !listed(value)),
+            "Exists" => !object_values.is_empty(),
+            "DoesNotExist" => object_values.is_empty(),
+            "In" => object_values.iter().any(listed),
+            "NotIn" => object_values.is_empty() || object_values.iter().any(|value| !listed(value)),
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Requirement<'_> {
-    /// As Go prints the struct with `%v`.
+impl fmt::Display for ScopeRequirement<'_> {
+    /// Formats the requirement as Go formats the struct with `%v`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{{} {} [{}]}}", self.scope, self.operator, self.values.join(" "))
     }

@@ -1,21 +1,21 @@
-//! Scopes: which objects a quota is about.
+//! Scopes: the objects to which a quota applies.
 
 use portico_machinery::Object;
 
 use crate::evaluator::Evaluator;
-use crate::requirement::Requirement;
+use crate::requirement::ScopeRequirement;
 
-/// The scopes of a quota: those that are only named, then those of its selector (upstream's `getScopeSelectorsFromQuota`).
+/// Returns the scopes of a quota: first `spec.scopes`, then the scope selector (upstream's `getScopeSelectorsFromQuota`).
 #[must_use]
-pub fn requirements(quota: &Object) -> Vec<Requirement<'_>> {
+pub fn scope_requirements(quota: &Object) -> Vec<ScopeRequirement<'_>> {
     let named = quota.at(&["spec", "scopes"]);
     let selector = quota.at(&["spec", "scopeSelector", "matchExpressions"]);
-    let named = named.items().map(|scope| Requirement::exists(scope.str()));
-    named.chain(selector.items().map(|scope| Requirement::read(&scope))).collect()
+    let named = named.items().map(|scope| ScopeRequirement::exists(scope.str()));
+    named.chain(selector.items().map(|scope| ScopeRequirement::read(&scope))).collect()
 }
 
-/// Whether an object is in all of these scopes.
+/// True if an object is in all of these scopes.
 #[must_use]
-pub fn matches(scopes: &[Requirement<'_>], object: &Object, evaluator: &dyn Evaluator) -> bool {
+pub fn matches_scopes(scopes: &[ScopeRequirement<'_>], object: &Object, evaluator: &dyn Evaluator) -> bool {
     scopes.iter().all(|scope| evaluator.in_scope(scope, object))
 }

@@ -65,7 +65,7 @@ fn object(text: &str) -> Object {
     Object::from_json(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-fn printed(set: &Set) -> String {
+fn printed(set: &FieldSet) -> String {
     let mut paths = Vec::new();
     set.visit(&mut |path| paths.push(print_path(path)));
     paths.sort();
@@ -193,7 +193,7 @@ fn configurations_are_merged_as_published() {
 }
 
 #[test]
-fn sets_keep_an_order_that_both_sides_can_live_with() {
+fn merged_sets_respect_the_order_of_both_sides() {
     let rows = [
         ("a b c", "a b", "a b c"),
         ("a b", "a b c", "a b c"),
@@ -228,7 +228,7 @@ fn sets_keep_an_order_that_both_sides_can_live_with() {
 }
 
 #[test]
-fn a_configuration_names_its_leaves_and_elements() {
+fn field_sets_contain_leaves_and_elements() {
     let rows = [
         (r#"{"string":"a","numeric":null}"#, ".numeric .string"),
         (r#"{"struct":{"name":"a"},"map":{"a":"b"}}"#, ".map.a .struct.name"),
@@ -251,7 +251,7 @@ fn a_configuration_names_its_leaves_and_elements() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_its_place() {
+fn type_mismatches_are_rejected_with_their_path() {
     let rows = [
         (r#"{"colour":1}"#, ".colour: field not declared in schema"),
         (r#"{"struct":{"below":{"x":1}}}"#, ".struct.below.x: field not declared in schema"),
@@ -284,28 +284,28 @@ fn what_does_not_fit_is_refused_with_its_place() {
 }
 
 /// Version `v1`, and a version `v2` that differs only in its name.
-struct One(Schema);
+struct SingleSchema(Schema);
 
-impl Versions for One {
+impl Versions for SingleSchema {
     fn schema(&self, version: &str) -> Option<&Schema> {
         matches!(version, "v1" | "v2").then_some(&self.0)
     }
 
-    fn convert(&self, object: &Object, _from: &str, to: &str) -> Result<Object, Unconverted> {
-        self.schema(to).map(|_| object.clone()).ok_or(Unconverted::Gone)
+    fn convert(&self, object: &Object, _from: &str, to: &str) -> Result<Object, ConversionError> {
+        self.schema(to).map(|_| object.clone()).ok_or(ConversionError::VersionRemoved)
     }
 
-    fn filter(&self, _version: &str) -> &Filter {
-        static ALL: std::sync::LazyLock<Filter> = std::sync::LazyLock::new(Filter::default);
+    fn filter(&self, _version: &str) -> &FieldFilter {
+        static ALL: std::sync::LazyLock<FieldFilter> = std::sync::LazyLock::new(FieldFilter::default);
         &ALL
     }
 }
 
 /// Executes a history: `apply m v1 {...}`, `force m v1 {...}`, `update m v1 {...}`; a following line `! m.path` lists the
 /// expected conflicts. Returns the object, and the fields of each manager.
-fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
-    let versions = One(schema());
-    let (mut live, mut owners) = (Object::default(), Owners::<String>::new());
+fn replay_history(history: &[&str]) -> (Object, BTreeMap<String, String>) {
+    let versions = SingleSchema(schema());
+    let (mut live, mut owners) = (Object::default(), FieldOwners::<String>::new());
     let mut lines = history.iter().peekable();
     while let Some(line) = lines.next() {
         let mut words = line.splitn(4, ' ');
@@ -316,12 +316,12 @@ fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
         let conflicts = match verb {
             "update" => {
                 let changed = versions.0.compare(&live, &body).unwrap();
-                update(&versions, version, (&live, &body), &changed, &mut attempt).unwrap();
+                update_owners(&versions, version, (&live, &body), &changed, &mut attempt).unwrap();
                 let set = changed.modified.union(&changed.added);
-                let held = attempt.remove(&manager).map(|held| held.set).unwrap_or_default();
-                let set = held.union(&set);
+                let value = attempt.remove(&manager).map(|value| value.set).unwrap_or_default();
+                let set = value.union(&set);
                 if !set.is_empty() {
-                    attempt.insert(manager, Owned { set, version: version.into(), applied: false });
+                    attempt.insert(manager, OwnedFields { set, version: version.into(), applied: false });
                 }
                 live = body;
                 None
@@ -333,8 +333,8 @@ fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
                         live = new.unwrap_or(live);
                         None
                     }
-                    Err(Failure::Conflicts(Conflicts(sets))) => {
-                        let one = |(manager, set): &(String, Set)| format!("{manager}{}", printed(set));
+                    Err(ApplyError::Conflicts(Conflicts(sets))) => {
+                        let one = |(manager, set): &(String, FieldSet)| format!("{manager}{}", printed(set));
                         Some(sets.iter().map(one).collect::<Vec<_>>().join(" "))
                     }
                     Err(other) => panic!("{other:?}"),
@@ -497,9 +497,9 @@ const HISTORIES: &[History] = &[
 ];
 
 #[test]
-fn histories_end_as_published() {
+fn histories_have_the_published_results() {
     for (history, want, owners) in HISTORIES {
-        let (live, got) = play(history);
+        let (live, got) = replay_history(history);
         assert_eq!(live, object(want), "{history:?}");
         let owners: BTreeMap<String, String> =
             owners.iter().map(|(m, set)| ((*m).to_owned(), (*set).to_owned())).collect();
@@ -508,11 +508,11 @@ fn histories_end_as_published() {
 }
 
 #[test]
-fn whoever_wrote_in_a_version_that_is_gone_is_forgotten() {
-    let versions = One(schema());
-    let mut owners = Owners::from([(
+fn managers_of_removed_versions_are_dropped() {
+    let versions = SingleSchema(schema());
+    let mut owners = FieldOwners::from([(
         "old".to_owned(),
-        Owned { set: Set::of_fields(["string"]), version: "v0".into(), applied: true },
+        OwnedFields { set: FieldSet::from_dotted_paths(["string"]), version: "v0".into(), applied: true },
     )]);
     let (live, config) = (object(r#"{"string":"a"}"#), object(r#"{"string":"b"}"#));
     apply(&versions, "v1", (&live, &config), &mut owners, &"new".to_owned(), false).unwrap();
@@ -520,16 +520,16 @@ fn whoever_wrote_in_a_version_that_is_gone_is_forgotten() {
 }
 
 #[test]
-fn owners_inside_what_became_atomic_own_the_whole() {
-    let versions = One(schema());
+fn owners_inside_a_newly_atomic_value_own_all_of_it() {
+    let versions = SingleSchema(schema());
     let set = |paths: &[&[&str]]| {
-        let mut set = Set::default();
+        let mut set = FieldSet::default();
         for path in paths {
             set.insert(&path.iter().map(|p| PathElement::parse(p).unwrap().unwrap()).collect::<Vec<_>>());
         }
         set
     };
-    let owned = Owned {
+    let owned = OwnedFields {
         set: set(&[
             &["f:atomicList", "v:\"a\""],
             &["f:atomicMap", "f:x"],
@@ -541,20 +541,20 @@ fn owners_inside_what_became_atomic_own_the_whole() {
         version: "v1".into(),
         applied: true,
     };
-    let mut owners = Owners::from([("m".to_owned(), owned)]);
+    let mut owners = FieldOwners::from([("m".to_owned(), owned)]);
     let state = object("{}");
-    update(&versions, "v1", (&state, &state), &Comparison::default(), &mut owners).unwrap();
+    update_owners(&versions, "v1", (&state, &state), &Comparison::default(), &mut owners).unwrap();
     assert_eq!(printed(&owners["m"].set), ".any.a .atomicList .atomicMap .gone.a .whole");
 }
 
 #[test]
-fn filters_drop_or_keep_what_is_below_their_paths() {
-    let set = Set::of_fields(["spec", "spec.a", "spec.b.c", "status.x", "metadata.labels"]);
-    let drop = Filter::Drop(Set::of_fields(["spec", "metadata.labels"]));
-    assert_eq!(printed(&drop.of(set.clone())), ".status.x");
-    let keep = Filter::keeping(["spec.b", "status.x"]);
-    assert_eq!(printed(&keep.of(set.clone())), ".spec .spec.b.c .status.x");
-    let any = Filter::keeping(["spec.*.c"]);
-    assert_eq!(printed(&any.of(set.clone())), ".spec .spec.a .spec.b.c");
-    assert_eq!(Filter::default().of(set.clone()), set);
+fn filters_drop_or_keep_fields_below_their_paths() {
+    let set = FieldSet::from_dotted_paths(["spec", "spec.a", "spec.b.c", "status.x", "metadata.labels"]);
+    let drop = FieldFilter::Drop(FieldSet::from_dotted_paths(["spec", "metadata.labels"]));
+    assert_eq!(printed(&drop.apply(set.clone())), ".status.x");
+    let keep = FieldFilter::from_kept_paths(["spec.b", "status.x"]);
+    assert_eq!(printed(&keep.apply(set.clone())), ".spec .spec.b.c .status.x");
+    let any = FieldFilter::from_kept_paths(["spec.*.c"]);
+    assert_eq!(printed(&any.apply(set.clone())), ".spec .spec.a .spec.b.c");
+    assert_eq!(FieldFilter::default().apply(set.clone()), set);
 }

@@ -42,7 +42,7 @@ impl Scheme {
     /// # Errors
     /// [`ConfigurationError`], with upstream's messages.
     pub fn decode(&self, bytes: &[u8]) -> Result<Object, ConfigurationError> {
-        let meta = untagged(TYPE_META, "TypeMeta", bytes, Format::Yaml)?;
+        let meta = decode_untagged(TYPE_META, "TypeMeta", bytes, Format::Yaml)?;
         let missing =
             |field| ConfigurationError::Missing { field, body: String::from_utf8_lossy(bytes).into_owned() };
         let (kind, version) = (meta.kind(), meta.api_version());
@@ -52,15 +52,17 @@ impl Scheme {
         if version.is_empty() {
             return Err(missing("apiVersion"));
         }
-        let known = self.kinds.iter().find(|known| known.kind == kind && known.version == version);
-        let Some(known) = known else {
+        let registered =
+            self.kinds.iter().find(|registered| registered.kind == kind && registered.version == version);
+        let Some(registered) = registered else {
             let (kind, version) = (kind.to_owned(), version.to_owned());
             return Err(ConfigurationError::NotRegistered { kind, version });
         };
         let group_version: GroupVersion =
             version.parse().map_err(|_| ConfigurationError::Syntax(version.to_owned()))?;
-        let schema = schema(self.types, &group_version.version, known.ty)?;
-        let decoded = schema.decode(bytes, Format::Yaml, &group_version.kind(kind)).map_err(of_decode)?;
+        let schema = schema_of(self.types, &group_version.version, registered.ty)?;
+        let decoded =
+            schema.decode(bytes, Format::Yaml, &group_version.kind(kind)).map_err(convert_decode_error)?;
         let Decoded { object, strict } = decoded;
         if self.strict && !strict.is_empty() {
             return Err(ConfigurationError::Strict(strict));
@@ -73,26 +75,31 @@ impl Scheme {
 ///
 /// # Errors
 /// [`ConfigurationError`], with upstream's messages.
-pub fn untagged(types: &str, ty: &str, bytes: &[u8], format: Format) -> Result<Object, ConfigurationError> {
+pub fn decode_untagged(
+    types: &str,
+    ty: &str,
+    bytes: &[u8],
+    format: Format,
+) -> Result<Object, ConfigurationError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Object::default());
     }
-    let decoded = schema(types, "v1", ty)?.decode_untagged(bytes, format).map_err(of_decode)?;
+    let decoded = schema_of(types, "v1", ty)?.decode_untagged(bytes, format).map_err(convert_decode_error)?;
     Ok(decoded.object)
 }
 
 /// Returns the schema of the type with this name. The name of its package is the version.
-fn schema(types: &str, version: &str, ty: &str) -> Result<Schema, ConfigurationError> {
-    let broken = |why: String| ConfigurationError::Words(format!("the types of {ty}: {why}"));
-    let types = serde_json::from_str(types).map_err(|error| broken(error.to_string()))?;
+fn schema_of(types: &str, version: &str, ty: &str) -> Result<Schema, ConfigurationError> {
+    let schema_error = |reason: String| ConfigurationError::Message(format!("the types of {ty}: {reason}"));
+    let types = serde_json::from_str(types).map_err(|error| schema_error(error.to_string()))?;
     let mut builder = TypeSetBuilder::default();
     description::add(&mut builder, &IndexMap::new(), Packages::from_iter([(version.to_owned(), types)]))
-        .map_err(|error| broken(error.to_string()))?;
-    let types = Arc::new(builder.build().map_err(|error| broken(error.to_string()))?);
-    Schema::named(&types, &format!("{version}.{ty}")).ok_or_else(|| broken("not described".to_owned()))
+        .map_err(|error| schema_error(error.to_string()))?;
+    let types = Arc::new(builder.build().map_err(|error| schema_error(error.to_string()))?);
+    Schema::named(&types, &format!("{version}.{ty}")).ok_or_else(|| schema_error("not described".to_owned()))
 }
 
-fn of_decode(error: DecodeError) -> ConfigurationError {
+fn convert_decode_error(error: DecodeError) -> ConfigurationError {
     match error {
         DecodeError::CannotBeHandled { error, .. } => ConfigurationError::Type(error),
         DecodeError::Syntax { error, .. } | DecodeError::Unrecognized { error, .. } => {
@@ -101,6 +108,6 @@ fn of_decode(error: DecodeError) -> ConfigurationError {
         DecodeError::WrongKind { .. }
         | DecodeError::Version { .. }
         | DecodeError::Configuration(_)
-        | DecodeError::Unconvertible(_) => ConfigurationError::Words(error.to_string()),
+        | DecodeError::Unconvertible(_) => ConfigurationError::Message(error.to_string()),
     }
 }

@@ -3,33 +3,33 @@
 mod convert;
 mod error;
 mod go_type;
+mod json_decoder;
 mod limits;
 mod reader;
 mod scalar;
 pub(crate) mod times;
-mod walk;
 mod yaml;
 mod yaml_errors;
 mod yaml_keys;
 mod yaml_tags;
 
 pub(crate) use convert::convert;
-pub(crate) use error::head;
+pub(crate) use error::body_prefix;
 pub use error::{DecodeError, patch_status};
+pub(crate) use json_decoder::{MAX_STRICT, MAX_STRICT_BYTES, strict_errors};
 pub(crate) use limits::{MAX_VALUES, TooManyValues};
-pub use reader::no_json;
-pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
-pub(crate) use scalar::{base64, quantity_text as quantity};
-pub(crate) use walk::{MAX_STRICT, MAX_STRICT_BYTES, strict_errors};
-pub use yaml_keys::{doubled_keys, warnings};
+pub use reader::syntax_error_in;
+pub(crate) use reader::{Reader, SyntaxError, ValueKind, number_value};
+pub(crate) use scalar::{base64, canonical_quantity as quantity};
+pub use yaml_keys::{duplicate_keys, warnings};
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{Node, Object, Status};
 
 use serde_json::Value;
 
-use self::walk::Walk;
-use crate::normalise::whole_value;
+use self::json_decoder::JsonDecoder;
+use crate::normalize::value_floats_to_integers;
 use crate::protobuf;
 use crate::typed::Typed;
 
@@ -86,23 +86,23 @@ impl Decoded {
 }
 
 /// Rewords the diagnostics of a YAML body as upstream's YAML reader words them.
-pub(crate) fn reported(body: &[u8], format: Format, mut decoded: Decoded) -> Decoded {
+pub(crate) fn reword_diagnostics(body: &[u8], format: Format, mut decoded: Decoded) -> Decoded {
     if format == Format::Yaml {
-        yaml_keys::reword(body, &mut decoded.strict);
+        yaml_keys::reword_duplicates(body, &mut decoded.strict);
     }
     decoded
 }
 
-pub(crate) fn object(
+pub(crate) fn decode_object(
     schema: &Typed,
     body: &[u8],
     format: Format,
     expected: &GroupVersionKind,
 ) -> Result<Decoded, DecodeError> {
-    let (decoded, error) = read(schema, body, format, &expected.kind)?;
+    let (decoded, error) = decode_body(schema, body, format, &expected.kind)?;
     let (kind, version) = (decoded.object.kind(), decoded.object.api_version());
     let expected_version = expected.group_version().to_string();
-    let found = found(&decoded.object, expected);
+    let found = found_gvk(&decoded.object, expected);
     let refuse = |error: String| DecodeError::CannotBeHandled {
         found: found.clone(),
         expected: expected.kind.clone(),
@@ -114,7 +114,7 @@ pub(crate) fn object(
     if let Some(error) = error {
         return Err(refuse(error));
     }
-    if !version.is_empty() && version != expected_version && !is_also_read(version, expected) {
+    if !version.is_empty() && version != expected_version && !is_legacy_version(version, expected) {
         return Err(DecodeError::Version { found: version.to_owned(), expected: expected_version });
     }
     let Decoded { mut object, strict } = decoded;
@@ -124,13 +124,13 @@ pub(crate) fn object(
 }
 
 /// True for a version that is not served but in which older clients send the same object: evictions of `kubectl drain`.
-fn is_also_read(version: &str, expected: &GroupVersionKind) -> bool {
+fn is_legacy_version(version: &str, expected: &GroupVersionKind) -> bool {
     (expected.group.as_str(), expected.kind.as_str(), version) == ("policy", "Eviction", "policy/v1beta1")
 }
 
-pub(crate) fn untagged(schema: &Typed, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
+pub(crate) fn decode_untagged(schema: &Typed, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
     let expected = schema.root().short_name();
-    let (decoded, error) = read(schema, body, format, expected)?;
+    let (decoded, error) = decode_body(schema, body, format, expected)?;
     match error {
         None => Ok(decoded),
         Some(error) => Err(DecodeError::CannotBeHandled {
@@ -146,7 +146,7 @@ pub(crate) fn untagged(schema: &Typed, body: &[u8], format: Format) -> Result<De
 }
 
 /// Returns the kind and version in a body, with missing parts taken from the expected ones.
-fn found(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
+fn found_gvk(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
     let mut found = object.gvk().filter(|gvk| !gvk.version.is_empty()).unwrap_or_else(|| expected.clone());
     if !object.kind().is_empty() {
         object.kind().clone_into(&mut found.kind);
@@ -157,20 +157,20 @@ fn found(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
 }
 
 /// Decodes a body. Returns the object, and the error of the first value of a wrong type.
-fn read(
+fn decode_body(
     schema: &Typed,
     body: &[u8],
     format: Format,
     expected: &str,
 ) -> Result<(Decoded, Option<String>), DecodeError> {
     if format == Format::Protobuf {
-        return read_protobuf(schema, body, expected);
+        return decode_protobuf(schema, body, expected);
     }
-    read_text(body, format, expected, |json| read_body(schema, json))
+    parse_text(body, format, expected, |json| decode_json_body(schema, json))
 }
 
 /// Parses a JSON or YAML body, the latter after conversion to JSON.
-pub(crate) fn read_text<T>(
+pub(crate) fn parse_text<T>(
     body: &[u8],
     format: Format,
     expected: &str,
@@ -179,7 +179,7 @@ pub(crate) fn read_text<T>(
     let syntax = |error: String| DecodeError::Syntax {
         expected: expected.to_owned(),
         error: format!("json parse error: {error}"),
-        head: error::head(body),
+        head: error::body_prefix(body),
     };
     let text = String::from_utf8_lossy(body);
     let looks_like_json = text.trim_start().starts_with('{');
@@ -194,7 +194,7 @@ pub(crate) fn read_text<T>(
     let of_yaml = |error: String| DecodeError::Unrecognized {
         expected: expected.to_owned(),
         error,
-        head: error::head(body),
+        head: error::body_prefix(body),
     };
     let json = yaml::to_json(&text).map_err(of_yaml)?;
     read(&json).map_err(|error| syntax(error.0))
@@ -204,27 +204,27 @@ pub(crate) fn read_text<T>(
 ///
 /// # Errors
 /// Message of the parser.
-pub fn object_of_text(text: &str) -> Result<Object, String> {
-    Object::from_node(Node(raw(text)?)).map_err(|error| error.to_string())
+pub fn parse_object(text: &str) -> Result<Object, String> {
+    Object::from_node(Node(parse_any(text)?)).map_err(|error| error.to_string())
 }
 
 /// Parses an applied configuration without conversion. If a key is duplicated, the last value wins. Null is an empty object.
-pub(crate) fn configuration(body: &[u8]) -> Result<Object, DecodeError> {
-    let why = match raw(&String::from_utf8_lossy(body)) {
+pub(crate) fn parse_configuration(body: &[u8]) -> Result<Object, DecodeError> {
+    let reason = match parse_any(&String::from_utf8_lossy(body)) {
         Ok(Value::Null) => return Ok(Object::default()),
         Ok(Value::Object(map)) => return Ok(Object::from_map(map)),
         Ok(other) => format!(
             "error unmarshaling JSON: while decoding JSON: \
              json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            json_name(&other)
+            json_type_name(&other)
         ),
         Err(error) => error,
     };
-    Err(DecodeError::Configuration(why))
+    Err(DecodeError::Configuration(reason))
 }
 
 /// Parses YAML or JSON text into a value. If a key is duplicated, the last value wins.
-fn raw(text: &str) -> Result<Value, String> {
+fn parse_any(text: &str) -> Result<Value, String> {
     let read = |text: &str| {
         let mut reader = Reader::new(text);
         reader.any().and_then(|value| reader.end().map(|()| value)).map_err(|error| error.0)
@@ -232,7 +232,7 @@ fn raw(text: &str) -> Result<Value, String> {
     match read(text) {
         // Upstream parses JSON as YAML, where 1.0 becomes 1.
         Ok(mut value) => {
-            whole_value(&mut value);
+            value_floats_to_integers(&mut value);
             Ok(value)
         }
         Err(_) => yaml::to_json(text)
@@ -242,39 +242,42 @@ fn raw(text: &str) -> Result<Value, String> {
 }
 
 /// Decodes the JSON of a body; an invalid kind or version is reported first, as upstream does.
-fn read_body(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
-    let mut walk = Walk::new(text, schema.types());
+fn decode_json_body(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
+    let mut walk = JsonDecoder::new(text, schema.types());
     let map = walk.root(schema.root())?;
-    match walk.heading {
+    match walk.type_meta_error {
         Some(error) => Err(SyntaxError(error)),
         None => Ok((Decoded { object: Object::from_map(map), strict: walk.strict.into_items() }, walk.error)),
     }
 }
 
 /// Decodes the JSON of metadata that has been parsed before.
-pub(crate) fn read_json(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
-    let mut walk = Walk::again(text, schema.types());
+pub(crate) fn decode_metadata_json(
+    schema: &Typed,
+    text: &str,
+) -> Result<(Decoded, Option<String>), SyntaxError> {
+    let mut walk = JsonDecoder::stored_part(text, schema.types());
     let map = walk.root(schema.root())?;
     Ok((Decoded { object: Object::from_map(map), strict: walk.strict.into_items() }, walk.error))
 }
 
 /// Decodes protobuf, which has no strict errors: unknown fields are normal between versions.
-fn read_protobuf(
+fn decode_protobuf(
     schema: &Typed,
     body: &[u8],
     expected: &str,
 ) -> Result<(Decoded, Option<String>), DecodeError> {
-    let read = protobuf::document(schema.types(), schema.root(), body);
-    let (object, misfit) = read.map_err(|error| DecodeError::Unrecognized {
+    let read = protobuf::decode_document(schema.types(), schema.root(), body);
+    let (object, type_mismatch) = read.map_err(|error| DecodeError::Unrecognized {
         expected: expected.to_owned(),
         error: error.to_string(),
-        head: error::head(body),
+        head: error::body_prefix(body),
     })?;
-    Ok((Decoded { object, strict: Vec::new() }, misfit.map(|m| m.to_string())))
+    Ok((Decoded { object, strict: Vec::new() }, type_mismatch.map(|m| m.to_string())))
 }
 
 /// Returns the name of a value's type in upstream's JSON errors.
-pub(crate) fn json_name(value: &Value) -> &'static str {
+pub(crate) fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -286,11 +289,15 @@ pub(crate) fn json_name(value: &Value) -> &'static str {
 }
 
 /// Parses any JSON nested at this depth of an object, with a limit of remaining values.
-pub(crate) fn any_json(text: &str, depth: usize, left: &mut usize) -> Result<Value, SyntaxError> {
-    let mut reader = Reader::within(text, depth, *left);
+pub(crate) fn parse_any_json(
+    text: &str,
+    depth: usize,
+    remaining_values: &mut usize,
+) -> Result<Value, SyntaxError> {
+    let mut reader = Reader::nested(text, depth, *remaining_values);
     let value = reader.any()?;
     reader.end()?;
-    *left = reader.left();
+    *remaining_values = reader.remaining_values();
     Ok(value)
 }
 

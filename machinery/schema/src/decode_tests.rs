@@ -52,7 +52,7 @@ fn decode(body: &str) -> Result<Decoded, DecodeError> {
 }
 
 #[test]
-fn unknown_and_duplicate_fields_are_named_in_the_order_of_the_text() {
+fn unknown_and_duplicate_fields_are_listed_in_text_order() {
     let body = r#"{"dota":{"x":[{}]},"spec":{"text":"a","colour":1,"text":"b","items":[{},{"q":1}],"map":{"k":"1","k":"2"},
         "named":{"x":{"q":1}}},"raw":{"a":1,"a":2},"dota":1,"Spec":{}}"#;
     let decoded = decode(body).unwrap();
@@ -76,14 +76,14 @@ fn unknown_and_duplicate_fields_are_named_in_the_order_of_the_text() {
 }
 
 #[test]
-fn at_most_a_hundred_fields_are_named_each_once() {
+fn at_most_a_hundred_fields_are_listed_once_each() {
     let fields: Vec<String> = (0..300).map(|i| format!("\"f{}\":1", i % 200)).collect();
     let decoded = decode(&format!("{{{}}}", fields.join(","))).unwrap();
     assert_eq!(decoded.strict.len(), 100);
 }
 
 #[test]
-fn a_repeated_struct_or_map_adds_to_what_was_there() {
+fn a_repeated_struct_or_map_is_merged() {
     let decoded =
         decode(r#"{"data":{"a":"YQ=="},"data":{"b":"Yg=="},"spec":{"int":1},"spec":{"text":"x"}}"#).unwrap();
     assert_eq!(decoded.object.at(&["data"]).len(), 2);
@@ -91,7 +91,7 @@ fn a_repeated_struct_or_map_adds_to_what_was_there() {
 }
 
 #[test]
-fn nulls_are_absent_and_inside_lists_and_maps_zero() {
+fn nulls_are_absent_fields_or_zero_elements() {
     let decoded =
         decode(r#"{"spec":{"int":null,"list":[null,"a"],"map":{"k":null},"items":[null]},"raw":null}"#)
             .unwrap();
@@ -169,7 +169,7 @@ fn a_value_of_the_wrong_type_is_reported_as_upstream_reports_it() {
 }
 
 #[test]
-fn what_is_no_json_is_refused_with_its_first_bytes() {
+fn text_that_is_not_json_is_rejected_with_its_first_bytes() {
     let rows = [
         ("{not json", "invalid character 'n' looking for beginning of object key string ({not json)"),
         ("", "unexpected end of JSON input (<empty>)"),
@@ -204,7 +204,7 @@ fn another_kind_or_version_is_refused() {
 }
 
 #[test]
-fn yaml_takes_the_same_way_with_its_own_scalars() {
+fn yaml_is_decoded_like_json_with_its_own_scalars() {
     let body = "kind: Thing\nspec:\n  int: 0644\n  flag: yes\n  text: hello\n  text: again\n  colour: red\nwhen: 2026-01-02T03:04:05+01:00\n";
     let decoded = schema().decode(body.as_bytes(), Format::Yaml, &thing()).unwrap();
     assert!(decoded.strict[0].ends_with(": key \"text\" already set in map"), "{:?}", decoded.strict);
@@ -217,14 +217,14 @@ fn yaml_takes_the_same_way_with_its_own_scalars() {
 }
 
 #[test]
-fn bytes_become_canonical() {
+fn bytes_are_canonicalized() {
     let decoded = decode(r#"{"data":{"a":"YWJj\nZGVm","b":"YR==","c":""}}"#).unwrap();
     let want = json!({"a":"YWJjZGVm","b":"YQ==","c":""});
     assert_eq!(decoded.object.get(&["data"]).unwrap().0, want);
 }
 
 #[test]
-fn a_body_of_too_many_values_is_refused_before_it_costs_memory() {
+fn a_body_with_too_many_values_is_rejected_before_it_uses_memory() {
     for value in ["null,", "{},", "[],", r#"{"a":0},"#, r#"{"text":"a"},"#] {
         for field in ["items", "unknown"] {
             let text = format!(r#"{{"spec":{{"{field}":[{}{{}}]}}}}"#, value.repeat(MAX_VALUES));
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_that_looks_like_a_thing_makes_the_decoder_panic(
+    fn texts_of_random_tokens_do_not_panic_the_decoder(
         parts in prop::collection::vec(prop::sample::select(vec![
             "{", "}", "[", "]", ":", ",", "\"spec\"", "\"int\"", "\"list\"", "\"raw\"", "\"data\"", "\"when\"", "null", "1", "-0", "\"x\"",
             "true", "\"2026-01-02T03:04:05Z\"", "&a ", "*a", "\n", "- ", "<<", "|", "'", " ", "\u{e9}",
@@ -260,11 +260,11 @@ proptest! {
             if let Ok(decoded) = schema().decode(text.as_bytes(), format, &thing()) {
                 let mut object = decoded.object;
                 schema().default(&mut object);
-                schema().normalise(&mut object);
+                schema().normalize(&mut object);
                 let again = schema().retype(&object, &thing()).unwrap();
                 prop_assert_eq!(again.strict, Vec::<String>::new());
                 let mut second = again.object;
-                schema().normalise(&mut second);
+                schema().normalize(&mut second);
                 prop_assert_eq!(second.to_json(), object.to_json());
             }
         }

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use crate::model::{Field, FieldType, Type, TypeSet};
 use crate::typed::Typed;
 
-pub(crate) fn object(schema: &Typed, object: &mut Object) {
-    fields(schema.types(), schema.root(), object.map_mut());
+pub(crate) fn default_object(schema: &Typed, object: &mut Object) {
+    default_fields(schema.types(), schema.root(), object.map_mut());
 }
 
-fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
+fn default_fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
     if !ty.has_defaults {
         return;
     }
@@ -20,11 +20,11 @@ fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
         {
             map.insert(field.name.to_string(), default.clone());
         }
-        let below = types.resolve(&field.ty);
-        if !reaches_defaults(types, below) {
+        let field_type = types.resolve(&field.ty);
+        if !has_nested_defaults(types, field_type) {
             continue;
         }
-        if !field.emit.is_pointer() && matches!(below, FieldType::Ref(_)) {
+        if !field.emit.is_pointer() && matches!(field_type, FieldType::Ref(_)) {
             // A struct that is not a pointer always exists, even if the client omitted it.
             let slot = map.entry(&*field.name).or_insert_with(|| Value::Object(Map::new()));
             if slot.is_null() {
@@ -32,7 +32,7 @@ fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
             }
         }
         if let Some(value) = map.get_mut(&*field.name) {
-            inside(types, below, value);
+            default_nested(types, field_type, value);
         }
     }
 }
@@ -49,25 +49,25 @@ fn is_unset(field: &Field, value: Option<&Value>) -> bool {
     }
 }
 
-fn reaches_defaults(types: &TypeSet, ty: &FieldType) -> bool {
+fn has_nested_defaults(types: &TypeSet, ty: &FieldType) -> bool {
     match types.resolve(ty) {
         FieldType::Ref(id) => types.get(*id).has_defaults,
-        FieldType::List(of) | FieldType::Map(of) => reaches_defaults(types, of),
+        FieldType::List(of) | FieldType::Map(of) => has_nested_defaults(types, of),
         _ => false,
     }
 }
 
-fn inside(types: &TypeSet, ty: &FieldType, value: &mut Value) {
+fn default_nested(types: &TypeSet, ty: &FieldType, value: &mut Value) {
     match (types.resolve(ty), value) {
-        (FieldType::Ref(id), Value::Object(map)) => fields(types, types.get(*id), map),
+        (FieldType::Ref(id), Value::Object(map)) => default_fields(types, types.get(*id), map),
         (FieldType::List(of), Value::Array(list)) => {
             for item in list {
-                inside(types, of, item);
+                default_nested(types, of, item);
             }
         }
         (FieldType::Map(of), Value::Object(map)) => {
             for (_, item) in map {
-                inside(types, of, item);
+                default_nested(types, of, item);
             }
         }
         _ => {}

@@ -136,7 +136,7 @@ impl Scope<'_> {
             name: format!("{}.{name}", self.package).into(),
             gvks: kinds.into_iter().map(Into::into).collect(),
             map_type: if atomic { MapType::Atomic } else { MapType::Granular },
-            inline: inline.into_iter().map(|(path, number)| (path.into(), number)).collect(),
+            embedded_messages: inline.into_iter().map(|(path, number)| (path.into(), number)).collect(),
             unions,
             plain: is.map(|text| self.field_type(builder, &text)),
             message: message.map(|shapes| {
@@ -151,9 +151,9 @@ impl Scope<'_> {
         Field {
             name: name.into(),
             ty: self.field_type(builder, &field.ty),
-            go: field.go.map(Into::into),
+            go_type: field.go.map(Into::into),
             number: field.number,
-            inside: field.inside.map(Into::into),
+            embedded_in: field.inside.map(Into::into),
             required: field.required,
             emit: field.emit.into(),
             openapi_default: field.openapi_default,
@@ -217,12 +217,12 @@ impl Scope<'_> {
 impl From<EmitDescription> for Emit {
     fn from(emit: EmitDescription) -> Self {
         match emit {
-            EmitDescription::Absent => Self::Absent,
+            EmitDescription::Absent => Self::OmitEmpty,
             EmitDescription::Always => Self::Always,
             EmitDescription::Struct => Self::Struct,
             EmitDescription::Pointer => Self::Pointer,
             EmitDescription::Nullable => Self::Nullable,
-            EmitDescription::Nonzero => Self::Nonzero,
+            EmitDescription::Nonzero => Self::OmitZero,
         }
     }
 }

@@ -10,10 +10,10 @@ use crate::typed::Typed;
 /// `metadata.managedFields`. Key order is ignored. Both objects must be normalized.
 #[must_use]
 pub fn same_content(new: &Object, old: &Object) -> bool {
-    same_but(new.map(), old.map(), &["metadata"])
+    equal_except(new.map(), old.map(), &["metadata"])
         && match (new.map().get("metadata"), old.map().get("metadata")) {
             (Some(Value::Object(a)), Some(Value::Object(b))) => {
-                same_but(a, b, &["resourceVersion", "managedFields"])
+                equal_except(a, b, &["resourceVersion", "managedFields"])
                     && same_managed_fields(a.get("managedFields"), b.get("managedFields"))
             }
             (a, b) => a == b,
@@ -22,7 +22,7 @@ pub fn same_content(new: &Object, old: &Object) -> bool {
 
 type Map = serde_json::Map<String, Value>;
 
-fn same_but(a: &Map, b: &Map, except: &[&str]) -> bool {
+fn equal_except(a: &Map, b: &Map, except: &[&str]) -> bool {
     let count = |m: &Map| m.len() - except.iter().filter(|k| m.contains_key(**k)).count();
     count(a) == count(b)
         && a.iter().filter(|(k, _)| !except.contains(&k.as_str())).all(|(k, v)| b.get(k) == Some(v))
@@ -30,18 +30,19 @@ fn same_but(a: &Map, b: &Map, except: &[&str]) -> bool {
 
 /// True if both objects have equal values at a path. Quantities are compared by amount, not by spelling
 /// (`equality.Semantic`).
-pub(crate) fn same_amounts(schema: &Typed, path: &[&str], new: &Object, old: &Object) -> bool {
+pub(crate) fn is_semantically_equal(schema: &Typed, path: &[&str], new: &Object, old: &Object) -> bool {
     let types = schema.types();
-    let Some((first, below)) = path.split_first() else { return false };
+    let Some((first, rest)) = path.split_first() else { return false };
     let Some(field) = schema.root().field(first) else { return false };
     let mut ty = &field.ty;
-    for name in below {
+    for name in rest {
         let FieldType::Ref(id) = types.resolve(ty) else { return false };
         let Some(field) = types.get(*id).field(name) else { return false };
         ty = &field.ty;
     }
-    let at = |object| below.iter().try_fold(Object::map(object).get(*first)?, |value, name| value.get(name));
-    match (at(new), at(old)) {
+    let value_at =
+        |object| rest.iter().try_fold(Object::map(object).get(*first)?, |value, name| value.get(name));
+    match (value_at(new), value_at(old)) {
         (Some(new), Some(old)) => same_value(types, ty, new, old),
         (new, old) => new == old,
     }
@@ -79,7 +80,7 @@ fn same_managed_fields(a: Option<&Value>, b: Option<&Value>) -> bool {
         (Some(a), Some(b)) => {
             a.len() == b.len()
                 && a.iter().zip(b).all(|pair| match pair {
-                    (Value::Object(a), Value::Object(b)) => same_but(a, b, &["time"]),
+                    (Value::Object(a), Value::Object(b)) => equal_except(a, b, &["time"]),
                     (a, b) => a == b,
                 })
         }

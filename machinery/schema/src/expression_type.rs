@@ -12,52 +12,52 @@ use crate::typed::Typed;
 
 /// Returns the expression type, named `name`, of a struct of a set.
 pub(crate) fn of_struct(typed: &Typed, name: &str) -> Type {
-    part(typed, name, Vec::new())
+    nested_struct_type(typed, name, Vec::new())
 }
 
 /// Returns the type of a custom resource as declared by its schema, with the metadata fields that all objects have.
 pub(crate) fn of_custom(declared: Arc<DeclType>, object_meta: &Typed, name: &str) -> Type {
     let metadata = of_struct(object_meta, &format!("{name}.metadata"));
-    Type::open_object(name, Arc::new(Custom { declared, metadata }))
+    Type::open_object(name, Arc::new(CustomFields { declared, metadata }))
 }
 
 /// Returns the type of a nested struct. `ancestors` are the enclosing types: a recursive occurrence of one of them has no
 /// fields, as upstream cuts cycles.
-fn part(typed: &Typed, name: &str, above: Vec<TypeId>) -> Type {
-    if above.contains(&typed.root_id()) {
+fn nested_struct_type(typed: &Typed, name: &str, ancestors: Vec<TypeId>) -> Type {
+    if ancestors.contains(&typed.root_id()) {
         return Type::object(name);
     }
-    Type::open_object(name, Arc::new(Struct { typed: typed.clone(), name: name.into(), above }))
+    Type::open_object(name, Arc::new(StructFields { typed: typed.clone(), name: name.into(), ancestors }))
 }
 
 /// Fields of a struct.
-struct Struct {
+struct StructFields {
     typed: Typed,
     name: Box<str>,
-    above: Vec<TypeId>,
+    ancestors: Vec<TypeId>,
 }
 
 /// Fields of a custom resource.
 #[derive(Debug)]
-struct Custom {
+struct CustomFields {
     declared: Arc<DeclType>,
     metadata: Type,
 }
 
-impl fmt::Debug for Struct {
+impl fmt::Debug for StructFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Struct").field(&self.name).finish()
     }
 }
 
-impl FieldTypes for Struct {
+impl FieldTypes for StructFields {
     fn field(&self, escaped: &str) -> Option<Type> {
         let field = self.typed.root().fields.iter().find(|field| is_spelled(&field.name, escaped))?;
         self.type_of(&field.ty, &format!("{}.{}", self.name, field.name))
     }
 }
 
-impl FieldTypes for Custom {
+impl FieldTypes for CustomFields {
     fn field(&self, escaped: &str) -> Option<Type> {
         match escaped {
             "metadata" => Some(self.metadata.clone()),
@@ -66,7 +66,7 @@ impl FieldTypes for Custom {
     }
 }
 
-impl Struct {
+impl StructFields {
     /// Returns `None` for values that expressions cannot access: values without a type in the published schema, and lists and
     /// maps of such values.
     fn type_of(&self, ty: &FieldType, name: &str) -> Option<Type> {
@@ -83,8 +83,8 @@ impl Struct {
             FieldType::List(of) => Type::list(self.type_of(of, &format!("{name}.@idx"))?),
             FieldType::Map(of) => Type::map(Type::String, self.type_of(of, &format!("{name}.@elem"))?),
             FieldType::Ref(id) => {
-                let above = self.above.iter().copied().chain([self.typed.root_id()]).collect();
-                part(&Typed::new(Arc::clone(self.typed.types()), *id), name, above)
+                let ancestors = self.ancestors.iter().copied().chain([self.typed.root_id()]).collect();
+                nested_struct_type(&Typed::new(Arc::clone(self.typed.types()), *id), name, ancestors)
             }
         })
     }

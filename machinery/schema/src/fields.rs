@@ -11,8 +11,8 @@ mod set;
 pub use element::PathElement;
 pub(crate) use element::compare_values;
 pub use error::FieldsError;
-pub(crate) use set::Node;
-pub use set::Set;
+pub use set::FieldSet;
+pub(crate) use set::SetNode;
 
 /// Formats a path from the root as upstream prints it: `.spec.containers[name="x"].image`.
 #[must_use]

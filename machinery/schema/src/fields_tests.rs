@@ -10,22 +10,22 @@ fn path(text: &str) -> Vec<PathElement> {
     text.split(' ').map(|step| PathElement::parse(step).unwrap().unwrap()).collect()
 }
 
-fn set(paths: &[&str]) -> Set {
-    let mut set = Set::default();
+fn set(paths: &[&str]) -> FieldSet {
+    let mut set = FieldSet::default();
     for text in paths {
         set.insert(&path(text));
     }
     set
 }
 
-fn printed(set: &Set) -> Vec<String> {
+fn printed(set: &FieldSet) -> Vec<String> {
     let mut paths = Vec::new();
     set.visit(&mut |path| paths.push(print_path(path)));
     paths
 }
 
 #[test]
-fn steps_are_read_and_written_alike() {
+fn path_elements_round_trip() {
     let steps = [
         "i:0",
         "i:1234",
@@ -58,7 +58,7 @@ fn steps_are_read_and_written_alike() {
 }
 
 #[test]
-fn steps_print_as_upstream_prints_them() {
+fn path_elements_are_printed_as_upstream_does() {
     let rows = [
         ("f:a f:b", ".a.b"),
         ("k:{\"name\":\"x\"} f:image", "[name=\"x\"].image"),
@@ -73,7 +73,7 @@ fn steps_print_as_upstream_prints_them() {
 }
 
 #[test]
-fn steps_are_ordered_fields_first_then_keys_values_and_indices() {
+fn path_elements_are_ordered_by_kind() {
     let order = [
         "f:a",
         "f:b",
@@ -106,7 +106,7 @@ fn the_json_form_is_the_published_one() {
     ];
     for text in rows {
         let json: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(Set::from_json(&json).unwrap().to_json().to_string(), text);
+        assert_eq!(FieldSet::from_json(&json).unwrap().to_json().to_string(), text);
     }
     // Unknown kinds of elements are dropped, null is a member, and the order is ignored.
     let rows = [
@@ -115,22 +115,22 @@ fn the_json_form_is_the_published_one() {
         (json!({"f:b": {}, "f:a": {"f:d": {}, ".": {}}}), json!({"f:a": {".": {}, "f:d": {}}, "f:b": {}})),
         (json!({"f:a": {".": {}}}), json!({"f:a": {}})),
     ];
-    for (given, want) in rows {
-        assert_eq!(Set::from_json(&given).unwrap().to_json().to_string(), want.to_string());
+    for (json, want) in rows {
+        assert_eq!(FieldSet::from_json(&json).unwrap().to_json().to_string(), want.to_string());
     }
     for wrong in [json!({"f:a": 1}), json!([]), json!({"f:a": {"f": {}}})] {
-        assert!(Set::from_json(&wrong).is_err(), "{wrong}");
+        assert!(FieldSet::from_json(&wrong).is_err(), "{wrong}");
     }
 }
 
 #[test]
-fn a_level_is_visited_before_what_is_below() {
+fn a_level_is_visited_before_nested_levels() {
     let set = set(&["f:b f:c", "f:a f:x f:y", "f:a f:z", "f:d"]);
     assert_eq!(printed(&set), [".d", ".a.z", ".a.x.y", ".b.c"]);
 }
 
 #[test]
-fn sets_are_joined_and_parted_as_published() {
+fn unions_and_differences_match_the_published_cases() {
     let a = set(&["f:a", "f:b f:c", "f:d f:e", "k:{\"n\":1}", "k:{\"n\":1} f:x"]);
     let b = set(&["f:b f:c", "f:d", "k:{\"n\":1} f:x", "f:z"]);
     assert_eq!(printed(&a.intersection(&b)), [".b.c", "[n=1].x"]);
@@ -138,7 +138,7 @@ fn sets_are_joined_and_parted_as_published() {
     assert_eq!(printed(&a.recursive_difference(&b)), [".a", "[n=1]"]);
     assert_eq!(printed(&a.union(&b)), [".a", ".d", ".z", "[n=1]", ".b.c", ".d.e", "[n=1].x"]);
     assert!(a.difference(&a).is_empty());
-    assert_eq!(a.recursive_difference(&set(&["f:a", "f:b", "f:d", "k:{\"n\":1}"])), Set::default());
+    assert_eq!(a.recursive_difference(&set(&["f:a", "f:b", "f:d", "k:{\"n\":1}"])), FieldSet::default());
 }
 
 fn any_element() -> impl Strategy<Value = PathElement> {
@@ -150,9 +150,9 @@ fn any_element() -> impl Strategy<Value = PathElement> {
     ]
 }
 
-fn any_set() -> impl Strategy<Value = Set> {
+fn any_set() -> impl Strategy<Value = FieldSet> {
     prop::collection::vec(prop::collection::vec(any_element(), 1..4), 0..12).prop_map(|paths| {
-        let mut set = Set::default();
+        let mut set = FieldSet::default();
         for path in &paths {
             set.insert(path);
         }
@@ -163,7 +163,7 @@ fn any_set() -> impl Strategy<Value = Set> {
 proptest! {
     #[test]
     fn any_set_survives_its_json_form(set in any_set()) {
-        prop_assert_eq!(Set::from_json(&set.to_json()).unwrap(), set);
+        prop_assert_eq!(FieldSet::from_json(&set.to_json()).unwrap(), set);
     }
 
     #[test]
@@ -175,29 +175,29 @@ proptest! {
         prop_assert_eq!(a.intersection(&b), a.difference(&a.difference(&b)));
         prop_assert_eq!(a.difference(&b).union(&a.intersection(&b)), a.clone());
         prop_assert_eq!(a.union(&b).difference(&b), a.difference(&b));
-        let (mut parted, mut below, mut joined) = (a.clone(), a.clone(), a.clone());
+        let (mut parted, mut children, mut joined) = (a.clone(), a.clone(), a.clone());
         parted.subtract(&b);
-        below.subtract_below(&b);
+        children.subtract_recursive(&b);
         joined.extend(b.clone());
         prop_assert_eq!(parted, a.difference(&b));
-        prop_assert_eq!(below, a.recursive_difference(&b));
+        prop_assert_eq!(children, a.recursive_difference(&b));
         prop_assert_eq!(joined, a.union(&b));
         prop_assert!(a.recursive_difference(&b).difference(&a.difference(&b)).is_empty());
         let mut members = 0;
         a.visit(&mut |_| members += 1);
         let mut found = 0;
-        a.visit(&mut |path| found += usize::from(a.has(path)));
+        a.visit(&mut |path| found += usize::from(a.contains(path)));
         prop_assert_eq!(members, found);
     }
 
     #[test]
-    fn any_text_is_a_step_or_none(text in ".*") {
+    fn any_text_can_be_parsed_as_a_path_element(text in ".*") {
         let _ = PathElement::parse(&text);
     }
 }
 
 #[test]
-fn numbers_near_the_ends_of_their_ranges_have_one_order() {
+fn numbers_near_the_limits_of_their_ranges_are_totally_ordered() {
     let numbers = [
         json!(i64::MAX),
         json!(i64::MAX - 1),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use crate::apply::{Owned, Owners};
+use crate::apply::{FieldOwners, OwnedFields};
 use crate::decode::times;
-use crate::fields::{FieldsError, Set};
+use crate::fields::{FieldSet, FieldsError};
 
 /// Kind of the write by which a manager got its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub struct Manager {
 
 /// Invalid entry of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Invalid {
+pub enum ManagedFieldsError {
     /// Operation that is neither Apply nor Update.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
@@ -59,21 +59,21 @@ pub enum Invalid {
 
 /// Field ownership of an object, with times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Managed {
+pub struct ManagedFields {
     /// Fields of each manager.
-    pub owners: Owners<Manager>,
+    pub owners: FieldOwners<Manager>,
     /// Time of the last write of each manager, RFC 3339 in whole seconds.
     pub times: BTreeMap<Manager, Box<str>>,
     /// Additional entries, without a time, of managers that already have one. Only written: when reading, the last entry wins.
-    pub further: Vec<(Manager, Owned)>,
+    pub extra_entries: Vec<(Manager, OwnedFields)>,
 }
 
-impl Managed {
+impl ManagedFields {
     /// Reads the entries of an object. An object without entries has no owners.
     ///
     /// # Errors
     /// [`ManagedFieldsError`].
-    pub fn read(object: &Object) -> Result<Self, Invalid> {
+    pub fn read(object: &Object) -> Result<Self, ManagedFieldsError> {
         let mut managed = Self::default();
         for (i, entry) in entries(object).unwrap_or_default().iter().enumerate() {
             managed.read_entry(i, entry)?;
@@ -81,21 +81,21 @@ impl Managed {
         Ok(managed)
     }
 
-    fn read_entry(&mut self, i: usize, entry: &Value) -> Result<(), Invalid> {
+    fn read_entry(&mut self, i: usize, entry: &Value) -> Result<(), ManagedFieldsError> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         let (operation, applied) = match text("operation") {
             "Apply" => (Operation::Apply, true),
             "Update" => (Operation::Update, false),
-            _ => return Err(Invalid::Operation),
+            _ => return Err(ManagedFieldsError::Operation),
         };
         let version: Box<str> = text("apiVersion").into();
         if version.is_empty() {
-            return Err(Invalid::Version);
+            return Err(ManagedFieldsError::Version);
         }
         if text("fieldsType") != "FieldsV1" {
-            return Err(Invalid::FieldsType(i, text("fieldsType").to_owned()));
+            return Err(ManagedFieldsError::FieldsType(i, text("fieldsType").to_owned()));
         }
-        let set = entry.get("fieldsV1").map(Set::from_json).transpose()?.unwrap_or_default();
+        let set = entry.get("fieldsV1").map(FieldSet::from_json).transpose()?.unwrap_or_default();
         let manager = Manager {
             name: text("manager").into(),
             operation,
@@ -105,23 +105,23 @@ impl Managed {
         match text("time") {
             "" => self.times.remove(&manager),
             time => {
-                let time = times::seconds(time).unwrap_or_else(|_| time.to_owned());
+                let time = times::canonical_seconds(time).unwrap_or_else(|_| time.to_owned());
                 self.times.insert(manager.clone(), time.into())
             }
         };
-        self.owners.insert(manager, Owned { set, version, applied });
+        self.owners.insert(manager, OwnedFields { set, version, applied });
         Ok(())
     }
 
     /// Writes the entries into an object in upstream's order: by operation, time, manager, version and subresource.
     pub fn write(&self, object: &mut Object) {
         let time = |manager: &Manager| self.times.get(manager).map(AsRef::as_ref).unwrap_or_default();
-        let further = self.further.iter().map(|(manager, owned)| (manager, owned, ""));
-        let mut order: Vec<(&Manager, &Owned, &str)> = self
+        let extra_entries = self.extra_entries.iter().map(|(manager, owned)| (manager, owned, ""));
+        let mut order: Vec<(&Manager, &OwnedFields, &str)> = self
             .owners
             .iter()
             .map(|(manager, owned)| (manager, owned, time(manager)))
-            .chain(further)
+            .chain(extra_entries)
             .collect();
         order.sort_by(|(a, of_a, time_a), (b, of_b, time_b)| {
             (a.operation, time_a, &a.name, &of_a.version, &a.subresource).cmp(&(
@@ -132,7 +132,8 @@ impl Managed {
                 &b.subresource,
             ))
         });
-        let entries: Vec<Value> = order.into_iter().map(|(m, owned, time)| entry(m, owned, time)).collect();
+        let entries: Vec<Value> =
+            order.into_iter().map(|(m, owned, time)| encode_entry(m, owned, time)).collect();
         let metadata = object.map_mut().entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         let Some(metadata) = metadata.as_object_mut() else { return };
         if entries.is_empty() {
@@ -143,22 +144,22 @@ impl Managed {
     }
 
     /// Merges the oldest updaters into one bucket per version until at most `limit` updaters remain.
-    pub fn cap_updaters(&mut self, most: usize, bucket_name: &str) {
+    pub fn cap_updaters(&mut self, limit: usize, bucket_name: &str) {
         let mut updaters: Vec<Manager> = self
             .owners
             .iter()
             .filter(|(_, owned)| !owned.applied)
             .map(|(manager, _)| manager.clone())
             .collect();
-        if updaters.len() <= most {
+        if updaters.len() <= limit {
             return;
         }
         updaters.sort_by(|a, b| self.times.get(a).cmp(&self.times.get(b)).then_with(|| a.cmp(b)));
         let mut count = updaters.len();
         let mut first_of: BTreeMap<Box<str>, Manager> = BTreeMap::new();
-        let mut poured: BTreeMap<Manager, Vec<Set>> = BTreeMap::new();
+        let mut sets_by_bucket: BTreeMap<Manager, Vec<FieldSet>> = BTreeMap::new();
         for manager in updaters {
-            if count <= most {
+            if count <= limit {
                 break;
             }
             let Some(version) = self.owners.get(&manager).map(|owned| owned.version.clone()) else {
@@ -174,21 +175,22 @@ impl Managed {
                 version: version.clone(),
                 subresource: Box::default(),
             };
-            let sets = poured.entry(bucket.clone()).or_default();
-            sets.extend(self.pour(&first, &bucket));
-            sets.extend(self.pour(&manager, &bucket));
+            let sets = sets_by_bucket.entry(bucket.clone()).or_default();
+            sets.extend(self.transfer_ownership(&first, &bucket));
+            sets.extend(self.transfer_ownership(&manager, &bucket));
             count -= 1;
         }
-        for (bucket, sets) in poured {
+        for (bucket, sets) in sets_by_bucket {
             if let Some(owned) = self.owners.get_mut(&bucket) {
-                owned.set.extend(Set::union_of(sets));
+                owned.set.extend(FieldSet::union_all(sets));
             }
         }
     }
 
     /// Transfers the fields and the time of one manager to another. If the target already owns fields, returns the set instead:
-    /// the caller merges all sets of a bucket at once, because merging one after the other would copy all previous ones each time.
-    fn pour(&mut self, from: &Manager, into: &Manager) -> Option<Set> {
+    /// the caller merges all sets of a bucket at once, because merging one after the other would copy all previous
+    /// ones each time.
+    fn transfer_ownership(&mut self, from: &Manager, into: &Manager) -> Option<FieldSet> {
         if from == into {
             return None;
         }
@@ -204,7 +206,7 @@ impl Managed {
     }
 }
 
-fn entry(manager: &Manager, owned: &Owned, time: &str) -> Value {
+fn encode_entry(manager: &Manager, owned: &OwnedFields, time: &str) -> Value {
     let mut entry = Map::with_capacity(7);
     let mut put = |field: &str, text: &str| {
         if !text.is_empty() {
@@ -237,7 +239,7 @@ pub fn is_reset(object: &Object) -> bool {
 
 /// True if both objects have the same entries, or the first has none.
 #[must_use]
-pub fn sets_no_other_entries(new: &Object, live: &Object) -> bool {
+pub fn has_no_new_entries(new: &Object, live: &Object) -> bool {
     entries(new).is_none_or(|new| entries(live) == Some(new))
 }
 

@@ -17,7 +17,7 @@ fn entries_of(object: &Object) -> String {
 }
 
 /// Creates entries from `manager operation version subresource time fields`, with `-` for an empty value.
-fn managed(rows: &[&str]) -> Managed {
+fn managed(rows: &[&str]) -> ManagedFields {
     let entries: Vec<Value> = rows
         .iter()
         .map(|row| {
@@ -34,10 +34,10 @@ fn managed(rows: &[&str]) -> Managed {
             Value::Object(entry)
         })
         .collect();
-    Managed::read(&object(&Value::Array(entries).to_string())).unwrap()
+    ManagedFields::read(&object(&Value::Array(entries).to_string())).unwrap()
 }
 
-fn rows(managed: &Managed) -> Vec<String> {
+fn rows(managed: &ManagedFields) -> Vec<String> {
     let mut object = object("[]");
     managed.write(&mut object);
     let word = |entry: &Value, field: &str| match entry.get(field).and_then(Value::as_str) {
@@ -57,8 +57,8 @@ fn rows(managed: &Managed) -> Vec<String> {
 }
 
 #[test]
-fn entries_come_back_in_order_of_operation_time_manager_version_and_subresource() {
-    let given = [
+fn entries_are_sorted_by_operation_time_manager_version_and_subresource() {
+    let entries = [
         "u Update v1 - 2026-01-01T00:00:02Z a",
         "u Update v1 status 2026-01-01T00:00:01Z b",
         "u Update v2 - 2026-01-01T00:00:01Z c",
@@ -72,11 +72,11 @@ fn entries_come_back_in_order_of_operation_time_manager_version_and_subresource(
         "u Update v2 - 2026-01-01T00:00:01Z c",
         "u Update v1 - 2026-01-01T00:00:02Z a",
     ];
-    assert_eq!(rows(&managed(&given)), want);
+    assert_eq!(rows(&managed(&entries)), want);
 }
 
 #[test]
-fn wrong_entries_are_refused_with_upstreams_reasons() {
+fn invalid_entries_are_rejected_with_upstream_messages() {
     let rows = [
         (r#"[{"manager":"m"}]"#, "operation must be `Apply` or `Update`"),
         (r#"[{"operation":"Apply"}]"#, "apiVersion must not be empty"),
@@ -87,12 +87,12 @@ fn wrong_entries_are_refused_with_upstreams_reasons() {
         ),
     ];
     for (entries, want) in rows {
-        assert_eq!(Managed::read(&object(entries)).unwrap_err().to_string(), want);
+        assert_eq!(ManagedFields::read(&object(entries)).unwrap_err().to_string(), want);
     }
 }
 
 #[test]
-fn an_empty_list_or_one_empty_entry_asks_to_forget_everybody() {
+fn an_empty_list_or_one_empty_entry_resets_all_managers() {
     for (entries, want) in [("[]", true), ("[{}]", true), ("[{},{}]", false), (r#"[{"manager":"m"}]"#, false)]
     {
         assert_eq!(is_reset(&object(entries)), want, "{entries}");
@@ -101,18 +101,18 @@ fn an_empty_list_or_one_empty_entry_asks_to_forget_everybody() {
 }
 
 #[test]
-fn nothing_owned_leaves_no_list() {
+fn managed_fields_without_owners_are_null() {
     let mut object = object(r#"[{"manager":"m"}]"#);
-    Managed::default().write(&mut object);
+    ManagedFields::default().write(&mut object);
     assert_eq!(entries_of(&object), "null");
 }
 
 #[test]
 fn the_oldest_updaters_of_a_version_share_a_bucket() {
     let time = |n: usize| format!("2026-01-01T00:00:{n:02}Z");
-    let given: Vec<String> = (0..12).map(|n| format!("m{n} Update v1 - {} f{n}", time(n))).collect();
-    let given: Vec<&str> = given.iter().map(String::as_str).collect();
-    let mut managed = managed(&given);
+    let entries: Vec<String> = (0..12).map(|n| format!("m{n} Update v1 - {} f{n}", time(n))).collect();
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+    let mut managed = managed(&entries);
     managed.cap_updaters(10, "ancient-changes");
     let rows = rows(&managed);
     assert_eq!(rows.len(), 10);
@@ -122,11 +122,11 @@ fn the_oldest_updaters_of_a_version_share_a_bucket() {
 }
 
 #[test]
-fn appliers_are_never_merged_and_lonely_versions_stay() {
-    let mut given: Vec<String> = (0..11).map(|n| format!("m{n} Update v{n} - - f{n}")).collect();
-    given.extend((0..20).map(|n| format!("a{n} Apply v1 - - f{n}")));
-    let given: Vec<&str> = given.iter().map(String::as_str).collect();
-    let mut managed = managed(&given);
+fn appliers_and_single_updaters_are_not_merged() {
+    let mut entries: Vec<String> = (0..11).map(|n| format!("m{n} Update v{n} - - f{n}")).collect();
+    entries.extend((0..20).map(|n| format!("a{n} Apply v1 - - f{n}")));
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+    let mut managed = managed(&entries);
     managed.cap_updaters(10, "ancient-changes");
     assert_eq!(managed.owners.len(), 31);
 }

@@ -1,5 +1,6 @@
 //! Patches: JSON patch (RFC 6902), merge patch (RFC 7396), strategic merge patch; all with upstream's limits.
 
+mod container;
 mod directive;
 mod document;
 mod element_order;
@@ -7,8 +8,7 @@ mod error;
 mod json_patch;
 mod limits;
 mod lists;
-mod place;
-pub mod shown;
+pub mod printed;
 mod strategic;
 
 pub use error::PatchError;
@@ -19,8 +19,8 @@ use std::collections::HashSet;
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use self::document::{drop_nulls_of_maps, mistyped, read, read_strategic, remove_all};
-use crate::structural::body;
+use self::document::{drop_nulls_of_maps, parse_patch, parse_strategic_patch, patch_type_error, remove_all};
+use crate::structural::parse_body;
 use crate::typed::Typed;
 
 /// Applies a JSON patch. As upstream: `replace` of a missing map key adds it, negative indices count from the end.
@@ -32,7 +32,7 @@ pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> 
     json_patch::apply(&mut document, patch)?;
     match document {
         Value::Object(map) => Ok(Object::from_map(map)),
-        _ => Err(PatchError::Failed("the result is no object".to_owned())),
+        _ => Err(PatchError::Failed("the result is not an object".to_owned())),
     }
 }
 
@@ -45,10 +45,10 @@ pub fn is_empty_json_patch(patch: &[u8]) -> Result<bool, PatchError> {
     if significant.next() == Some(&b'[') && significant.next() != Some(&b']') {
         return Ok(false);
     }
-    match read(patch)? {
+    match parse_patch(patch)? {
         Value::Null => Ok(true),
         Value::Array(operations) => Ok(operations.is_empty()),
-        other => Err(mistyped(&other, "jsonpatch.Patch")),
+        other => Err(patch_type_error(&other, "jsonpatch.Patch")),
     }
 }
 
@@ -57,10 +57,10 @@ pub fn is_empty_json_patch(patch: &[u8]) -> Result<bool, PatchError> {
 /// # Errors
 /// [`PatchError`]; [`PatchError::status`] is the response for it.
 pub fn merge_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let patch = match read(patch)? {
+    let patch = match parse_patch(patch)? {
         Value::Object(patch) => patch,
         Value::Null => return Err(PatchError::Malformed("Invalid JSON Patch".to_owned())),
-        other => return Err(mistyped(&other, "map[string]interface {}")),
+        other => return Err(patch_type_error(&other, "map[string]interface {}")),
     };
     let mut map = current.map().clone();
     merge_into(&mut map, patch);
@@ -77,13 +77,13 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
                     deleted.insert(key);
                 }
             }
-            Value::Object(below) => {
+            Value::Object(child) => {
                 let slot = map.entry(key).or_insert(Value::Null);
                 if !slot.is_object() {
                     *slot = Value::Object(Map::new());
                 }
                 if let Value::Object(into) = slot {
-                    merge_into(into, below);
+                    merge_into(into, child);
                 }
             }
             mut other => {
@@ -98,15 +98,15 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
 /// Returns the strict errors of the text of a patch, which is a JSON patch if `is_json_patch`, otherwise a merge patch:
 /// duplicate members, and unknown members of operations. Returns none if the patch cannot be parsed, which is another error.
 #[must_use]
-pub fn diagnostics(patch: &[u8], operations: bool) -> Vec<String> {
-    let Ok(body) = body(&String::from_utf8_lossy(patch)) else { return Vec::new() };
-    if operations { json_patch::diagnostics(&body.value, &body.duplicates) } else { body.duplicates }
+pub fn diagnostics(patch: &[u8], is_json_patch: bool) -> Vec<String> {
+    let Ok(body) = parse_body(&String::from_utf8_lossy(patch)) else { return Vec::new() };
+    if is_json_patch { json_patch::diagnostics(&body.value, &body.duplicates) } else { body.duplicates }
 }
 
 /// Applies a strategic merge patch according to a schema.
-pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let patch = read_strategic(patch)?;
-    let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
+pub(crate) fn strategic_merge(schema: &Typed, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
+    let patch = parse_strategic_patch(patch)?;
+    let map = strategic::merge_struct(schema.types(), schema.root(), current.map().clone(), patch)?;
     Ok(Object::from_map(map))
 }
 

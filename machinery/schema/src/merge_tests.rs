@@ -9,7 +9,7 @@ use crate::model::{TypeSet, TypeSetBuilder};
 fn object(value: Value) -> Object {
     match value {
         Value::Object(map) => Object::from_map(map),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
@@ -90,7 +90,7 @@ fn json_patch_adds_replaces_removes_moves_copies_and_tests() {
 }
 
 #[test]
-fn a_strict_reading_names_duplicate_and_unknown_fields_of_a_patch() {
+fn strict_errors_of_patches_list_duplicate_and_unknown_fields() {
     let operations =
         r#"[{"op":"add","op":"add","path":"/a","value":{"b":1,"b":2}},{"op":"test","path":"/a","Value":1}]"#;
     let expected = [
@@ -104,7 +104,7 @@ fn a_strict_reading_names_duplicate_and_unknown_fields_of_a_patch() {
 }
 
 #[test]
-fn an_operation_of_the_wrong_types_is_named() {
+fn type_errors_of_operations_name_the_field() {
     let rows = [
         ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
         (
@@ -119,7 +119,7 @@ fn an_operation_of_the_wrong_types_is_named() {
 }
 
 #[test]
-fn an_operation_that_cannot_be_done_is_unprocessable_and_says_no_more_than_upstream() {
+fn failed_operations_are_unprocessable_with_upstream_messages() {
     let current = json!({"data":{"k":"v"},"list":[1]});
     let rows = [
         json!([{"op":"test","path":"/data/k","value":"w"}]),
@@ -176,8 +176,8 @@ fn json_patches_are_bounded_in_operations_copies_and_work() {
 
 /// Half a million levels overflowed the stack of recursive code, which ended the process.
 #[test]
-fn json_patches_pile_up_no_more_levels_than_a_body_has() {
-    let chain = |levels: usize| (0..levels).fold(json!({}), |below, _| json!({"c": below}));
+fn json_patches_cannot_nest_deeper_than_a_body() {
+    let chain = |levels: usize| (0..levels).fold(json!({}), |child, _| json!({"c": child}));
     let deepest = format!("/b{}", "/c".repeat(80));
     let moves = json!([
         {"op": "add", "path": "/b", "value": chain(79)},
@@ -284,13 +284,13 @@ fn strategic_merge_orders_retains_and_deletes() {
             json!({"kind":"K","annotations":{}}),
         ),
         (
-            "$setElementOrder orders, others keep their place",
+            "$setElementOrder orders the listed elements; other elements keep their position",
             json!({"containers":[{"name":"one"},{"name":"three"}]}),
             json!({"$setElementOrder/containers":[{"name":"new"},{"name":"one"},{"name":"three"}],"containers":[{"name":"new"}]}),
             json!({"containers":[{"name":"new"},{"name":"one"},{"name":"three"}]}),
         ),
         (
-            "$setElementOrder alone reorders, what it does not name stays where the server had it",
+            "$setElementOrder alone reorders; elements that it omits keep the position on the server",
             json!({"finalizers":["a","b","c"]}),
             json!({"$setElementOrder/finalizers":["c","a"]}),
             json!({"finalizers":["b","c","a"]}),
@@ -302,7 +302,7 @@ fn strategic_merge_orders_retains_and_deletes() {
             json!({"strategy":{"type":"Recreate"}}),
         ),
         (
-            "sets of scalars: the patch's first, as far as the order is free",
+            "sets of scalars: elements of the patch come first, if the order allows it",
             json!({"finalizers":["a","b"]}),
             json!({"finalizers":["c","a"]}),
             json!({"finalizers":["c","a","b"]}),
@@ -320,19 +320,19 @@ fn strategic_merge_orders_retains_and_deletes() {
             json!({"annotations":{"b":"2"}}),
         ),
         (
-            "a field that is replaced whole keeps nothing",
+            "the replace strategy drops the old value",
             json!({"whole":{"type":"a","rolling":{}}}),
             json!({"whole":{"type":"b"}}),
             json!({"whole":{"type":"b"}}),
         ),
         (
-            "what is not known merges one level deep",
+            "unknown fields are merged one level deep",
             json!({"strategy":{"rolling":{"a":1,"b":2}}}),
             json!({"strategy":{"rolling":{"a":[2],"b":null,"c":{"d":null}}}}),
             json!({"strategy":{"rolling":{"a":[2],"c":{}}}}),
         ),
         (
-            "what a directive stands in is left out of what is new",
+            "new values omit maps with a directive",
             json!({}),
             json!({"containers":[{"name":"x","env":[{"name":"e","$patch":"delete"}]}],"strategy":{"$patch":"replace","type":null}}),
             json!({"containers":[{"name":"x","env":[]}]}),
@@ -343,20 +343,20 @@ fn strategic_merge_orders_retains_and_deletes() {
 
 /// Checks rows of name, object, patch, result.
 fn check(rows: impl IntoIterator<Item = (&'static str, Value, Value, Value)>) {
-    for (what, current, patch, want) in rows {
-        assert_eq!(merged(current, &patch).unwrap(), want, "{what}");
+    for (name, current, patch, want) in rows {
+        assert_eq!(merged(current, &patch).unwrap(), want, "{name}");
     }
 }
 
 #[test]
-fn conditions_stand_in_the_order_of_the_patch() {
+fn conditions_follow_the_order_of_the_patch() {
     let patch = json!({"containers":[{"name":"Progressing"},{"name":"Available"}]});
     let result = merged(json!({"containers":[{"name":"Available","image":"R"}]}), &patch).unwrap();
     assert_eq!(result, json!({"containers":[{"name":"Progressing"},{"name":"Available","image":"R"}]}));
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused_as_upstream_refuses_it() {
+fn unmergeable_patches_are_rejected_as_upstream_does() {
     let rows = [
         (json!({"containers":[{"image":"x"}]}), 500),
         (json!({"containers":["x"]}), 500),
@@ -376,14 +376,14 @@ fn what_cannot_be_merged_is_refused_as_upstream_refuses_it() {
 }
 
 #[test]
-fn what_was_not_there_is_taken_as_it_is_without_nulls_and_directives() {
+fn new_values_are_added_without_nulls_and_directives() {
     let patch = json!({"containers":[{"image":"x"},{"$patch":"delete"}],"annotations":{"a":null,"b":"1"}});
     let want = json!({"containers":[{"image":"x"}],"annotations":{"b":"1"}});
     assert_eq!(merged(json!({}), &patch).unwrap(), want);
 }
 
 #[test]
-fn an_unknown_directive_is_an_error_with_the_map_that_it_stands_in() {
+fn errors_of_unknown_directives_contain_the_map() {
     let patch = json!({"annotations":{"z":1.5,"a":[null,"b"],"$patch":"munge"}});
     let status = merged(json!({"annotations":{}}), &patch).unwrap_err().status();
     let reported = "unknown patch type: munge in map: map[$patch:munge a:[<nil> b] z:1.5]";
@@ -391,7 +391,7 @@ fn an_unknown_directive_is_an_error_with_the_map_that_it_stands_in() {
 }
 
 #[test]
-fn patches_of_another_shape_are_refused_in_upstreams_words() {
+fn patches_of_a_wrong_type_are_rejected_with_upstream_messages() {
     let current = object(json!({"a": 1}));
     let text = |error: PatchError| error.status().message;
     let of = |name: &str, ty: &str| {

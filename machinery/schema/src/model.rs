@@ -5,7 +5,7 @@
 mod layout;
 mod set;
 
-pub(crate) use layout::{Part, Slot};
+pub(crate) use layout::{ProtoField, ProtoFieldContent};
 pub use set::{BuildError, TypeSet, TypeSetBuilder};
 
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub struct Type {
     /// Fields in JSON order, which is the order of upstream's Go types.
     pub fields: Vec<Field>,
     /// Embedded protobuf messages that contain some of the fields: path and field number.
-    pub inline: Vec<(Box<str>, u32)>,
+    pub embedded_messages: Vec<(Box<str>, u32)>,
     /// Groups of fields of which at most one should be set.
     pub unions: Vec<Union>,
     /// Underlying type, if this type is a named plain value and no struct (`Time`, `IntOrString`, `FieldsV1`).
@@ -36,7 +36,7 @@ pub struct Type {
     /// Indices into `fields`, sorted by field name.
     pub(crate) by_name: Vec<u16>,
     /// Fields by protobuf number.
-    pub(crate) layout: Box<[Slot]>,
+    pub(crate) layout: Box<[ProtoField]>,
     /// True if a field of this type or of a nested type has a default.
     pub(crate) has_defaults: bool,
     /// True if a field of this type or of a nested type has a rule.
@@ -54,12 +54,12 @@ impl Type {
         self.by_name
             .binary_search_by(|i| self.fields[usize::from(*i)].name.as_ref().cmp(name))
             .ok()
-            .map(|at| usize::from(self.by_name[at]))
+            .map(|index| usize::from(self.by_name[index]))
     }
 
     /// Returns the fields sorted by name.
     pub(crate) fn fields_by_name(&self) -> impl Iterator<Item = &Field> {
-        self.by_name.iter().map(|at| &self.fields[usize::from(*at)])
+        self.by_name.iter().map(|index| &self.fields[usize::from(*index)])
     }
 
     /// Returns the last part of the name, such as `ServiceSpec`, which decoding errors print.
@@ -86,11 +86,11 @@ pub struct Field {
     pub name: Box<str>,
     pub ty: FieldType,
     /// Go type that upstream's errors print, if it is a named type: `[]v1.KeyUsage`.
-    pub go: Option<Box<str>>,
+    pub go_type: Option<Box<str>>,
     /// Protobuf field number, 0 for `kind` and `apiVersion`.
     pub number: u32,
     /// Path of the embedded protobuf message that contains the field.
-    pub inside: Option<Box<str>>,
+    pub embedded_in: Option<Box<str>>,
     /// Listed as required in OpenAPI.
     pub required: bool,
     /// Rule that decides if the field is printed.
@@ -169,7 +169,7 @@ pub enum FieldType {
 pub enum Emit {
     /// Print if the value is not empty or zero (Go's `omitempty`).
     #[default]
-    Absent,
+    OmitEmpty,
     /// Always print: an absent list or map as null, an absent scalar as its zero value.
     Always,
     /// Always print: an absent struct as `{}`, an absent time as null.
@@ -179,7 +179,7 @@ pub enum Emit {
     /// Always print; null if not set (including pointers).
     Nullable,
     /// Print if the value is not the zero value (Go's `omitzero`).
-    Nonzero,
+    OmitZero,
 }
 
 impl Emit {

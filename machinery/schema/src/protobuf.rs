@@ -6,5 +6,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::document;
-pub(crate) use encode::message;
+pub(crate) use decode::decode_document;
+pub(crate) use encode::encode_message;

@@ -7,15 +7,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use portico_machinery::gvk::GroupVersionKind;
-use portico_machinery::protobuf::seal;
+use portico_machinery::protobuf::encode_envelope;
 use portico_machinery::{Object, field};
 
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
 use crate::model::{TypeId, TypeSet};
-use crate::structural::{CompileError, CustomResource, Source, Structural};
+use crate::structural::{CompileError, CustomResource, ObjectSource, Structural};
 use crate::typed::Typed;
-use crate::{default, equality, expression_type, normalise, protobuf, validate};
+use crate::{default, equality, expression_type, normalize, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
 #[derive(Clone)]
@@ -44,13 +44,13 @@ impl Schema {
     /// of the root and of embedded resources.
     #[must_use]
     pub fn structural(schema: Arc<Structural>, object_meta: Typed) -> Self {
-        Self::structural_on_use(move || Ok(schema), object_meta)
+        Self::structural_lazy(move || Ok(schema), object_meta)
     }
 
     /// Creates the schema of a custom resource, compiled at the first use: a kind that is only listed, discovered or watched
     /// is never compiled. [`CustomResource::check`] reports the error of the compilation.
     #[must_use]
-    pub fn structural_on_use(
+    pub fn structural_lazy(
         compile: impl FnOnce() -> Result<Arc<Structural>, CompileError> + Send + Sync + 'static,
         object_meta: Typed,
     ) -> Self {
@@ -85,9 +85,9 @@ impl Schema {
 
     /// Returns the schema of a struct field of the root. For a custom resource, only `metadata` has one.
     #[must_use]
-    pub fn of_field(&self, name: &str) -> Option<Self> {
+    pub fn field_schema(&self, name: &str) -> Option<Self> {
         let typed = match &self.0 {
-            Dialect::Typed(typed) => typed.of_field(name),
+            Dialect::Typed(typed) => typed.field_schema(name),
             Dialect::Structural(custom) => (name == "metadata").then(|| custom.object_meta().clone()),
         };
         typed.map(|typed| Self(Dialect::Typed(typed)))
@@ -120,10 +120,10 @@ impl Schema {
         expected: &GroupVersionKind,
     ) -> Result<Decoded, DecodeError> {
         let decoded = match &self.0 {
-            Dialect::Typed(typed) => decode::object(typed, body, format, expected),
+            Dialect::Typed(typed) => decode::decode_object(typed, body, format, expected),
             Dialect::Structural(custom) => custom.decode(body, format, expected),
         };
-        decoded.map(|decoded| decode::reported(body, format, decoded))
+        decoded.map(|decoded| decode::reword_diagnostics(body, format, decoded))
     }
 
     /// Decodes options (DeleteOptions and similar) or other bodies whose `kind` and `apiVersion` are ignored.
@@ -132,10 +132,10 @@ impl Schema {
     /// [`DecodeError`].
     pub fn decode_untagged(&self, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
         let decoded = match &self.0 {
-            Dialect::Typed(typed) => decode::untagged(typed, body, format),
+            Dialect::Typed(typed) => decode::decode_untagged(typed, body, format),
             Dialect::Structural(custom) => custom.decode_untagged(body, format),
         };
-        decoded.map(|decoded| decode::reported(body, format, decoded))
+        decoded.map(|decoded| decode::reword_diagnostics(body, format, decoded))
     }
 
     /// Decodes an object that the server assembled (the result of a patch): values of a wrong type are an error, unknown
@@ -145,8 +145,8 @@ impl Schema {
     /// [`DecodeError`]; after a patch, [`DecodeError::patch_status`] is the response for it.
     pub fn retype(&self, object: &Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
         match &self.0 {
-            Dialect::Typed(typed) => decode::object(typed, &object.to_json(), Format::Json, expected),
-            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Source::Patch),
+            Dialect::Typed(typed) => decode::decode_object(typed, &object.to_json(), Format::Json, expected),
+            Dialect::Structural(custom) => custom.retype(object.clone(), expected, ObjectSource::Patch),
         }
     }
 
@@ -161,7 +161,7 @@ impl Schema {
             Dialect::Typed(typed) => {
                 decode::convert(typed, object, expected).map_err(DecodeError::Unconvertible)
             }
-            Dialect::Structural(custom) => custom.retype(object, expected, Source::Configuration),
+            Dialect::Structural(custom) => custom.retype(object, expected, ObjectSource::Configuration),
         }
     }
 
@@ -170,20 +170,20 @@ impl Schema {
     /// negotiation has already answered such requests with 406).
     #[must_use]
     pub fn to_protobuf(&self, object: &Object) -> Vec<u8> {
-        let message = |typed: &Typed| protobuf::message(typed.types(), typed.root(), object.map());
+        let message = |typed: &Typed| protobuf::encode_message(typed.types(), typed.root(), object.map());
         self.typed().map(message).unwrap_or_default()
     }
 
     /// Encodes the object as a protobuf message in an envelope, which contains the kind and `apiVersion`.
     #[must_use]
-    pub fn to_sealed_protobuf(&self, object: &Object) -> Vec<u8> {
-        seal(object.api_version(), object.kind(), &self.to_protobuf(object))
+    pub fn to_enveloped_protobuf(&self, object: &Object) -> Vec<u8> {
+        encode_envelope(object.api_version(), object.kind(), &self.to_protobuf(object))
     }
 
     /// Sets the static defaults of absent fields, including fields of nested values that are present.
     pub fn default(&self, object: &mut Object) {
         match &self.0 {
-            Dialect::Typed(typed) => default::object(typed, object),
+            Dialect::Typed(typed) => default::default_object(typed, object),
             Dialect::Structural(custom) => {
                 custom.default(object);
             }
@@ -192,34 +192,34 @@ impl Schema {
 
     /// Converts numbers with a zero fraction to integers, as storage reads them back. Before that, a custom resource is
     /// validated with the floats that the client sent.
-    pub fn whole_numbers(&self, object: &mut Object) {
+    pub fn floats_to_integers(&self, object: &mut Object) {
         if let Dialect::Structural(_) = &self.0 {
-            CustomResource::whole_numbers(object);
+            CustomResource::floats_to_integers(object);
         }
     }
 
     /// Converts an object to canonical form; the last step before encoding. Idempotent. A built-in kind gets its fields in wire
     /// order, zero values dropped or kept according to the emit rule of each field, structs that are always printed, sorted map
     /// keys and canonical times. A custom resource gets sorted keys, and its metadata is normalized like that of built-in kinds.
-    pub fn normalise(&self, object: &mut Object) {
+    pub fn normalize(&self, object: &mut Object) {
         match &self.0 {
-            Dialect::Typed(typed) => normalise::object(typed, object),
-            Dialect::Structural(custom) => custom.normalise(object),
+            Dialect::Typed(typed) => normalize::normalize_object(typed, object),
+            Dialect::Structural(custom) => custom.normalize(object),
         }
     }
 
     /// True if both objects have equal values at a path. Quantities of built-in kinds are compared by amount, not by spelling.
     /// Both objects must be in canonical form.
     #[must_use]
-    pub fn same_amounts(&self, path: &[&str], new: &Object, old: &Object) -> bool {
-        self.typed().is_some_and(|typed| equality::same_amounts(typed, path, new, old))
+    pub fn is_semantically_equal(&self, path: &[&str], new: &Object, old: &Object) -> bool {
+        self.typed().is_some_and(|typed| equality::is_semantically_equal(typed, path, new, old))
     }
 
     /// Adapts a stored object to the current schema, as upstream does at each read: drops unknown fields, nulls that are not
     /// allowed and members of metadata that cannot be read from a custom resource, and sets defaults. Returns true if the
     /// object changed. Idempotent; does not change built-in kinds.
-    pub fn settle(&self, object: &mut Object) -> bool {
-        self.custom().is_some_and(|custom| custom.settle(object))
+    pub fn coerce_and_default(&self, object: &mut Object) -> bool {
+        self.custom().is_some_and(|custom| custom.coerce_and_default(object))
     }
 
     /// Same as [`Self::coerce_and_default`] without the defaults. Upstream does this with an object that was converted to the
@@ -230,8 +230,8 @@ impl Schema {
 
     /// True if [`Self::coerce_and_default`] would not change a stored object with these bytes. Cheaper than decoding it.
     #[must_use]
-    pub fn is_settled(&self, json: &[u8]) -> bool {
-        self.custom().is_none_or(|custom| custom.is_settled(json))
+    pub fn is_coerced_and_defaulted(&self, json: &[u8]) -> bool {
+        self.custom().is_none_or(|custom| custom.is_coerced_and_defaulted(json))
     }
 
     /// Checks the rules that the type descriptions state for single fields of a built-in kind: enumerations, ranges, non-empty
@@ -239,13 +239,13 @@ impl Schema {
     /// through [`Self::custom`], one group of rules after the other, as in upstream's strategy for custom resources.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<field::Error> {
-        self.typed().map(|typed| validate::object(typed, object)).unwrap_or_default()
+        self.typed().map(|typed| validate::validate_object(typed, object)).unwrap_or_default()
     }
 
     /// Checks the rules that the type descriptions state for updates of a built-in kind: immutable fields.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<field::Error> {
-        self.typed().map(|typed| validate::update(typed, new, old)).unwrap_or_default()
+        self.typed().map(|typed| validate::validate_update(typed, new, old)).unwrap_or_default()
     }
 
     /// Applies a strategic merge patch (JSON or, as in upstream, YAML) to an object of this schema.
@@ -253,8 +253,9 @@ impl Schema {
     /// # Errors
     /// [`PatchError`]; [`PatchError::status`] is the response for it. Custom resources do not support such patches.
     pub fn strategic_merge(&self, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-        let untyped = || PatchError::Malformed("custom resources take no strategic merge patch".to_owned());
-        merge::strategic(self.typed().ok_or_else(untyped)?, current, patch)
+        let untyped =
+            || PatchError::Malformed("custom resources do not support strategic merge patches".to_owned());
+        merge::strategic_merge(self.typed().ok_or_else(untyped)?, current, patch)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 const V1: &str = "apiextensions.k8s.io/v1";
 const V1BETA1: &str = "apiextensions.k8s.io/v1beta1";
 /// Fields that `v1beta1` shares between versions: name inside a version, and name of the top-level field.
-const HOISTED: [(&str, &str); 4] = [
+const SHARED_FIELDS: [(&str, &str); 4] = [
     ("subresources", "subresources"),
     ("schema", "validation"),
     ("additionalPrinterColumns", "additionalPrinterColumns"),
@@ -24,23 +24,23 @@ pub fn definition_to_v1beta1(mut object: Object) -> Object {
     spec.entry("preserveUnknownFields").or_insert(Value::Bool(false));
     if let Some(Value::Object(conversion)) = spec.get_mut("conversion") {
         let webhook = conversion.remove("webhook");
-        for (inside, outside) in [
+        for (version_field, spec_field) in [
             ("clientConfig", "webhookClientConfig"),
             ("conversionReviewVersions", "conversionReviewVersions"),
         ] {
-            let value = webhook.as_ref().and_then(|webhook| webhook.get(inside));
-            conversion.extend(value.map(|value| (outside.to_owned(), value.clone())));
+            let value = webhook.as_ref().and_then(|webhook| webhook.get(version_field));
+            conversion.extend(value.map(|value| (spec_field.to_owned(), value.clone())));
         }
     }
     let Some(Value::Array(mut versions)) = spec.remove("versions") else { return object };
     for columns in versions.iter_mut().filter_map(|version| version.get_mut("additionalPrinterColumns")) {
         rename(columns, "jsonPath", "JSONPath");
     }
-    for (inside, outside) in HOISTED {
-        let first = versions.first().and_then(|version| version.get(inside)).cloned();
-        if versions.iter().all(|version| version.get(inside) == first.as_ref()) {
-            spec.extend(first.map(|value| (outside.to_owned(), value)));
-            each(&mut versions, |version| drop(version.remove(inside)));
+    for (version_field, spec_field) in SHARED_FIELDS {
+        let first = versions.first().and_then(|version| version.get(version_field)).cloned();
+        if versions.iter().all(|version| version.get(version_field) == first.as_ref()) {
+            spec.extend(first.map(|value| (spec_field.to_owned(), value)));
+            for_each_version(&mut versions, |version| drop(version.remove(version_field)));
         }
     }
     if let Some(name) = versions.first().and_then(|version| version.get("name")).cloned() {
@@ -62,11 +62,11 @@ pub fn definition_from_v1beta1(mut object: Object) -> Option<Object> {
     spec.entry("preserveUnknownFields").or_insert(Value::Bool(true));
     if let Some(Value::Object(conversion)) = spec.get_mut("conversion") {
         let mut webhook = Fields::new();
-        for (outside, inside) in [
+        for (spec_field, version_field) in [
             ("webhookClientConfig", "clientConfig"),
             ("conversionReviewVersions", "conversionReviewVersions"),
         ] {
-            webhook.extend(conversion.remove(outside).map(|value| (inside.to_owned(), value)));
+            webhook.extend(conversion.remove(spec_field).map(|value| (version_field.to_owned(), value)));
         }
         if !webhook.is_empty() {
             conversion.insert("webhook".to_owned(), Value::Object(webhook));
@@ -79,9 +79,11 @@ pub fn definition_from_v1beta1(mut object: Object) -> Option<Object> {
             version.map(|name| json!({ "name": name, "served": true, "storage": true })).into_iter().collect()
         }
     };
-    for (inside, outside) in HOISTED {
-        let Some(value) = spec.remove(outside) else { continue };
-        each(&mut versions, |version| drop(version.insert(inside.to_owned(), value.clone())));
+    for (version_field, spec_field) in SHARED_FIELDS {
+        let Some(value) = spec.remove(spec_field) else { continue };
+        for_each_version(&mut versions, |version| {
+            drop(version.insert(version_field.to_owned(), value.clone()))
+        });
     }
     for columns in versions.iter_mut().filter_map(|version| version.get_mut("additionalPrinterColumns")) {
         rename(columns, "JSONPath", "jsonPath");
@@ -90,7 +92,7 @@ pub fn definition_from_v1beta1(mut object: Object) -> Option<Object> {
     Some(object)
 }
 
-fn each(versions: &mut [Value], change: impl FnMut(&mut Fields)) {
+fn for_each_version(versions: &mut [Value], change: impl FnMut(&mut Fields)) {
     versions.iter_mut().filter_map(Value::as_object_mut).for_each(change);
 }
 

@@ -4,7 +4,7 @@
 //! in parallel. They do not depend on CustomResourceDefinitions (names, versions), storage or HTTP. [`definition`] validates
 //! the schemas in definitions before they are compiled.
 
-mod at;
+mod body;
 mod breaking;
 mod compile;
 mod compile_error;
@@ -15,33 +15,33 @@ mod default;
 pub mod definition;
 mod embedded;
 mod format;
-mod held;
 mod intern;
 mod json_type;
 mod languages;
 mod lists;
+mod location;
 mod meta;
 pub mod model;
 mod nulls;
+mod object_or_value;
 mod pattern;
 mod printed;
 mod prune;
-mod read;
 mod resource;
 pub mod rules;
-mod settled;
+mod stored_check;
 mod validate;
 
-pub use breaking::{Breaking, MAX_BREAKING};
+pub(crate) use body::parse_body;
+pub use breaking::{BreakingChange, MAX_BREAKING};
 pub use compile_error::CompileError;
 pub use compiled::Structural;
-pub use correlate::Pair;
-pub(crate) use decode::Source;
-pub use embedded::Place;
+pub use correlate::CorrelatedPair;
+pub(crate) use decode::ObjectSource;
+pub use embedded::LazyPath;
 pub use format::{Format, FormatKind};
-pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
+pub use model::{Additional, Checks, JsonType, Rule, SchemaNode, SubtreeFlags};
 pub use pattern::Pattern;
-pub(crate) use read::body;
 pub use resource::{CustomResource, NO_FIELD, rules_not_checked};
 
 #[cfg(test)]

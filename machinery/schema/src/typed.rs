@@ -34,7 +34,7 @@ impl Typed {
         self.types.get(self.root)
     }
 
-    pub(crate) fn of_field(&self, name: &str) -> Option<Self> {
+    pub(crate) fn field_schema(&self, name: &str) -> Option<Self> {
         match self.root().field(name)?.ty {
             FieldType::Ref(id) => Some(Self { types: self.types.clone(), root: id }),
             _ => None,

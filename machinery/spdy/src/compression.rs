@@ -2,13 +2,13 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 
-use crate::dictionary::{ADLER, DICTIONARY};
+use crate::dictionary::{DICTIONARY, DICTIONARY_ADLER32};
 use crate::error::SpdyError;
 
 /// Window of the compressor: large enough for the dictionary, and small because headers are short.
 const WINDOW_BITS: u8 = 11;
 /// Number of bytes by which buffers grow.
-const STEP: usize = 512;
+const GROWTH_BYTES: usize = 512;
 
 /// Compressor of sent headers.
 pub(crate) struct Compressor(Compress);
@@ -20,14 +20,14 @@ impl Compressor {
         Ok(Self(compress))
     }
 
-    pub(crate) fn block(&mut self, mut plain: &[u8]) -> Result<Vec<u8>, SpdyError> {
+    pub(crate) fn compress_block(&mut self, mut plain: &[u8]) -> Result<Vec<u8>, SpdyError> {
         let mut out = Vec::new();
         loop {
-            out.reserve(STEP);
+            out.reserve(GROWTH_BYTES);
             let (room, before) = (out.capacity() - out.len(), (self.0.total_in(), out.len()));
             let flushed = self.0.compress_vec(plain, &mut out, FlushCompress::Sync);
             flushed.map_err(|_| SpdyError::Compression)?;
-            plain = plain.get(taken(before.0, self.0.total_in())..).unwrap_or_default();
+            plain = plain.get(consumed_bytes(before.0, self.0.total_in())..).unwrap_or_default();
             // A flush is complete if the output buffer was not filled.
             if plain.is_empty() && out.len() - before.1 < room {
                 return Ok(out);
@@ -45,26 +45,30 @@ impl Decompressor {
     }
 
     /// Decompresses a complete block of at most `max` bytes.
-    pub(crate) fn block(&mut self, mut compressed: &[u8], max: usize) -> Result<Vec<u8>, SpdyError> {
+    pub(crate) fn decompress_block(
+        &mut self,
+        mut compressed: &[u8],
+        max: usize,
+    ) -> Result<Vec<u8>, SpdyError> {
         let mut out = Vec::new();
         loop {
-            out.reserve(STEP);
+            out.reserve(GROWTH_BYTES);
             let (room, before) = (out.capacity() - out.len(), (self.0.total_in(), out.len()));
             let result = self.0.decompress_vec(compressed, &mut out, FlushDecompress::Sync);
-            compressed = compressed.get(taken(before.0, self.0.total_in())..).unwrap_or_default();
+            compressed = compressed.get(consumed_bytes(before.0, self.0.total_in())..).unwrap_or_default();
             match result {
                 Ok(_) => {}
-                Err(error) if error.needs_dictionary() == Some(ADLER) => {
+                Err(error) if error.needs_dictionary() == Some(DICTIONARY_ADLER32) => {
                     self.0.set_dictionary(&DICTIONARY).map_err(|_| SpdyError::Compression)?;
                     continue;
                 }
                 Err(_) => return Err(SpdyError::Compression),
             }
-            let made = out.len() - before.1;
+            let produced = out.len() - before.1;
             if out.len() > max {
                 return Err(SpdyError::TooLarge);
             }
-            if made == room {
+            if produced == room {
                 continue;
             }
             // Input that is left when no more output is produced lies after the end of the stream.
@@ -74,7 +78,7 @@ impl Decompressor {
 }
 
 /// Returns the number of consumed input bytes from two totals; a block is always smaller than `usize::MAX`.
-fn taken(before: u64, after: u64) -> usize {
+fn consumed_bytes(before: u64, after: u64) -> usize {
     usize::try_from(after - before).unwrap_or(usize::MAX)
 }
 
@@ -83,19 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_out_as_they_went_in_one_after_the_other() {
+    fn consecutive_blocks_round_trip() {
         let (mut to, mut from) = (Compressor::new().unwrap(), Decompressor::new());
         for plain in [&b"\0\0\0\x01"[..], b"", &[7; 40_000], b"\0\0\0\x01", DICTIONARY.as_slice()] {
-            let compressed = to.block(plain).unwrap();
-            assert_eq!(from.block(&compressed, 40_000), Ok(plain.to_vec()));
+            let compressed = to.compress_block(plain).unwrap();
+            assert_eq!(from.decompress_block(&compressed, 40_000), Ok(plain.to_vec()));
         }
     }
 
     #[test]
     fn a_small_block_that_becomes_a_large_one_is_refused() {
-        let compressed = Compressor::new().unwrap().block(&vec![0; 1 << 20]).unwrap();
+        let compressed = Compressor::new().unwrap().compress_block(&vec![0; 1 << 20]).unwrap();
         assert!(compressed.len() < 4096);
-        assert_eq!(Decompressor::new().block(&compressed, 64 << 10), Err(SpdyError::TooLarge));
+        assert_eq!(Decompressor::new().decompress_block(&compressed, 64 << 10), Err(SpdyError::TooLarge));
     }
 
     #[test]
@@ -106,7 +110,7 @@ mod tests {
         other.compress_vec(b"text", &mut block, FlushCompress::Sync).unwrap();
         for nonsense in [block.as_slice(), b"nonsense", b"\x78\xbb\0\0\0\0"] {
             assert_eq!(
-                Decompressor::new().block(nonsense, 1000),
+                Decompressor::new().decompress_block(nonsense, 1000),
                 Err(SpdyError::Compression),
                 "{nonsense:?}"
             );

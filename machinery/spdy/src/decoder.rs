@@ -11,11 +11,11 @@ use crate::frame::{FIN, Frame, RstStatus, STREAM_MASK, Setting, UNIDIRECTIONAL, 
 use crate::headers::Headers;
 
 /// Length of the header of a frame.
-const HEAD: usize = 8;
+const HEADER_BYTES: usize = 8;
 
 /// Limits on the memory that a peer can occupy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DecoderLimits {
     /// Size of a control frame in bytes.
     pub control_frame: usize,
     /// Size of the decompressed headers of a frame in bytes.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub headers: usize,
 }
 
-impl Default for Limits {
+impl Default for DecoderLimits {
     /// Defaults: 16 KiB, 64 KiB and 64 headers. Frames of kubelets have a few short headers.
     fn default() -> Self {
         Self { control_frame: 16 << 10, headers_bytes: 64 << 10, headers: 64 }
@@ -32,30 +32,30 @@ impl Default for Limits {
 }
 
 /// DATA frame that has not arrived completely.
-struct Unfinished {
+struct PartialData {
     stream: u32,
     fin: bool,
-    left: usize,
+    remaining: usize,
 }
 
 /// Decoder of the frames of one direction of a connection. Must not be used after an error.
 pub struct Decoder {
-    limits: Limits,
+    limits: DecoderLimits,
     decompressor: Decompressor,
-    data: Option<Unfinished>,
+    partial_data: Option<PartialData>,
 }
 
 impl Decoder {
     /// Returns a decoder for a new connection.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, decompressor: Decompressor::new(), data: None }
+    pub fn new(limits: DecoderLimits) -> Self {
+        Self { limits, decompressor: Decompressor::new(), partial_data: None }
     }
 
     /// True if the bytes so far end at the end of a frame.
     #[must_use]
     pub fn is_between_frames(&self, rest: &BytesMut) -> bool {
-        self.data.is_none() && rest.is_empty()
+        self.partial_data.is_none() && rest.is_empty()
     }
 
     /// Removes and returns the next frame, or the next part of a DATA frame, from the front of `bytes`. `None` if more bytes are
@@ -65,18 +65,19 @@ impl Decoder {
     /// Returns an error for an invalid frame, or for a frame that exceeds the limits.
     pub fn decode(&mut self, bytes: &mut BytesMut) -> Result<Option<Frame>, SpdyError> {
         loop {
-            if self.data.is_some() {
-                return Ok(self.piece(bytes));
+            if self.partial_data.is_some() {
+                return Ok(self.next_data_part(bytes));
             }
-            let Some((mut head, _)) = bytes.split_at_checked(HEAD) else { return Ok(None) };
+            let Some((mut head, _)) = bytes.split_at_checked(HEADER_BYTES) else { return Ok(None) };
             let (first, second) = (head.get_u32(), head.get_u32());
             let [flags, length @ ..] = second.to_be_bytes();
             let length = length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
             if first & !STREAM_MASK == 0 {
-                bytes.advance(HEAD);
-                self.data = Some(Unfinished { stream: stream(first)?, fin: flags & FIN != 0, left: length });
+                bytes.advance(HEADER_BYTES);
+                self.partial_data =
+                    Some(PartialData { stream: stream_id(first)?, fin: flags & FIN != 0, remaining: length });
                 if length == 0 {
-                    return Ok(self.end_of_data(Bytes::new()));
+                    return Ok(self.finish_data(Bytes::new()));
                 }
                 continue;
             }
@@ -88,12 +89,12 @@ impl Decoder {
             if length > self.limits.control_frame {
                 return Err(SpdyError::TooLarge);
             }
-            if bytes.len() < HEAD + length {
+            if bytes.len() < HEADER_BYTES + length {
                 return Ok(None);
             }
-            bytes.advance(HEAD);
+            bytes.advance(HEADER_BYTES);
             let payload = bytes.split_to(length).freeze();
-            let frame = self.control(u16::from_be_bytes([kind_high, kind_low]), flags, payload)?;
+            let frame = self.decode_control(u16::from_be_bytes([kind_high, kind_low]), flags, payload)?;
             if frame.is_some() {
                 return Ok(frame);
             }
@@ -101,105 +102,110 @@ impl Decoder {
     }
 
     /// Returns the available part of the current DATA frame.
-    fn piece(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
-        let data = self.data.as_mut()?;
+    fn next_data_part(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
+        let data = self.partial_data.as_mut()?;
         if bytes.is_empty() {
             return None;
         }
-        let piece = bytes.split_to(bytes.len().min(data.left)).freeze();
-        data.left -= piece.len();
-        if data.left == 0 {
-            return self.end_of_data(piece);
+        let piece = bytes.split_to(bytes.len().min(data.remaining)).freeze();
+        data.remaining -= piece.len();
+        if data.remaining == 0 {
+            return self.finish_data(piece);
         }
         Some(Frame::Data { stream: data.stream, fin: false, data: piece })
     }
 
-    fn end_of_data(&mut self, piece: Bytes) -> Option<Frame> {
-        let Unfinished { stream, fin, .. } = self.data.take()?;
+    fn finish_data(&mut self, piece: Bytes) -> Option<Frame> {
+        let PartialData { stream, fin, .. } = self.partial_data.take()?;
         Some(Frame::Data { stream, fin, data: piece })
     }
 
-    fn control(&mut self, kind: u16, flags: u8, mut payload: Bytes) -> Result<Option<Frame>, SpdyError> {
+    fn decode_control(
+        &mut self,
+        kind: u16,
+        flags: u8,
+        mut payload: Bytes,
+    ) -> Result<Option<Frame>, SpdyError> {
         let fin = flags & FIN != 0;
         let frame = match kind {
             kind::SYN_STREAM => {
                 let (stream, associated) =
-                    (stream(number(&mut payload)?)?, number(&mut payload)? & STREAM_MASK);
-                let priority = payload.try_get_u16().map_err(short)?.to_be_bytes()[0] >> 5;
-                let (unidirectional, headers) = (flags & UNIDIRECTIONAL != 0, self.headers(&payload)?);
+                    (stream_id(read_u32(&mut payload)?)?, read_u32(&mut payload)? & STREAM_MASK);
+                let priority = payload.try_get_u16().map_err(truncated)?.to_be_bytes()[0] >> 5;
+                let (unidirectional, headers) = (flags & UNIDIRECTIONAL != 0, self.decode_headers(&payload)?);
                 Frame::SynStream { stream, associated, priority, fin, unidirectional, headers }
             }
             kind::SYN_REPLY => Frame::SynReply {
-                stream: stream(number(&mut payload)?)?,
+                stream: stream_id(read_u32(&mut payload)?)?,
                 fin,
-                headers: self.headers(&payload)?,
+                headers: self.decode_headers(&payload)?,
             },
             kind::HEADERS => Frame::Headers {
-                stream: stream(number(&mut payload)?)?,
+                stream: stream_id(read_u32(&mut payload)?)?,
                 fin,
-                headers: self.headers(&payload)?,
+                headers: self.decode_headers(&payload)?,
             },
             kind::RST_STREAM => {
-                let (stream, status) = pair(payload)?;
-                Frame::RstStream { stream: self::stream(stream)?, status: RstStatus(status) }
+                let (stream, status) = read_u32_pair(payload)?;
+                Frame::RstStream { stream: self::stream_id(stream)?, status: RstStatus(status) }
             }
             kind::GOAWAY => {
-                let (last_good, status) = pair(payload)?;
+                let (last_good, status) = read_u32_pair(payload)?;
                 Frame::GoAway { last_good: last_good & STREAM_MASK, status }
             }
             kind::WINDOW_UPDATE => {
-                let (stream, delta) = pair(payload)?;
+                let (stream, delta) = read_u32_pair(payload)?;
                 Frame::WindowUpdate { stream: stream & STREAM_MASK, delta: delta & STREAM_MASK }
             }
-            kind::PING => Frame::Ping(whole(payload)?),
-            kind::SETTINGS => Frame::Settings(settings(payload)?),
+            kind::PING => Frame::Ping(read_last_u32(payload)?),
+            kind::SETTINGS => Frame::Settings(read_settings(payload)?),
             _ => return Ok(None),
         };
         Ok(Some(frame))
     }
 
-    fn headers(&mut self, compressed: &Bytes) -> Result<Headers, SpdyError> {
-        let block = self.decompressor.block(compressed, self.limits.headers_bytes)?;
-        Headers::read(block.into(), self.limits.headers)
+    fn decode_headers(&mut self, compressed: &Bytes) -> Result<Headers, SpdyError> {
+        let block = self.decompressor.decompress_block(compressed, self.limits.headers_bytes)?;
+        Headers::decode(block.into(), self.limits.headers)
     }
 }
 
-fn short<E>(_: E) -> SpdyError {
-    SpdyError::Malformed("a control frame that breaks off")
+fn truncated<E>(_: E) -> SpdyError {
+    SpdyError::Malformed("truncated control frame")
 }
 
-fn number(payload: &mut Bytes) -> Result<u32, SpdyError> {
-    payload.try_get_u32().map_err(short)
+fn read_u32(payload: &mut Bytes) -> Result<u32, SpdyError> {
+    payload.try_get_u32().map_err(truncated)
 }
 
 /// Reads a number that must be the end of the payload.
-fn whole(mut payload: Bytes) -> Result<u32, SpdyError> {
-    let number = number(&mut payload)?;
+fn read_last_u32(mut payload: Bytes) -> Result<u32, SpdyError> {
+    let number = read_u32(&mut payload)?;
     if payload.has_remaining() {
-        Err(SpdyError::Malformed("a control frame that is too long"))
+        Err(SpdyError::Malformed("control frame with trailing bytes"))
     } else {
         Ok(number)
     }
 }
 
-fn pair(mut payload: Bytes) -> Result<(u32, u32), SpdyError> {
-    Ok((number(&mut payload)?, whole(payload)?))
+fn read_u32_pair(mut payload: Bytes) -> Result<(u32, u32), SpdyError> {
+    Ok((read_u32(&mut payload)?, read_last_u32(payload)?))
 }
 
 /// Returns a stream ID, which must not be 0.
-fn stream(number: u32) -> Result<u32, SpdyError> {
+fn stream_id(number: u32) -> Result<u32, SpdyError> {
     let stream = number & STREAM_MASK;
     if stream == 0 { Err(SpdyError::Malformed("stream 0")) } else { Ok(stream) }
 }
 
-fn settings(mut payload: Bytes) -> Result<Vec<Setting>, SpdyError> {
-    let count = number(&mut payload)?;
+fn read_settings(mut payload: Bytes) -> Result<Vec<Setting>, SpdyError> {
+    let count = read_u32(&mut payload)?;
     if usize::try_from(count).ok().and_then(|count| count.checked_mul(8)) != Some(payload.len()) {
-        return Err(SpdyError::Malformed("the number of settings does not match their count"));
+        return Err(SpdyError::Malformed("the length does not match the number of settings"));
     }
     let mut settings = Vec::new();
     while payload.has_remaining() {
-        let (id, value) = (number(&mut payload)?, number(&mut payload)?);
+        let (id, value) = (read_u32(&mut payload)?, read_u32(&mut payload)?);
         settings.push(Setting { flags: id.to_be_bytes()[0], id: id & 0x00ff_ffff, value });
     }
     Ok(settings)

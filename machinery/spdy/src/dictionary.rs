@@ -72,7 +72,7 @@ const WORDS: [&str; 65] = [
 ];
 
 /// Rest of the dictionary after the words.
-const REST: &str = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505\
+const SUFFIX: &str = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505\
 203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden\
 404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable\
 Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT\
@@ -80,7 +80,7 @@ chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtm
 publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0.";
 
 /// Checksum of the dictionary, by which a compressed block identifies it.
-pub(crate) const ADLER: u32 = 0xe3c6_a7c2;
+pub(crate) const DICTIONARY_ADLER32: u32 = 0xe3c6_a7c2;
 
 /// Bytes of the dictionary.
 pub(crate) static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -89,7 +89,7 @@ pub(crate) static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
         bytes.extend(u32::try_from(word.len()).unwrap_or_default().to_be_bytes());
         bytes.extend(word.as_bytes());
     }
-    bytes.extend(REST.as_bytes());
+    bytes.extend(SUFFIX.as_bytes());
     bytes
 });
 
@@ -98,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dictionary_has_the_checksum_that_everybody_names() {
+    fn the_dictionary_has_the_standard_checksum() {
         let (mut a, mut b) = (1_u32, 0_u32);
         for byte in DICTIONARY.iter() {
             a = (a + u32::from(*byte)) % 65_521;
             b = (b + a) % 65_521;
         }
-        assert_eq!((DICTIONARY.len(), b << 16 | a), (1423, ADLER));
+        assert_eq!((DICTIONARY.len(), b << 16 | a), (1423, DICTIONARY_ADLER32));
     }
 }

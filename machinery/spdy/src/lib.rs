@@ -12,7 +12,7 @@ mod error;
 mod frame;
 mod headers;
 
-pub use decoder::{Decoder, Limits};
+pub use decoder::{Decoder, DecoderLimits};
 pub use encoder::Encoder;
 pub use error::SpdyError;
 pub use frame::{Frame, RstStatus, Setting};

@@ -10,42 +10,42 @@ use super::{GroupDiscovery, ResourceDiscovery, VersionDiscovery};
 /// Merges the groups of all servers. If servers differ in properties that cannot be merged (kinds, scope, freshness), the server
 /// whose name sorts first wins. The order follows the order of each server as far as the orders agree with each other.
 #[must_use]
-pub fn merged(servers: &BTreeMap<&str, &[GroupDiscovery]>) -> Vec<GroupDiscovery> {
+pub fn merge_servers(servers: &BTreeMap<&str, &[GroupDiscovery]>) -> Vec<GroupDiscovery> {
     let all: Vec<Vec<GroupDiscovery>> = servers.values().map(|groups| groups.to_vec()).collect();
-    united(all, |group| &group.metadata.name, merge_groups)
+    merge_lists(all, |group| &group.metadata.name, merge_groups)
 }
 
-fn merge_groups(known: &mut GroupDiscovery, other: GroupDiscovery) {
-    let versions = vec![std::mem::take(&mut known.versions), other.versions];
-    known.versions = united(versions, |version| &version.version, merge_versions);
+fn merge_groups(target: &mut GroupDiscovery, other: GroupDiscovery) {
+    let versions = vec![std::mem::take(&mut target.versions), other.versions];
+    target.versions = merge_lists(versions, |version| &version.version, merge_versions);
 }
 
-fn merge_versions(known: &mut VersionDiscovery, other: VersionDiscovery) {
-    let resources = vec![std::mem::take(&mut known.resources), other.resources];
-    known.resources = united(resources, |resource| &resource.resource, merge_resources);
+fn merge_versions(target: &mut VersionDiscovery, other: VersionDiscovery) {
+    let resources = vec![std::mem::take(&mut target.resources), other.resources];
+    target.resources = merge_lists(resources, |resource| &resource.resource, merge_resources);
 }
 
 /// Merges verbs and subresources. The result is sorted if they differ.
-fn merge_resources(known: &mut ResourceDiscovery, other: ResourceDiscovery) {
-    if *known == other {
+fn merge_resources(target: &mut ResourceDiscovery, other: ResourceDiscovery) {
+    if *target == other {
         return;
     }
-    let verbs: BTreeSet<String> = known.verbs.drain(..).chain(other.verbs).collect();
-    known.verbs = verbs.into_iter().collect();
-    let both = known.subresources.drain(..).chain(other.subresources);
+    let verbs: BTreeSet<String> = target.verbs.drain(..).chain(other.verbs).collect();
+    target.verbs = verbs.into_iter().collect();
+    let both = target.subresources.drain(..).chain(other.subresources);
     let by_name: BTreeMap<String, _> = both.map(|s| (s.subresource.clone(), s)).collect();
-    known.subresources = by_name.into_values().collect();
+    target.subresources = by_name.into_values().collect();
 }
 
 /// Merges lists. Each item occurs once, in an order that preserves the order of each list.
-fn united<T>(lists: Vec<Vec<T>>, name: impl Fn(&T) -> &String, merge: impl Fn(&mut T, T)) -> Vec<T> {
+fn merge_lists<T>(lists: Vec<Vec<T>>, name: impl Fn(&T) -> &String, merge: impl Fn(&mut T, T)) -> Vec<T> {
     let names: Vec<Vec<String>> =
         lists.iter().map(|list| list.iter().map(|item| name(item).clone()).collect()).collect();
-    let order = ordered(&names);
+    let order = merge_orders(&names);
     let mut items: HashMap<String, T> = HashMap::new();
     for item in lists.into_iter().flatten() {
         match items.get_mut(name(&item)) {
-            Some(known) => merge(known, item),
+            Some(existing) => merge(existing, item),
             None => drop(items.insert(name(&item).clone(), item)),
         }
     }
@@ -55,12 +55,12 @@ fn united<T>(lists: Vec<Vec<T>>, name: impl Fn(&T) -> &String, merge: impl Fn(&m
 /// Returns each item once, in an order that preserves the relative order of each list; sorted if the lists contradict each other.
 /// A list that contains all items determines the order; pairs that no list orders are sorted.
 #[must_use]
-pub fn ordered<T: Clone + Ord + Hash>(lists: &[Vec<T>]) -> Vec<T> {
+pub fn merge_orders<T: Clone + Ord + Hash>(lists: &[Vec<T>]) -> Vec<T> {
     let all: BTreeSet<&T> = lists.iter().flatten().collect();
     let is_whole =
         |list: &&Vec<T>| list.len() == all.len() && list.iter().collect::<BTreeSet<_>>().len() == all.len();
-    if let Some(whole) = lists.iter().find(is_whole) {
-        return whole.clone();
+    if let Some(complete) = lists.iter().find(is_whole) {
+        return complete.clone();
     }
     let mut successors: BTreeMap<&T, BTreeSet<&T>> =
         all.iter().map(|item| (*item, BTreeSet::new())).collect();
@@ -75,9 +75,9 @@ pub fn ordered<T: Clone + Ord + Hash>(lists: &[Vec<T>]) -> Vec<T> {
     while let Some(next) = free.pop_first() {
         sorted.push(next.clone());
         for successor in &successors[next] {
-            let left = waits_for.entry(successor).or_default();
-            *left = left.saturating_sub(1);
-            if *left == 0 {
+            let pending = waits_for.entry(successor).or_default();
+            *pending = pending.saturating_sub(1);
+            if *pending == 0 {
                 free.insert(successor);
             }
         }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_all_lists_are_kept_where_they_agree() {
+    fn orders_of_all_lists_are_preserved_if_they_agree() {
         for (lists, want) in [
             (&["a b c"][..], "a b c"),
             (&["c a", "c a b"], "c a b"),
@@ -105,7 +105,7 @@ mod tests {
             (&["apps batch", "batch new.io", "apps other.io"], "apps batch new.io other.io"),
             (&[], ""),
         ] {
-            assert_eq!(ordered(&words(lists)).join(" "), want, "{lists:?}");
+            assert_eq!(merge_orders(&words(lists)).join(" "), want, "{lists:?}");
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_versions_resources_and_verbs_of_all_servers_are_there_once() {
+    fn groups_versions_resources_and_verbs_of_all_servers_are_merged() {
         let gets = || vec![resource("x", &["get"])];
         let deployments = |verbs| resource("deployments", verbs);
         let own = [
@@ -134,7 +134,7 @@ mod tests {
             GroupDiscovery::new("apps", vec![version("v2", gets()), version("v1", of_apps)]),
             GroupDiscovery::new("new", vec![version("v1", gets())]),
         ];
-        let merged = merged(&BTreeMap::from([("own", &own[..]), ("zother", &other[..])]));
+        let merged = merge_servers(&BTreeMap::from([("own", &own[..]), ("zother", &other[..])]));
         let names: Vec<_> = merged.iter().map(|g| g.metadata.name.as_str()).collect();
         assert_eq!(names, ["apps", "b", "new"]);
         let versions: Vec<_> = merged[0].versions.iter().map(|v| v.version.as_str()).collect();
@@ -147,6 +147,6 @@ mod tests {
     #[test]
     fn servers_that_serve_the_same_change_nothing() {
         let own = [GroupDiscovery::new("apps", vec![version("v1", vec![resource("x", &["list", "get"])])])];
-        assert_eq!(merged(&BTreeMap::from([("a", &own[..]), ("b", &own[..])])), own);
+        assert_eq!(merge_servers(&BTreeMap::from([("a", &own[..]), ("b", &own[..])])), own);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{BrokenLevel, FlowSchema, GROUP, PriorityLevel};
+use super::{FlowSchema, GROUP, InvalidPriorityLevel, PriorityLevel};
 use crate::gvk::GroupResource;
 use crate::object::Object;
 
@@ -83,7 +83,7 @@ impl Fact {
     ///
     /// # Errors
     /// [`InvalidPriorityLevel`] for a level that upstream ignores as well.
-    pub fn read(resource: Resource, object: &Object) -> Result<Self, BrokenLevel> {
+    pub fn read(resource: Resource, object: &Object) -> Result<Self, InvalidPriorityLevel> {
         Ok(match resource {
             Resource::FlowSchemas => Self::Schema(Arc::new(FlowSchema::read(object))),
             Resource::PriorityLevels => Self::Level(Arc::new(PriorityLevel::read(object)?)),
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_survive_being_printed() {
+    fn keys_round_trip() {
         for text in ["flowschemas/system-nodes", "prioritylevelconfigurations/exempt"] {
             assert_eq!(text.parse::<Key>().unwrap().to_string(), text);
         }

@@ -27,7 +27,7 @@ pub struct FlowSchema {
 pub enum Distinguisher {
     /// All requests belong to one flow.
     #[default]
-    Nothing,
+    SingleFlow,
     /// One flow per user.
     ByUser,
     /// One flow per namespace of the request.
@@ -37,9 +37,9 @@ pub enum Distinguisher {
 impl Distinguisher {
     /// Returns the name of a request's flow within its schema.
     #[must_use]
-    pub fn of<'a>(self, user: &'a UserInfo, request: &'a RequestInfo) -> &'a str {
+    pub fn flow_name<'a>(self, user: &'a UserInfo, request: &'a RequestInfo) -> &'a str {
         match self {
-            Self::Nothing => "",
+            Self::SingleFlow => "",
             Self::ByUser => &user.name,
             Self::ByNamespace => &request.namespace,
         }
@@ -98,38 +98,38 @@ impl FlowSchema {
             distinguisher: match spec.field("distinguisherMethod").field("type").str() {
                 "ByUser" => Distinguisher::ByUser,
                 "ByNamespace" => Distinguisher::ByNamespace,
-                _ => Distinguisher::Nothing,
+                _ => Distinguisher::SingleFlow,
             },
-            rules: spec.field("rules").items().map(|at| PolicyRules::read(&at)).collect(),
+            rules: spec.field("rules").items().map(|cursor| PolicyRules::read(&cursor)).collect(),
         }
     }
 }
 
 impl PolicyRules {
-    fn read(at: &Cursor<'_>) -> Self {
-        let resource_rule = |at: Cursor<'_>| ResourceRule {
-            verbs: texts(&at, "verbs"),
-            api_groups: texts(&at, "apiGroups"),
-            resources: texts(&at, "resources"),
-            cluster_scope: at.field("clusterScope").bool(),
-            namespaces: texts(&at, "namespaces"),
+    fn read(cursor: &Cursor<'_>) -> Self {
+        let resource_rule = |cursor: Cursor<'_>| ResourceRule {
+            verbs: texts(&cursor, "verbs"),
+            api_groups: texts(&cursor, "apiGroups"),
+            resources: texts(&cursor, "resources"),
+            cluster_scope: cursor.field("clusterScope").bool(),
+            namespaces: texts(&cursor, "namespaces"),
         };
-        let non_resource_rule = |at: Cursor<'_>| NonResourceRule {
-            verbs: texts(&at, "verbs"),
-            urls: texts(&at, "nonResourceURLs"),
+        let non_resource_rule = |cursor: Cursor<'_>| NonResourceRule {
+            verbs: texts(&cursor, "verbs"),
+            urls: texts(&cursor, "nonResourceURLs"),
         };
         Self {
-            subjects: at.field("subjects").items().filter_map(|at| subject(&at)).collect(),
-            resource_rules: at.field("resourceRules").items().map(resource_rule).collect(),
-            non_resource_rules: at.field("nonResourceRules").items().map(non_resource_rule).collect(),
+            subjects: cursor.field("subjects").items().filter_map(|cursor| subject(&cursor)).collect(),
+            resource_rules: cursor.field("resourceRules").items().map(resource_rule).collect(),
+            non_resource_rules: cursor.field("nonResourceRules").items().map(non_resource_rule).collect(),
         }
     }
 }
 
-fn subject(at: &Cursor<'_>) -> Option<Subject> {
-    let of = |kind: &'static str| at.field(kind);
+fn subject(cursor: &Cursor<'_>) -> Option<Subject> {
+    let of = |kind: &'static str| cursor.field(kind);
     let name = |kind: &'static str| of(kind).field("name").str().to_owned();
-    match at.field("kind").str() {
+    match cursor.field("kind").str() {
         "User" => of("user").is_present().then(|| Subject::User(name("user"))),
         "Group" => of("group").is_present().then(|| Subject::Group(name("group"))),
         "ServiceAccount" => of("serviceAccount").is_present().then(|| Subject::ServiceAccount {
@@ -140,8 +140,8 @@ fn subject(at: &Cursor<'_>) -> Option<Subject> {
     }
 }
 
-fn texts(at: &Cursor<'_>, field: &str) -> Vec<String> {
-    at.field(field).items().map(|text| text.str().to_owned()).collect()
+fn texts(cursor: &Cursor<'_>, field: &str) -> Vec<String> {
+    cursor.field(field).items().map(|text| text.str().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_says_who_does_what() {
+    fn schemas_parse_subjects_and_rules() {
         let json = br#"{"metadata":{"name":"s","uid":"u"},"spec":{"matchingPrecedence":7,
             "priorityLevelConfiguration":{"name":"p"},"distinguisherMethod":{"type":"ByNamespace"},
             "rules":[{"subjects":[{"kind":"User","user":{"name":"amy"}},{"kind":"Group","group":{"name":"g"}},

@@ -97,7 +97,7 @@ impl<'a> Cursor<'a> {
 
     /// Returns a cursor with this path and the value of another one, for values that upstream stores under another path.
     #[must_use]
-    pub fn holding(&self, other: &Self) -> Self {
+    pub fn with_value_of(&self, other: &Self) -> Self {
         Self { root: other.root, value: other.value, steps: self.steps.clone() }
     }
 
@@ -109,15 +109,15 @@ impl<'a> Cursor<'a> {
 
     /// Returns the elements of a list; empty if the value is not a list.
     pub fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
-        let here = self.clone();
+        let parent = self.clone();
         let list = self.value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        list.iter().enumerate().map(move |(i, v)| here.step(Some(v), Step::Index(i)))
+        list.iter().enumerate().map(move |(i, v)| parent.step(Some(v), Step::Index(i)))
     }
 
     /// Returns the entries of a map as keys and cursors; empty if the value is not a map.
     pub fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
-        let here = self.clone();
-        self.map().into_iter().flatten().map(move |(k, v)| (k.as_str(), here.step(Some(v), Step::Key(k))))
+        let parent = self.clone();
+        self.map().into_iter().flatten().map(move |(k, v)| (k.as_str(), parent.step(Some(v), Step::Key(k))))
     }
 
     /// Returns the number of elements or entries.

@@ -35,14 +35,14 @@ impl Object {
     }
 
     /// Sets the string at a nested field if it is absent or empty.
-    pub fn set_empty(&mut self, path: &[&str], text: &str) {
+    pub fn set_if_empty(&mut self, path: &[&str], text: &str) {
         if self.at(path).str().is_empty() {
             self.set(path, text);
         }
     }
 
     /// Replaces the strings in the map at a nested field for which `edit` returns a new value.
-    pub fn each_text(&mut self, path: &[&str], mut edit: impl FnMut(&str) -> Option<String>) {
+    pub fn edit_strings(&mut self, path: &[&str], mut edit: impl FnMut(&str) -> Option<String>) {
         let Some(Value::Object(map)) = self.slot(path) else { return };
         for (_, value) in map {
             if let Some(text) = value.as_str().and_then(&mut edit) {
@@ -57,13 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_lent_grown_and_shrunk() {
+    fn lists_and_maps_are_edited_in_place() {
         let json = br#"{"spec":{"list":[{"a":"1"},{"a":""}],"map":{"x":"1","y":"2"}}}"#;
         let mut object = Object::from_json(json).unwrap();
-        object.edit(&["spec"], |spec| spec.edit_each(&["list"], |item| item.set_empty(&["a"], "z")));
+        object.edit(&["spec"], |spec| spec.edit_each(&["list"], |item| item.set_if_empty(&["a"], "z")));
         object.push(&["spec", "list"], Object::default().map());
         object.retain(&["spec", "list"], |item| item.str_at("a") != "1");
-        object.each_text(&["spec", "map"], |text| (text == "2").then(|| "3".to_owned()));
+        object.edit_strings(&["spec", "map"], |text| (text == "2").then(|| "3".to_owned()));
         assert_eq!(object.to_json(), br#"{"spec":{"list":[{"a":"z"},{}],"map":{"x":"1","y":"3"}}}"#);
         object.retain(&["spec", "list"], |_| false);
         assert!(!object.at(&["spec", "list"]).is_present());

@@ -24,9 +24,9 @@ impl fmt::Display for Float {
 
 /// JSON value in the format of Go's `%v`: `map[a:1 b:[x <nil>]]`.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<'v>(pub &'v Value);
+pub struct GoValue<'v>(pub &'v Value);
 
-impl fmt::Display for Plain<'_> {
+impl fmt::Display for GoValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::Null => f.write_str("<nil>"),
@@ -38,8 +38,8 @@ impl fmt::Display for Plain<'_> {
             Value::String(text) => f.write_str(text),
             Value::Array(items) => {
                 f.write_str("[")?;
-                for (at, item) in items.iter().enumerate() {
-                    write!(f, "{}{}", if at > 0 { " " } else { "" }, Plain(item))?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{}", if index > 0 { " " } else { "" }, GoValue(item))?;
                 }
                 f.write_str("]")
             }
@@ -47,8 +47,8 @@ impl fmt::Display for Plain<'_> {
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by_key(|(key, _)| *key);
                 f.write_str("map[")?;
-                for (at, (key, held)) in entries.into_iter().enumerate() {
-                    write!(f, "{}{key}:{}", if at > 0 { " " } else { "" }, Plain(held))?;
+                for (index, (key, value)) in entries.into_iter().enumerate() {
+                    write!(f, "{}{key}:{}", if index > 0 { " " } else { "" }, GoValue(value))?;
                 }
                 f.write_str("]")
             }
@@ -59,14 +59,14 @@ impl fmt::Display for Plain<'_> {
 /// Escapes the HTML characters in JSON like Go. Such characters occur only in strings.
 #[must_use]
 pub fn escape_html(json: &str) -> Cow<'_, str> {
-    const MEANINGFUL: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
-    if !json.contains(MEANINGFUL) {
+    const ESCAPED_CHARACTERS: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    if !json.contains(ESCAPED_CHARACTERS) {
         return Cow::Borrowed(json);
     }
     let mut escaped = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         match c {
-            c if MEANINGFUL.contains(&c) => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if ESCAPED_CHARACTERS.contains(&c) => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => escaped.push(c),
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_html_could_mistake_is_escaped() {
+    fn html_characters_are_escaped() {
         assert_eq!(escape_html(r#"{"a":"b"}"#), r#"{"a":"b"}"#);
         assert_eq!(escape_html("\"<a>&\u{2028}\""), r#""\u003ca\u003e\u0026\u2028""#);
     }

@@ -6,14 +6,14 @@
 
 mod error;
 mod evaluate;
-mod found;
 mod parse;
 mod quoted;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use error::{InvalidJsonPath, MAX_PATH_LENGTH, MAX_VISITED};
-pub use found::Found;
+pub use value::JsonPathValue;
 
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ impl JsonPath {
         if text.len() > MAX_PATH_LENGTH {
             return Err(InvalidJsonPath::TooLong);
         }
-        Ok(Self { text: text.into(), lists: parse::braced(text)?.into() })
+        Ok(Self { text: text.into(), lists: parse::parse_template(text)?.into() })
     }
 
     /// Returns the first match. Returns `None` if there is none, if the path does not apply to the object (an index out of range,
     /// a filter on a value that is not a list), or if more than [`MAX_VISITED`] values would be visited.
     #[must_use]
-    pub fn first<'a>(&'a self, object: &'a Object) -> Option<Found<'a>> {
+    pub fn first<'a>(&'a self, object: &'a Object) -> Option<JsonPathValue<'a>> {
         evaluate::first(&self.lists, object)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::ser::Formatter;
 use super::go::escape_html;
 
 /// Range of floats that are written without an exponent.
-const WRITTEN_OUT: std::ops::Range<f64> = 1e-6..1e21;
+const WITHOUT_EXPONENT: std::ops::Range<f64> = 1e-6..1e21;
 
 /// Formatter of compact JSON with Go's numbers and escapes.
 struct GoJson {
@@ -37,7 +37,7 @@ impl Formatter for GoJson {
     }
 
     fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> Result<()> {
-        if value == 0.0 || WRITTEN_OUT.contains(&value.abs()) {
+        if value == 0.0 || WITHOUT_EXPONENT.contains(&value.abs()) {
             return write!(writer, "{value}");
         }
         let text = format!("{value:e}");

@@ -73,10 +73,10 @@ pub(crate) fn go_json(value: &(impl Serialize + ?Sized)) -> String {
 }
 
 fn json(value: &(impl Serialize + ?Sized)) -> String {
-    let mut kept = Kept(Vec::new());
-    let whole = serde_json::to_writer(&mut kept, value).is_ok();
-    let mut text = String::from_utf8_lossy(&kept.0).into_owned();
-    if !whole {
+    let mut buffer = LimitedWriter(Vec::new());
+    let is_complete = serde_json::to_writer(&mut buffer, value).is_ok();
+    let mut text = String::from_utf8_lossy(&buffer.0).into_owned();
+    if !is_complete {
         text.push_str("...");
     }
     text
@@ -90,26 +90,26 @@ pub fn cut(text: String) -> String {
 
 /// Truncates a long text to this length and appends `...`.
 #[must_use]
-pub fn cut_at(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
+pub fn cut_at(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
         text.push_str("...");
     }
     text
 }
 
 /// Writer that stores a limited number of bytes.
-struct Kept(Vec<u8>);
+struct LimitedWriter(Vec<u8>);
 
-impl Write for Kept {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         let room = MAX_PRINTED_BYTES.saturating_sub(self.0.len());
         if room == 0 && !bytes.is_empty() {
             return Err(Error::from(ErrorKind::WriteZero));
         }
-        let taken = bytes.len().min(room);
-        self.0.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
+        let count = bytes.len().min(room);
+        self.0.extend_from_slice(&bytes[..count]);
+        Ok(count)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_value_is_whole_and_a_long_one_begins() {
+    fn long_values_are_truncated() {
         assert_eq!(json(&["a", "b"]), r#"["a","b"]"#);
         let long = json(&vec!["é"; MAX_PRINTED_BYTES]);
         assert!(long.starts_with(r#"["é","é""#) && long.ends_with("..."));
         assert!(long.len() < MAX_PRINTED_BYTES + 8);
         assert_eq!(cut("é".to_owned()), "é");
-        let (long, most) = (cut("é".repeat(MAX_PRINTED_BYTES)), MAX_PRINTED_BYTES + 3);
-        assert!(long.ends_with("é...") && (most - 1..=most).contains(&long.len()));
+        let (long, max) = (cut("é".repeat(MAX_PRINTED_BYTES)), MAX_PRINTED_BYTES + 3);
+        assert!(long.ends_with("é...") && (max - 1..=max).contains(&long.len()));
     }
 }

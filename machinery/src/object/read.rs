@@ -24,7 +24,7 @@ pub fn value_from_json(bytes: &[u8]) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     // The seed counts the levels.
     deserializer.disable_recursion_limit();
-    let value = Values { left: MAX_READ_DEPTH }.deserialize(&mut deserializer)?;
+    let value = ValueSeed { remaining_levels: MAX_READ_DEPTH }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -58,20 +58,21 @@ fn depth(json: &[u8]) -> usize {
 
 /// Seed of a value whose integers above `i64::MAX` become floats.
 #[derive(Clone, Copy)]
-struct Values {
+struct ValueSeed {
     /// Number of further levels that are accepted.
-    left: usize,
+    remaining_levels: usize,
 }
 
-impl Values {
+impl ValueSeed {
     /// Returns the seed of the values inside an array or object.
-    fn below<E: Error>(self) -> Result<Self, E> {
-        let left = self.left.checked_sub(1).ok_or_else(|| E::custom("exceeded max depth"))?;
-        Ok(Self { left })
+    fn child<E: Error>(self) -> Result<Self, E> {
+        let remaining_levels =
+            self.remaining_levels.checked_sub(1).ok_or_else(|| E::custom("exceeded max depth"))?;
+        Ok(Self { remaining_levels })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Values {
+impl<'de> DeserializeSeed<'de> for ValueSeed {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -79,7 +80,7 @@ impl<'de> DeserializeSeed<'de> for Values {
     }
 }
 
-impl<'de> Visitor<'de> for Values {
+impl<'de> Visitor<'de> for ValueSeed {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +99,7 @@ impl<'de> Visitor<'de> for Values {
         Ok(number.into())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "Go's reader rounds, too")]
+    #[expect(clippy::cast_precision_loss, reason = "Go also rounds")]
     fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
         Ok(i64::try_from(number).map_or_else(|_| Value::from(number as f64), Value::from))
     }
@@ -120,19 +121,19 @@ impl<'de> Visitor<'de> for Values {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let below = self.below()?;
+        let child = self.child()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(below)? {
+        while let Some(item) = items.next_element_seed(child)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let below = self.below()?;
+        let child = self.child()?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            map.insert(key, entries.next_value_seed(below)?);
+            map.insert(key, entries.next_value_seed(child)?);
         }
         Ok(Value::Object(map))
     }
@@ -156,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_strings_are_no_levels() {
+    fn brackets_in_strings_are_not_levels() {
         let json = br#"{"a[[[":[{"\"{{":"\\"},[]],"b":{}}"#;
         assert!(is_deeper(json, 2) && !is_deeper(json, 3));
         assert!(is_deeper(b"{}", 0) && !is_deeper(b"1", 0) && !is_deeper(b"]]", 0));
     }
 
     #[test]
-    fn values_are_read_down_to_the_greatest_depth() {
+    fn values_are_read_up_to_the_maximum_depth() {
         let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(value_from_json(nested(MAX_READ_DEPTH).as_bytes()).is_ok());
         for levels in [MAX_READ_DEPTH + 1, 1_000_000] {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back_the_same() {
+    fn written_values_are_read_back_unchanged() {
         let object =
             Object::from_json(br#"{"n":[9223372036854775808,1e20,0.5,-7],"t":"\u00e9","z":null}"#).unwrap();
         assert_eq!(Object::from_json(&object.to_json()).unwrap(), object);

@@ -39,7 +39,7 @@ pub enum EnvelopeError {
 ///
 /// # Errors
 /// [`EnvelopeError`].
-pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
+pub fn decode_envelope(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
     if bytes.is_empty() {
         return Err(EnvelopeError::Empty);
     }
@@ -48,7 +48,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
         return Err(EnvelopeError::EmptyBody);
     }
     let mut envelope = Envelope::default();
-    let mut reader = Reader::of("Unknown", body);
+    let mut reader = Reader::with_name("Unknown", body);
     let name =
         |number| ["typeMeta", "raw", "contentEncoding", "contentType"].get(number as usize - 1).copied();
     while let Some((number, scalar)) = reader.field_named(name)? {
@@ -64,7 +64,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
 }
 
 fn type_meta<'a>(bytes: &'a [u8], envelope: &mut Envelope<'a>) -> Result<(), WireError> {
-    let mut reader = Reader::of("TypeMeta", bytes);
+    let mut reader = Reader::with_name("TypeMeta", bytes);
     let name = |number| ["aPIVersion", "kind"].get(number as usize - 1).copied();
     while let Some((number, scalar)) = reader.field_named(name)? {
         match number {
@@ -91,7 +91,7 @@ pub fn envelope_head(api_version: &str, kind: &str, length: u64) -> Vec<u8> {
 
 /// Encodes a message in an envelope.
 #[must_use]
-pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
+pub fn encode_envelope(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut out = envelope_head(api_version, kind, message.len() as u64);
     out.reserve_exact(message.len() + ENVELOPE_TAIL.len());
     out.extend_from_slice(message);
@@ -102,14 +102,14 @@ pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
 /// Encodes a watch event: four bytes of length, and a `WatchEvent`, without a separate envelope, that contains an enveloped
 /// document of the object.
 #[must_use]
-pub fn seal_event(event: &str, sealed: &[u8]) -> Vec<u8> {
+pub fn encode_event(event: &str, enveloped: &[u8]) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.raw(&[0; 4]);
     writer.string(1, event);
-    let inner = delimiter(1, sealed.len() as u64);
-    writer.raw(&delimiter(2, (inner.len() + sealed.len()) as u64));
+    let inner = delimiter(1, enveloped.len() as u64);
+    writer.raw(&delimiter(2, (inner.len() + enveloped.len()) as u64));
     writer.raw(&inner);
-    writer.raw(sealed);
+    writer.raw(enveloped);
     let mut out = writer.into_bytes();
     // Bodies and stored objects are far smaller than 4 GiB.
     let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
@@ -122,16 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_envelope_is_what_upstream_writes() {
-        let sealed = seal("v1", "ConfigMap", &[0x0a, 0]);
+    fn envelopes_match_upstream() {
+        let sealed = encode_envelope("v1", "ConfigMap", &[0x0a, 0]);
         let want = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\0\x1a\0\x22\0";
         assert_eq!(sealed, want);
-        let open = open(&sealed).unwrap();
+        let open = decode_envelope(&sealed).unwrap();
         assert_eq!((&*open.api_version, &*open.kind, open.raw), ("v1", "ConfigMap", &[0x0a, 0][..]));
     }
 
     #[test]
-    fn what_is_no_envelope_is_named_as_upstream_does() {
+    fn invalid_envelopes_have_upstream_errors() {
         let rows: [(&[u8], &str); 4] = [
             (b"", "empty data"),
             (b"{}", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
@@ -139,13 +139,13 @@ mod tests {
             (b"k8s\0\x0a\xff", "unexpected EOF"),
         ];
         for (bytes, want) in rows {
-            assert_eq!(open(bytes).unwrap_err().to_string(), want);
+            assert_eq!(decode_envelope(bytes).unwrap_err().to_string(), want);
         }
     }
 
     #[test]
     fn an_event_is_framed_by_its_length() {
-        let frame = seal_event("ADDED", b"abc");
+        let frame = encode_event("ADDED", b"abc");
         assert_eq!(frame, b"\0\0\0\x0e\x0a\x05ADDED\x12\x05\x0a\x03abc");
     }
 }

@@ -24,7 +24,7 @@ pub enum WireError {
     WireType(u8),
     /// Field with an unexpected wire type.
     #[error("proto: wrong wireType = {0} for field {1}")]
-    Wrong(u8, String),
+    WrongType(u8, String),
 }
 
 /// Returns the prefix of an error: the name of the message.
@@ -34,7 +34,7 @@ fn prefix(message: &str) -> String {
 
 /// Value of a field on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scalar<'a> {
+pub enum WireValue<'a> {
     /// Number of any width, or a Boolean.
     Varint(u64),
     /// Eight bytes (`fixed64`, `double`).
@@ -45,7 +45,7 @@ pub enum Scalar<'a> {
     Fixed32(u32),
 }
 
-impl<'a> Scalar<'a> {
+impl<'a> WireValue<'a> {
     /// Returns the bytes of the field with this name.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl<'a> Scalar<'a> {
     pub fn bytes(self, field: &str) -> Result<&'a [u8], WireError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            other => Err(other.wrong(field)),
+            other => Err(other.wrong_type_error(field)),
         }
     }
 
@@ -64,29 +64,29 @@ impl<'a> Scalar<'a> {
     pub fn varint(self, field: &str) -> Result<u64, WireError> {
         match self {
             Self::Varint(number) => Ok(number),
-            other => Err(other.wrong(field)),
+            other => Err(other.wrong_type_error(field)),
         }
     }
 
     /// Returns the error for a field with a wrong wire type. Upstream uses the Go name of the field.
     #[must_use]
-    pub fn wrong(self, field: &str) -> WireError {
+    pub fn wrong_type_error(self, field: &str) -> WireError {
         let wire = match self {
             Self::Varint(_) => 0,
             Self::Fixed64(_) => 1,
             Self::Bytes(_) => 2,
             Self::Fixed32(_) => 5,
         };
-        wrong(wire, field)
+        wrong_type(wire, field)
     }
 }
 
-fn wrong(wire: u8, field: &str) -> WireError {
+fn wrong_type(wire: u8, field: &str) -> WireError {
     let mut name = field.to_owned();
     if let Some(first) = name.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    WireError::Wrong(wire, name)
+    WireError::WrongType(wire, name)
 }
 
 /// Reader of one message.
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
 
     /// Creates a reader of a message with this Go name.
     #[must_use]
-    pub fn of(message: &'a str, bytes: &'a [u8]) -> Self {
+    pub fn with_name(message: &'a str, bytes: &'a [u8]) -> Self {
         Self { rest: bytes, message }
     }
 
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`WireError`].
-    pub fn field(&mut self) -> Result<Option<(u32, Scalar<'a>)>, WireError> {
+    pub fn field(&mut self) -> Result<Option<(u32, WireValue<'a>)>, WireError> {
         self.field_named(|_| None)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
     pub fn field_named<'n>(
         &mut self,
         name: impl Fn(u32) -> Option<&'n str>,
-    ) -> Result<Option<(u32, Scalar<'a>)>, WireError> {
+    ) -> Result<Option<(u32, WireValue<'a>)>, WireError> {
         // Number of enclosing groups that are being skipped.
         let mut groups = 0_usize;
         while !self.rest.is_empty() {
@@ -135,25 +135,25 @@ impl<'a> Reader<'a> {
                 && matches!(wire, 3 | 6 | 7)
                 && let Some(name) = name(number)
             {
-                return Err(wrong(wire, name));
+                return Err(wrong_type(wire, name));
             }
             let scalar = match wire {
-                0 => Scalar::Varint(self.varint()?),
-                1 => Scalar::Fixed64(u64::from_le_bytes(self.array()?)),
+                0 => WireValue::Varint(self.varint()?),
+                1 => WireValue::Fixed64(u64::from_le_bytes(self.array()?)),
                 2 => {
                     let length = self.varint()?;
-                    Scalar::Bytes(self.take(length)?)
+                    WireValue::Bytes(self.take(length)?)
                 }
                 3 => {
                     groups += 1;
                     continue;
                 }
                 4 => {
-                    let ended = groups.checked_sub(1);
-                    groups = ended.ok_or_else(|| WireError::EndOfGroup(self.message.to_owned()))?;
+                    let remaining = groups.checked_sub(1);
+                    groups = remaining.ok_or_else(|| WireError::EndOfGroup(self.message.to_owned()))?;
                     continue;
                 }
-                5 => Scalar::Fixed32(u32::from_le_bytes(self.array()?)),
+                5 => WireValue::Fixed32(u32::from_le_bytes(self.array()?)),
                 other => return Err(WireError::WireType(other)),
             };
             if groups == 0 {
@@ -187,13 +187,13 @@ impl<'a> Reader<'a> {
 
     fn varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0_u64;
-        for (at, byte) in self.rest.iter().enumerate() {
-            if at == 10 {
+        for (index, byte) in self.rest.iter().enumerate() {
+            if index == 10 {
                 return Err(WireError::Overflow);
             }
-            value |= u64::from(byte & 0x7f) << (7 * at).min(63);
+            value |= u64::from(byte & 0x7f) << (7 * index).min(63);
             if byte & 0x80 == 0 {
-                self.rest = &self.rest[at + 1..];
+                self.rest = &self.rest[index + 1..];
                 return Ok(value);
             }
         }
@@ -220,17 +220,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_and_groups_left_out() {
+    fn fields_are_read_and_groups_skipped() {
         let bytes = [0x08, 0x96, 0x01, 0x1b, 0x08, 0x01, 0x13, 0x14, 0x1c, 0x12, 1, b'a', 0x2d, 1, 0, 0, 0];
         let mut reader = Reader::new(&bytes);
-        assert_eq!(reader.field(), Ok(Some((1, Scalar::Varint(150)))));
-        assert_eq!(reader.field(), Ok(Some((2, Scalar::Bytes(b"a")))));
-        assert_eq!(reader.field(), Ok(Some((5, Scalar::Fixed32(1)))));
+        assert_eq!(reader.field(), Ok(Some((1, WireValue::Varint(150)))));
+        assert_eq!(reader.field(), Ok(Some((2, WireValue::Bytes(b"a")))));
+        assert_eq!(reader.field(), Ok(Some((5, WireValue::Fixed32(1)))));
         assert_eq!(reader.field(), Ok(None));
     }
 
     #[test]
-    fn what_is_no_message_is_named() {
+    fn malformed_messages_have_upstream_errors() {
         let rows: [(&[u8], WireError); 8] = [
             (&[0x08], WireError::UnexpectedEof),
             (&[0x0a, 5, 1], WireError::UnexpectedEof),
@@ -245,7 +245,7 @@ mod tests {
             assert_eq!(Reader::new(bytes).field(), Err(want), "{bytes:?}");
         }
         assert_eq!(
-            Scalar::Varint(1).bytes("name").unwrap_err().to_string(),
+            WireValue::Varint(1).bytes("name").unwrap_err().to_string(),
             "proto: wrong wireType = 0 for field Name"
         );
     }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_written_as_the_format_says() {
+    fn fields_have_the_specified_encoding() {
         let mut writer = Writer::default();
         writer.int(1, 150);
         writer.int(2, -1);

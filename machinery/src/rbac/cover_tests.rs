@@ -27,13 +27,13 @@ fn urls(verbs: &[&str], urls: &[&str]) -> Rule {
 #[test]
 fn missing_permissions_are_listed_by_resource_with_their_verbs() {
     let alice = UserInfo::new("alice", ["dev", "system:authenticated"]);
-    let held = [rule(&["get"], &["apps"], &["deployments"], &[])];
-    let wanted = [
+    let granted = [rule(&["get"], &["apps"], &["deployments"], &[])];
+    let requested = [
         rule(&["get", "list", "watch"], &["apps", ""], &["deployments"], &[]),
         rule(&["delete"], &["apps"], &["deployments/scale"], &["web", "db"]),
         urls(&["get", "post"], &["/x"]),
     ];
-    let words = escalation(&alice, &held, &[], &wanted).unwrap();
+    let words = escalation_message(&alice, &granted, &[], &requested).unwrap();
     assert_eq!(
         words,
         r#"user "alice" (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:
@@ -44,7 +44,7 @@ fn missing_permissions_are_listed_by_resource_with_their_verbs() {
 {NonResourceURLs:["/x"], Verbs:["get"]}
 {NonResourceURLs:["/x"], Verbs:["post"]}"#
     );
-    let with = escalation(&alice, &[], &["a".into(), "b".into()], &held).unwrap();
+    let with = escalation_message(&alice, &[], &["a".into(), "b".into()], &granted).unwrap();
     assert!(with.ends_with("Verbs:[\"get\"]}; resolution errors: [[a, b]]"), "{with}");
 }
 
@@ -62,14 +62,14 @@ fn held_rules_cover_what_they_contain() {
         (urls(&["get"], &["/a/*"]), urls(&["get"], &["/a/b", "/a/*"]), true),
         (urls(&["get"], &["/a/*"]), urls(&["get"], &["/a"]), false),
     ];
-    for (held, wanted, covered) in cases {
+    for (granted, requested, covered) in cases {
         assert_eq!(
-            missing(std::slice::from_ref(&held), std::slice::from_ref(&wanted)).is_empty(),
+            missing_rights(std::slice::from_ref(&granted), std::slice::from_ref(&requested)).is_empty(),
             covered,
-            "{held:?} {wanted:?}"
+            "{granted:?} {requested:?}"
         );
     }
-    assert!(missing(&cluster_admin(), &[urls(&["get"], &["/x"])]).is_empty());
+    assert!(missing_rights(&cluster_admin_rules(), &[urls(&["get"], &["/x"])]).is_empty());
 }
 
 const VERBS: [&str; 3] = ["get", "list", "*"];
@@ -120,25 +120,25 @@ fn any_request() -> impl Strategy<Value = RequestInfo> {
 
 proptest! {
     #[test]
-    fn whoever_holds_all_may_do_all_that_is_granted(
+    fn users_with_all_rights_can_do_everything_granted(
         held in prop::collection::vec(any_rule(), 0..4),
         wanted in prop::collection::vec(any_rule(), 0..3),
         request in any_request(),
     ) {
         let granted = wanted.iter().any(|rule| rule.allows(&request));
-        if granted && missing(&held, &wanted).is_empty() {
+        if granted && missing_rights(&held, &wanted).is_empty() {
             prop_assert!(held.iter().any(|rule| rule.allows(&request)));
         }
     }
 
     #[test]
-    fn what_is_missing_makes_up_for_what_is_not_held(
+    fn held_and_missing_rights_cover_everything_wanted(
         held in prop::collection::vec(any_rule(), 0..4),
         wanted in prop::collection::vec(any_rule(), 0..3),
     ) {
         let mut all = held.clone();
-        all.extend(missing(&held, &wanted));
-        prop_assert!(missing(&all, &wanted).is_empty());
-        prop_assert!(missing(&wanted, &wanted).is_empty());
+        all.extend(missing_rights(&held, &wanted));
+        prop_assert!(missing_rights(&all, &wanted).is_empty());
+        prop_assert!(missing_rights(&wanted, &wanted).is_empty());
     }
 }

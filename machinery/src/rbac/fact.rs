@@ -49,7 +49,7 @@ impl Resource {
 
     /// True for resources of bindings.
     #[must_use]
-    pub fn binds(self) -> bool {
+    pub fn is_binding(self) -> bool {
         matches!(self, Self::ClusterRoleBindings | Self::RoleBindings)
     }
 
@@ -106,7 +106,7 @@ impl FromStr for Key {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleRef {
     /// True for a ClusterRole; otherwise, a Role in the namespace of the binding.
-    pub cluster: bool,
+    pub is_cluster_role: bool,
     /// Name of the role.
     pub name: String,
 }
@@ -115,7 +115,7 @@ impl RoleRef {
     /// Returns the kind of the role.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        if self.cluster { "ClusterRole" } else { "Role" }
+        if self.is_cluster_role { "ClusterRole" } else { "Role" }
     }
 }
 
@@ -137,14 +137,15 @@ pub enum Subject {
 
 impl Subject {
     /// Parses a subject of a binding. Returns `None` for unknown kinds.
-    fn read(at: &Cursor<'_>, binding_namespace: &str) -> Option<Self> {
-        let name = at.field("name").str().to_owned();
-        match at.field("kind").str() {
+    fn read(cursor: &Cursor<'_>, binding_namespace: &str) -> Option<Self> {
+        let name = cursor.field("name").str().to_owned();
+        match cursor.field("kind").str() {
             "User" => Some(Self::User(name)),
             "Group" => Some(Self::Group(name)),
             "ServiceAccount" => {
-                let own = at.field("namespace").str();
-                let namespace = if own.is_empty() { binding_namespace } else { own }.to_owned();
+                let own_namespace = cursor.field("namespace").str();
+                let namespace =
+                    if own_namespace.is_empty() { binding_namespace } else { own_namespace }.to_owned();
                 Some(Self::ServiceAccount { namespace, name })
             }
             _ => None,
@@ -186,15 +187,16 @@ impl Fact {
     /// Parses an object of this resource.
     #[must_use]
     pub fn read(resource: Resource, object: &Object) -> Self {
-        if !resource.binds() {
+        if !resource.is_binding() {
             return Self::Rules(Rule::read_all(&object.at(&["rules"])));
         }
         let role = RoleRef {
-            cluster: object.at(&["roleRef", "kind"]).str() == "ClusterRole",
+            is_cluster_role: object.at(&["roleRef", "kind"]).str() == "ClusterRole",
             name: object.at(&["roleRef", "name"]).str().to_owned(),
         };
         let subjects = object.at(&["subjects"]);
-        let subjects = subjects.items().filter_map(|at| Subject::read(&at, object.namespace())).collect();
+        let subjects =
+            subjects.items().filter_map(|cursor| Subject::read(&cursor, object.namespace())).collect();
         Self::Binding(Binding { role, subjects })
     }
 }
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_survive_being_printed() {
+    fn keys_round_trip() {
         for text in ["clusterroles/system:a:b", "roles/ns/r", "rolebindings/ns/r", "clusterrolebindings/x"] {
             assert_eq!(text.parse::<Key>().unwrap().to_string(), text);
         }
@@ -214,12 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn a_service_account_without_namespace_lives_in_the_bindings() {
+    fn service_accounts_default_to_the_namespace_of_the_binding() {
         let json = br#"{"metadata":{"namespace":"n","name":"b"},"roleRef":{"kind":"Role","name":"r"},
             "subjects":[{"kind":"ServiceAccount","name":"s"},{"kind":"Robot","name":"x"}]}"#;
         let object = Object::from_json(json).unwrap();
         let account = Subject::ServiceAccount { namespace: "n".into(), name: "s".into() };
-        let binding = Binding { role: RoleRef { cluster: false, name: "r".into() }, subjects: vec![account] };
+        let binding =
+            Binding { role: RoleRef { is_cluster_role: false, name: "r".into() }, subjects: vec![account] };
         assert_eq!(Fact::read(Resource::RoleBindings, &object), Fact::Binding(binding));
     }
 }

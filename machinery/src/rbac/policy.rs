@@ -15,16 +15,16 @@ use crate::user::UserInfo;
 
 /// Decision of the policy on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub enum PolicyDecision {
     /// Allowed, with the reason.
     Allowed(String),
     /// No rule allows the request. Contains the missing roles of the user's bindings.
-    Silent(String),
+    NoOpinion(String),
 }
 
 /// Rules of a user in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedRules {
     /// Rules of cluster bindings, then those of bindings in the namespace, each sorted by the name of the binding.
     pub rules: Vec<Rule>,
     /// Errors for missing roles that bindings refer to.
@@ -33,22 +33,22 @@ pub struct Resolved {
 
 /// Binding with its namespace and name.
 #[derive(Debug)]
-struct Bound {
+struct NamedBinding {
     namespace: String,
     name: String,
     binding: Binding,
 }
 
 /// Bindings of one subject: by namespace (empty at cluster scope) and name.
-type Grants = HashTrieMapSync<String, RedBlackTreeMapSync<String, Arc<Bound>>>;
+type Grants = HashTrieMapSync<String, RedBlackTreeMapSync<String, Arc<NamedBinding>>>;
 /// Map by namespace and name.
-type Named<T> = HashTrieMapSync<String, HashTrieMapSync<String, T>>;
+type ByName<T> = HashTrieMapSync<String, HashTrieMapSync<String, T>>;
 
 /// Roles and bindings, indexed for decisions. Cloning is cheap, and a clone does not see later changes.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    roles: Named<Arc<[Rule]>>,
-    bindings: Named<Arc<Bound>>,
+    roles: ByName<Arc<[Rule]>>,
+    bindings: ByName<Arc<NamedBinding>>,
     /// Bindings by user name; service accounts under the user name of their tokens.
     users: HashTrieMapSync<String, Grants>,
     groups: HashTrieMapSync<String, Grants>,
@@ -58,10 +58,10 @@ impl Policy {
     /// Sets the content of an object, or removes the object.
     pub fn set(&mut self, key: Key, fact: Option<Fact>) {
         let Key { resource, namespace, name } = key;
-        if resource.binds() {
+        if resource.is_binding() {
             self.unbind(&namespace, &name);
             if let Some(Fact::Binding(binding)) = fact {
-                self.bind(Arc::new(Bound { namespace, name, binding }));
+                self.bind(Arc::new(NamedBinding { namespace, name, binding }));
             }
             return;
         }
@@ -73,7 +73,7 @@ impl Policy {
         }
     }
 
-    fn bind(&mut self, bound: Arc<Bound>) {
+    fn bind(&mut self, bound: Arc<NamedBinding>) {
         for subject in &bound.binding.subjects {
             let (subjects, name) = match subject {
                 Subject::User(name) => (&mut self.users, name.clone()),
@@ -84,25 +84,27 @@ impl Policy {
                 }
             };
             let mut grants = subjects.get(&name).cloned().unwrap_or_default();
-            let mut here = grants.get(&bound.namespace).cloned().unwrap_or_default();
-            here.insert_mut(bound.name.clone(), bound.clone());
-            grants.insert_mut(bound.namespace.clone(), here);
+            let mut in_namespace = grants.get(&bound.namespace).cloned().unwrap_or_default();
+            in_namespace.insert_mut(bound.name.clone(), bound.clone());
+            grants.insert_mut(bound.namespace.clone(), in_namespace);
             subjects.insert_mut(name, grants);
         }
         insert(&mut self.bindings, bound.namespace.clone(), bound.name.clone(), bound);
     }
 
     fn unbind(&mut self, namespace: &str, name: &str) {
-        let Some(bound) = self.bindings.get(namespace).and_then(|here| here.get(name)).cloned() else {
+        let Some(bound) =
+            self.bindings.get(namespace).and_then(|in_namespace| in_namespace.get(name)).cloned()
+        else {
             return;
         };
         remove(&mut self.bindings, namespace, name);
         for subject in &bound.binding.subjects {
             match subject {
-                Subject::User(user) => forget(&mut self.users, user, &bound),
-                Subject::Group(group) => forget(&mut self.groups, group, &bound),
+                Subject::User(user) => remove_grant(&mut self.users, user, &bound),
+                Subject::Group(group) => remove_grant(&mut self.groups, group, &bound),
                 Subject::ServiceAccount { namespace, name } => {
-                    forget(&mut self.users, &service_account(namespace, name), &bound);
+                    remove_grant(&mut self.users, &service_account(namespace, name), &bound);
                 }
             }
         }
@@ -110,31 +112,31 @@ impl Policy {
 
     /// Decides if a user may send a request.
     #[must_use]
-    pub fn decide(&self, user: &UserInfo, request: &RequestInfo) -> Ruling {
+    pub fn decide(&self, user: &UserInfo, request: &RequestInfo) -> PolicyDecision {
         let namespace = if request.is_resource_request { request.namespace.as_str() } else { "" };
         let mut dangling = false;
         for bound in self.grants(user, namespace) {
             match self.rules_of(&bound.namespace, &bound.binding.role) {
                 Some(rules) if rules.iter().any(|rule| rule.allows(request)) => {
-                    return Ruling::Allowed(grounds(bound, user));
+                    return PolicyDecision::Allowed(reason(bound, user));
                 }
                 Some(_) => {}
                 None => dangling = true,
             }
         }
         if !dangling {
-            return Ruling::Silent(String::new());
+            return PolicyDecision::NoOpinion(String::new());
         }
-        Ruling::Silent(format!("RBAC: {}", aggregate(&self.resolve(user, namespace).errors)))
+        PolicyDecision::NoOpinion(format!("RBAC: {}", aggregate(&self.resolve_rules(user, namespace).errors)))
     }
 
     /// Returns all rules of a user; for an empty namespace, those at cluster scope.
     #[must_use]
-    pub fn resolve(&self, user: &UserInfo, namespace: &str) -> Resolved {
+    pub fn resolve_rules(&self, user: &UserInfo, namespace: &str) -> ResolvedRules {
         // A binding that names both a user and one of the user's groups counts once.
-        let bound: BTreeMap<(&str, &str), &Arc<Bound>> =
+        let bound: BTreeMap<(&str, &str), &Arc<NamedBinding>> =
             self.grants(user, namespace).map(|b| ((b.namespace.as_str(), b.name.as_str()), b)).collect();
-        let mut resolved = Resolved::default();
+        let mut resolved = ResolvedRules::default();
         for bound in bound.into_values() {
             let role = &bound.binding.role;
             match self.rules_of(&bound.namespace, role) {
@@ -150,7 +152,7 @@ impl Policy {
         &'a self,
         user: &'a UserInfo,
         namespace: &'a str,
-    ) -> impl Iterator<Item = &'a Arc<Bound>> + 'a {
+    ) -> impl Iterator<Item = &'a Arc<NamedBinding>> + 'a {
         let scopes = [Some(""), Some(namespace).filter(|n| !n.is_empty())];
         scopes.into_iter().flatten().flat_map(move |scope| {
             let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
@@ -160,7 +162,7 @@ impl Policy {
     }
 
     fn rules_of(&self, namespace: &str, role: &RoleRef) -> Option<&Arc<[Rule]>> {
-        let namespace = if role.cluster { "" } else { namespace };
+        let namespace = if role.is_cluster_role { "" } else { namespace };
         self.roles.get(namespace)?.get(&role.name)
     }
 }
@@ -181,9 +183,9 @@ fn not_found(role: &RoleRef) -> String {
 }
 
 /// Returns the binding, role and subject that allow a request.
-fn grounds(bound: &Bound, user: &UserInfo) -> String {
-    let Bound { namespace, name, binding } = bound;
-    let subject = binding.subjects.iter().find(|subject| concerns(subject, user));
+fn reason(bound: &NamedBinding, user: &UserInfo) -> String {
+    let NamedBinding { namespace, name, binding } = bound;
+    let subject = binding.subjects.iter().find(|subject| applies_to(subject, user));
     let subject = subject.map(ToString::to_string).unwrap_or_default();
     let binding_name = match namespace.as_str() {
         "" => format!("ClusterRoleBinding {name:?}"),
@@ -193,7 +195,7 @@ fn grounds(bound: &Bound, user: &UserInfo) -> String {
     format!("RBAC: allowed by {binding_name} of {} {:?} to {subject}", role.kind(), role.name)
 }
 
-fn concerns(subject: &Subject, user: &UserInfo) -> bool {
+fn applies_to(subject: &Subject, user: &UserInfo) -> bool {
     match subject {
         Subject::User(name) => *name == user.name,
         Subject::Group(name) => user.in_group(name),
@@ -205,30 +207,30 @@ fn service_account(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
-fn insert<T>(map: &mut Named<T>, namespace: String, name: String, value: T) {
-    let mut here = map.get(&namespace).cloned().unwrap_or_default();
-    here.insert_mut(name, value);
-    map.insert_mut(namespace, here);
+fn insert<T>(map: &mut ByName<T>, namespace: String, name: String, value: T) {
+    let mut in_namespace = map.get(&namespace).cloned().unwrap_or_default();
+    in_namespace.insert_mut(name, value);
+    map.insert_mut(namespace, in_namespace);
 }
 
-fn remove<T>(map: &mut Named<T>, namespace: &str, name: &str) {
-    let Some(mut here) = map.get(namespace).cloned() else { return };
-    here.remove_mut(name);
-    if here.is_empty() {
+fn remove<T>(map: &mut ByName<T>, namespace: &str, name: &str) {
+    let Some(mut in_namespace) = map.get(namespace).cloned() else { return };
+    in_namespace.remove_mut(name);
+    if in_namespace.is_empty() {
         map.remove_mut(namespace);
     } else {
-        map.insert_mut(namespace.to_owned(), here);
+        map.insert_mut(namespace.to_owned(), in_namespace);
     }
 }
 
-fn forget(subjects: &mut HashTrieMapSync<String, Grants>, subject: &str, bound: &Bound) {
+fn remove_grant(subjects: &mut HashTrieMapSync<String, Grants>, subject: &str, bound: &NamedBinding) {
     let Some(mut grants) = subjects.get(subject).cloned() else { return };
-    if let Some(mut here) = grants.get(&bound.namespace).cloned() {
-        here.remove_mut(&bound.name);
-        if here.is_empty() {
+    if let Some(mut in_namespace) = grants.get(&bound.namespace).cloned() {
+        in_namespace.remove_mut(&bound.name);
+        if in_namespace.is_empty() {
             grants.remove_mut(&bound.namespace);
         } else {
-            grants.insert_mut(bound.namespace.clone(), here);
+            grants.insert_mut(bound.namespace.clone(), in_namespace);
         }
     }
     if grants.is_empty() {

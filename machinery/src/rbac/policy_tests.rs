@@ -15,8 +15,8 @@ fn rules(verb: &str, resource: &str) -> Fact {
     }])
 }
 
-fn binding(cluster: bool, role: &str, subjects: Vec<Subject>) -> Fact {
-    Fact::Binding(Binding { role: RoleRef { cluster, name: role.into() }, subjects })
+fn binding(is_cluster_role: bool, role: &str, subjects: Vec<Subject>) -> Fact {
+    Fact::Binding(Binding { role: RoleRef { is_cluster_role, name: role.into() }, subjects })
 }
 
 fn policy(facts: Vec<(&str, Fact)>) -> Policy {
@@ -40,7 +40,7 @@ fn user(name: &str) -> Subject {
 }
 
 #[test]
-fn grounds_name_binding_role_and_subject() {
+fn reasons_name_binding_role_and_subject() {
     let account = Subject::ServiceAccount { namespace: "n".into(), name: "sa".into() };
     let policy = policy(vec![
         ("clusterroles/nodes", rules("get", "nodes")),
@@ -50,37 +50,37 @@ fn grounds_name_binding_role_and_subject() {
     ]);
     let ops = UserInfo::new("x", ["dev", "ops"]);
     let reason = r#"RBAC: allowed by ClusterRoleBinding "c" of ClusterRole "nodes" to Group "ops""#;
-    assert_eq!(policy.decide(&ops, &get("nodes", "")), Ruling::Allowed(reason.into()));
+    assert_eq!(policy.decide(&ops, &get("nodes", "")), PolicyDecision::Allowed(reason.into()));
     let account = UserInfo::new("system:serviceaccount:n:sa", ["g"]);
     let reason = r#"RBAC: allowed by RoleBinding "r/n" of Role "pods" to ServiceAccount "sa/n""#;
-    assert_eq!(policy.decide(&account, &get("pods", "n")), Ruling::Allowed(reason.into()));
-    assert_eq!(policy.decide(&account, &get("pods", "m")), Ruling::Silent(String::new()));
-    assert_eq!(policy.decide(&account, &get("pods", "")), Ruling::Silent(String::new()));
+    assert_eq!(policy.decide(&account, &get("pods", "n")), PolicyDecision::Allowed(reason.into()));
+    assert_eq!(policy.decide(&account, &get("pods", "m")), PolicyDecision::NoOpinion(String::new()));
+    assert_eq!(policy.decide(&account, &get("pods", "")), PolicyDecision::NoOpinion(String::new()));
 }
 
 #[test]
 fn a_binding_in_a_namespace_grants_no_paths() {
-    let fact = Fact::Rules(crate::rbac::cluster_admin().to_vec());
+    let fact = Fact::Rules(crate::rbac::cluster_admin_rules().to_vec());
     let policy = policy(vec![
         ("clusterroles/all", fact),
         ("rolebindings/n/all", binding(true, "all", vec![user("bob")])),
     ]);
     let bob = UserInfo::new("bob", ["g"]);
     let path = RequestInfo { verb: "get".into(), path: "/metrics".into(), ..RequestInfo::default() };
-    assert_eq!(policy.decide(&bob, &path), Ruling::Silent(String::new()));
-    assert!(matches!(policy.decide(&bob, &get("anything", "n")), Ruling::Allowed(_)));
+    assert_eq!(policy.decide(&bob, &path), PolicyDecision::NoOpinion(String::new()));
+    assert!(matches!(policy.decide(&bob, &get("anything", "n")), PolicyDecision::Allowed(_)));
 }
 
 #[test]
-fn roles_that_do_not_exist_are_named_once_in_a_refusal() {
+fn missing_roles_are_listed_once() {
     let policy = policy(vec![
         ("rolebindings/n/a", binding(false, "ghost", vec![user("bob")])),
         ("rolebindings/n/b", binding(false, "ghost", vec![user("bob")])),
     ]);
     let bob = UserInfo::new("bob", ["g"]);
     let reason = r#"RBAC: role.rbac.authorization.k8s.io "ghost" not found"#;
-    assert_eq!(policy.decide(&bob, &get("pods", "n")), Ruling::Silent(reason.into()));
-    assert_eq!(policy.resolve(&bob, "n").errors.len(), 2);
+    assert_eq!(policy.decide(&bob, &get("pods", "n")), PolicyDecision::NoOpinion(reason.into()));
+    assert_eq!(policy.resolve_rules(&bob, "n").errors.len(), 2);
 }
 
 /// Generates one step of a history: a key and its new content.
@@ -98,9 +98,9 @@ fn step() -> impl Strategy<Value = (Key, Option<Fact>)> {
         |(resource, namespace, name, fact)| {
             let cluster = matches!(resource, Resource::ClusterRoles | Resource::ClusterRoleBindings);
             let namespace = if cluster { String::new() } else { namespace.to_owned() };
-            let fact = fact.map(|(global, role, subjects, thing)| match resource.binds() {
+            let fact = fact.map(|(global, role, subjects, resource_name)| match resource.is_binding() {
                 true => binding(cluster || global, role, subjects),
-                false => rules("get", thing),
+                false => rules("get", resource_name),
             });
             (Key { resource, namespace, name: name.to_owned() }, fact)
         },
@@ -108,24 +108,24 @@ fn step() -> impl Strategy<Value = (Key, Option<Fact>)> {
 }
 
 /// Scans all bindings.
-fn naive(facts: &BTreeMap<Key, Fact>, user: &UserInfo, request: &RequestInfo) -> bool {
+fn decide_by_scan(facts: &BTreeMap<Key, Fact>, user: &UserInfo, request: &RequestInfo) -> bool {
     facts.iter().any(|(key, fact)| {
         let Fact::Binding(binding) = fact else { return false };
-        let here = key.namespace.is_empty() || key.namespace == request.namespace;
+        let is_in_namespace = key.namespace.is_empty() || key.namespace == request.namespace;
         let role = Key {
-            resource: if binding.role.cluster { Resource::ClusterRoles } else { Resource::Roles },
-            namespace: if binding.role.cluster { String::new() } else { key.namespace.clone() },
+            resource: if binding.role.is_cluster_role { Resource::ClusterRoles } else { Resource::Roles },
+            namespace: if binding.role.is_cluster_role { String::new() } else { key.namespace.clone() },
             name: binding.role.name.clone(),
         };
         let allows =
             matches!(facts.get(&role), Some(Fact::Rules(rules)) if rules.iter().any(|r| r.allows(request)));
-        here && allows && binding.subjects.iter().any(|subject| concerns(subject, user))
+        is_in_namespace && allows && binding.subjects.iter().any(|subject| applies_to(subject, user))
     })
 }
 
 proptest! {
     #[test]
-    fn the_index_decides_as_a_look_at_every_binding_would(history in prop::collection::vec(step(), 0..30)) {
+    fn the_index_decides_like_a_scan(history in prop::collection::vec(step(), 0..30)) {
         let (mut policy, mut facts) = (Policy::default(), BTreeMap::new());
         for (key, fact) in history {
             match fact.clone() {
@@ -134,12 +134,12 @@ proptest! {
             };
             policy.set(key, fact);
         }
-        for who in [UserInfo::new("u", ["x"]), UserInfo::new("v", ["g"]), UserInfo::new("system:serviceaccount:n:s", ["x"])] {
+        for user in [UserInfo::new("u", ["x"]), UserInfo::new("v", ["g"]), UserInfo::new("system:serviceaccount:n:s", ["x"])] {
             for namespace in ["", "n", "m"] {
                 for resource in ["pods", "nodes"] {
                     let request = get(resource, namespace);
-                    let allowed = matches!(policy.decide(&who, &request), Ruling::Allowed(_));
-                    prop_assert_eq!(allowed, naive(&facts, &who, &request));
+                    let allowed = matches!(policy.decide(&user, &request), PolicyDecision::Allowed(_));
+                    prop_assert_eq!(allowed, decide_by_scan(&facts, &user, &request));
                 }
             }
         }

@@ -29,20 +29,20 @@ pub struct Rule {
 impl Rule {
     /// Parses a rule of a role.
     #[must_use]
-    pub fn read(at: &Cursor<'_>) -> Self {
+    pub fn read(cursor: &Cursor<'_>) -> Self {
         Self {
-            verbs: strings(&at.field("verbs")),
-            api_groups: strings(&at.field("apiGroups")),
-            resources: strings(&at.field("resources")),
-            resource_names: strings(&at.field("resourceNames")),
-            non_resource_urls: strings(&at.field("nonResourceURLs")),
+            verbs: strings(&cursor.field("verbs")),
+            api_groups: strings(&cursor.field("apiGroups")),
+            resources: strings(&cursor.field("resources")),
+            resource_names: strings(&cursor.field("resourceNames")),
+            non_resource_urls: strings(&cursor.field("nonResourceURLs")),
         }
     }
 
     /// Parses a list of rules.
     #[must_use]
     pub fn read_all(list: &Cursor<'_>) -> Vec<Self> {
-        list.items().map(|at| Self::read(&at)).collect()
+        list.items().map(|cursor| Self::read(&cursor)).collect()
     }
 
     /// True if the rule allows a request.
@@ -65,8 +65,8 @@ fn strings(list: &Cursor<'_>) -> Vec<String> {
     list.items().map(|item| item.str().to_owned()).collect()
 }
 
-fn has_or_all(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|one| one == ALL || one == wanted)
+fn has_or_all(list: &[String], value: &str) -> bool {
+    list.iter().any(|one| one == ALL || one == value)
 }
 
 /// Matches `*`, `pods`, `pods/log` and `*/log`; a resource does not cover its subresources.
@@ -76,8 +76,8 @@ fn resource_matches(pattern: &str, resource: &str, subresource: &str) -> bool {
     }
     match (pattern.split_once('/'), subresource) {
         (None, "") => pattern == resource,
-        (Some((owner, sub)), wanted) => {
-            !wanted.is_empty() && sub == wanted && (owner == ALL || owner == resource)
+        (Some((owner, sub)), subresource) => {
+            !subresource.is_empty() && sub == subresource && (owner == ALL || owner == resource)
         }
         (None, _) => false,
     }
@@ -138,8 +138,8 @@ mod tests {
                 resource_names: list(names),
                 non_resource_urls: Vec::new(),
             };
-            let asked = request(verb, group, resource, name);
-            assert_eq!(rule.allows(&asked), passes, "{rule:?} {verb} {group} {resource} {name}");
+            let attributes = request(verb, group, resource, name);
+            assert_eq!(rule.allows(&attributes), passes, "{rule:?} {verb} {group} {resource} {name}");
         }
     }
 
@@ -156,9 +156,9 @@ mod tests {
         ] {
             let rule =
                 Rule { verbs: list("get"), non_resource_urls: vec![pattern.to_owned()], ..Rule::default() };
-            let asked =
+            let attributes =
                 RequestInfo { verb: "get".to_owned(), path: path.to_owned(), ..RequestInfo::default() };
-            assert_eq!(rule.allows(&asked), passes, "{pattern} {path}");
+            assert_eq!(rule.allows(&attributes), passes, "{pattern} {path}");
         }
     }
 }

@@ -46,7 +46,7 @@ impl Hash for Bundle {
 
 /// Interned values of APIServices: 5,000 of them with 50 CAs store 50 bundles.
 #[derive(Debug, Default)]
-pub(super) struct Alike {
+pub(super) struct SharedValues {
     bundles: Pool<Bundle>,
     backends: Pool<BackendFacts>,
 }
@@ -109,7 +109,7 @@ impl BackendFacts {
 
 impl ApiServiceFacts {
     /// Parses the facts of a stored (validated, defaulted) APIService.
-    pub(super) fn of(object: &Object, alike: &mut Alike) -> Self {
+    pub(super) fn of(object: &Object, alike: &mut SharedValues) -> Self {
         let spec = object.at(&["spec"]);
         let backend = spec.field("service").is_present().then(|| backend(object, &spec, &mut alike.bundles));
         let number = |field: &str| i32::try_from(spec.field(field).i64().unwrap_or(0)).unwrap_or(0);
@@ -117,7 +117,7 @@ impl ApiServiceFacts {
             name: object.name().into(),
             uid: object.uid().to_owned(),
             revision: object.resource_version().parse().unwrap_or(0),
-            fingerprint: fingerprint(object),
+            fingerprint: content_hash(object),
             automanaged: object.label(AUTOMANAGED_LABEL).map(Into::into),
             group_version: GroupVersion::new(spec.field("group").str(), spec.field("version").str()),
             group_priority_minimum: number("groupPriorityMinimum"),
@@ -172,7 +172,7 @@ fn available(object: &Object) -> Option<Availability> {
     })
 }
 
-fn fingerprint(object: &Object) -> u64 {
+fn content_hash(object: &Object) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.uid().hash(&mut hasher);
     for part in

@@ -56,8 +56,8 @@ const MAX_FAILURES: u32 = 1000;
 ///
 /// Limit (Backends, bytes): 422.
 const MAX_MIRROR_BODY: u32 = 1 << 20;
-const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
-const EJECTED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
+const TRY_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
+const EJECTION_TIME_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 /// Default duration of an ejection.
 const EJECTION_TIME: Duration = Duration::from_secs(30);
 
@@ -65,12 +65,14 @@ const EJECTION_TIME: Duration = Duration::from_secs(30);
 #[must_use]
 pub fn backend_policy(object: &Object) -> BackendPolicy {
     let annotation = |key| object.annotation(key);
-    let ejection_time = annotation(BACKEND_EJECTION_TIME).and_then(|text| duration(text, EJECTED).ok());
+    let ejection_time =
+        annotation(BACKEND_EJECTION_TIME).and_then(|text| duration(text, EJECTION_TIME_RANGE).ok());
     let failures = annotation(BACKEND_EJECTION_FAILURES).and_then(|text| number(text, 1, MAX_FAILURES).ok());
     BackendPolicy {
         retries: annotation(BACKEND_RETRIES).and_then(|text| number(text, 0, MAX_RETRIES).ok()).unwrap_or(0),
-        per_try_timeout: annotation(BACKEND_PER_TRY_TIMEOUT).and_then(|text| duration(text, TRY).ok()),
-        hedge_after: annotation(BACKEND_HEDGE_AFTER).and_then(|text| duration(text, TRY).ok()),
+        per_try_timeout: annotation(BACKEND_PER_TRY_TIMEOUT)
+            .and_then(|text| duration(text, TRY_TIMEOUT_RANGE).ok()),
+        hedge_after: annotation(BACKEND_HEDGE_AFTER).and_then(|text| duration(text, TRY_TIMEOUT_RANGE).ok()),
         max_connections: annotation(BACKEND_MAX_CONNECTIONS)
             .and_then(|text| number(text, 1, MAX_CONNECTIONS).ok()),
         weights: annotation(BACKEND_WEIGHTS).and_then(|text| weights(text, object).ok()).unwrap_or_default(),
@@ -87,7 +89,7 @@ fn mirror(object: &Object) -> Option<Mirror> {
     let [host] = <[_; 1]>::try_from(host).ok()?;
     let targets = if service_of(&host.host).is_some() { Vec::new() } else { vec![host.clone()] };
     let server_name = annotation(BACKEND_MIRROR_SERVER_NAME).filter(|name| server_name(name).is_ok());
-    let count = |key, least, most| annotation(key).and_then(|text| number(text, least, most).ok());
+    let count = |key, min, max| annotation(key).and_then(|text| number(text, min, max).ok());
     Some(Mirror {
         targets,
         server_name: server_name.unwrap_or(&host.host).to_owned(),
@@ -120,14 +122,14 @@ impl Mirror {
 pub fn check_backend_policy(object: &Object, key: &str, value: &str) -> Result<(), String> {
     match key {
         BACKEND_RETRIES => number(value, 0, MAX_RETRIES).map(drop),
-        BACKEND_PER_TRY_TIMEOUT | BACKEND_HEDGE_AFTER => duration(value, TRY).map(drop),
+        BACKEND_PER_TRY_TIMEOUT | BACKEND_HEDGE_AFTER => duration(value, TRY_TIMEOUT_RANGE).map(drop),
         BACKEND_MAX_CONNECTIONS => number(value, 1, MAX_CONNECTIONS).map(drop),
         BACKEND_WEIGHTS => weights(value, object).map(drop),
         BACKEND_EJECTION_FAILURES => number(value, 1, MAX_FAILURES).map(drop),
         BACKEND_EJECTION_TIME if object.annotation(BACKEND_EJECTION_FAILURES).is_none() => {
             Err(format!("needs {BACKEND_EJECTION_FAILURES}"))
         }
-        BACKEND_EJECTION_TIME => duration(value, EJECTED).map(drop),
+        BACKEND_EJECTION_TIME => duration(value, EJECTION_TIME_RANGE).map(drop),
         BACKEND_MIRROR => match backend_urls(value) {
             Ok(urls) if urls.len() == 1 => Ok(()),
             Ok(_) => Err("must be one URL".to_owned()),
@@ -149,14 +151,14 @@ fn server_name(text: &str) -> Result<(), String> {
     names::dns1123_subdomain(text).into_iter().next().map_or(Ok(()), Err)
 }
 
-fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
-    let number = u32::from_str(text).ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| format!("must be a number from {least} to {most}"))
+fn number(text: &str, min: u32, max: u32) -> Result<u32, String> {
+    let number = u32::from_str(text).ok().filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| format!("must be a number from {min} to {max}"))
 }
 
-fn duration(text: &str, (least, most): (Duration, Duration)) -> Result<Duration, String> {
-    let time = parse_duration(text).ok().filter(|time| (least..=most).contains(time));
-    time.ok_or_else(|| format!("must be a duration such as 1.5s, from {least:?} to {most:?}"))
+fn duration(text: &str, (min, max): (Duration, Duration)) -> Result<Duration, String> {
+    let time = parse_duration(text).ok().filter(|time| (min..=max).contains(time));
+    time.ok_or_else(|| format!("must be a duration such as 1.5s, from {min:?} to {max:?}"))
 }
 
 fn weights(text: &str, object: &Object) -> Result<Vec<u32>, String> {
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn without_annotations_everything_is_as_upstream_has_it() {
+    fn without_annotations_the_policy_is_that_of_upstream() {
         assert_eq!(backend_policy(&annotated(&[])), BackendPolicy::default());
         assert_eq!(BackendPolicy::default().to_string(), "");
     }
@@ -206,7 +208,7 @@ mod tests {
             (BACKEND_MIRROR, "https://next.example.com"),
             (BACKEND_MIRROR_PERCENT, "10"),
         ]);
-        let expected = "retries 2, 1.5s a try, hedged after 100ms, at most 10 connections, weights 3,1, ejected for 30s after 4 failures, 10% of reads copied to next.example.com:443";
+        let expected = "retries 2, 1.5s per try, hedged after 100ms, at most 10 connections, weights 3,1, ejected for 30s after 4 failures, 10% of reads copied to next.example.com:443";
         assert_eq!(backend_policy(&object).to_string(), expected);
     }
 
@@ -231,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_and_does_not_count() {
-        for (key, value, why) in [
+    fn invalid_annotations_are_reported_and_ignored() {
+        for (key, value, message) in [
             (BACKEND_RETRIES, "6", "must be a number from 0 to 5"),
             (BACKEND_PER_TRY_TIMEOUT, "2", "must be a duration such as 1.5s, from 1ms to 60s"),
             (BACKEND_PER_TRY_TIMEOUT, "2h", "must be a duration such as 1.5s, from 1ms to 60s"),
@@ -245,16 +247,20 @@ mod tests {
             (BACKEND_MIRROR_PERCENT, "10", "needs portico.dev/backend-mirror"),
         ] {
             let object = annotated(&[(key, value)]);
-            assert_eq!(check_backend_policy(&object, key, value), Err(why.to_owned()), "{key}: {value}");
+            assert_eq!(check_backend_policy(&object, key, value), Err(message.to_owned()), "{key}: {value}");
             assert_eq!(backend_policy(&object), BackendPolicy::default(), "{key}: {value}");
         }
-        for (value, why) in [
+        for (value, message) in [
             ("1", "must list 2 numbers, one for each of portico.dev/backend-urls"),
             ("0,0", "one of them must be more than 0"),
             ("1,101", "must be a number from 0 to 100"),
         ] {
             let object = annotated(&[(BACKEND_URLS, "https://a,https://b"), (BACKEND_WEIGHTS, value)]);
-            assert_eq!(check_backend_policy(&object, BACKEND_WEIGHTS, value), Err(why.to_owned()), "{value}");
+            assert_eq!(
+                check_backend_policy(&object, BACKEND_WEIGHTS, value),
+                Err(message.to_owned()),
+                "{value}"
+            );
         }
     }
 }

@@ -17,14 +17,14 @@ pub const BACKEND_PROTOCOL: &str = "portico.dev/backend-protocol";
 /// URLs in `portico.dev/backend-urls`.
 ///
 /// Limit (Backends): 422.
-const MAX: usize = 16;
+const MAX_URLS: usize = 16;
 
 /// Error of the annotation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidBackendUrls {
     /// No URLs, or too many.
-    #[error("must list 1 to {MAX} URLs, separated by commas")]
+    #[error("must list 1 to {MAX_URLS} URLs, separated by commas")]
     Count,
     /// URL that is not `https://host[:port]`.
     #[error(
@@ -43,7 +43,7 @@ pub enum InvalidBackendUrls {
 /// [`InvalidBackendUrls`]. The dialer also checks the addresses to which a name resolves.
 pub fn backend_urls(annotation: &str) -> Result<Vec<Target>, InvalidBackendUrls> {
     let urls: Vec<&str> = annotation.split(',').map(str::trim).collect();
-    if annotation.trim().is_empty() || urls.len() > MAX {
+    if annotation.trim().is_empty() || urls.len() > MAX_URLS {
         return Err(InvalidBackendUrls::Count);
     }
     urls.into_iter().map(target).collect()
@@ -63,7 +63,7 @@ fn target(url: &str) -> Result<Target, InvalidBackendUrls> {
         return Err(shape());
     }
     match host.parse::<IpAddr>() {
-        Ok(ip) if refused(ip) => Err(InvalidBackendUrls::Address(url.to_owned())),
+        Ok(ip) if is_forbidden_address(ip) => Err(InvalidBackendUrls::Address(url.to_owned())),
         Ok(ip) => Ok(Target { host: ip.to_string(), port }),
         Err(_) if authority.starts_with('[') => Err(shape()),
         Err(_) => {
@@ -89,7 +89,7 @@ fn split(authority: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-fn refused(ip: IpAddr) -> bool {
+fn is_forbidden_address(ip: IpAddr) -> bool {
     is_link_local_unicast(ip) || ip.is_multicast() || ip.is_unspecified()
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_an_https_authority_is_refused() {
+    fn other_urls_than_https_authorities_are_rejected() {
         for bad in [
             "http://a",
             "https://",

@@ -5,18 +5,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::api_service::Alike;
+use super::api_service::SharedValues;
 use super::{ApiServiceFacts, ServiceFacts, ServiceIndex, ServiceKey, SliceFacts};
 use crate::gvk::GroupResource;
 use crate::object::Object;
 use crate::route::Mirror;
 
 /// Names of APIServices that an event affects.
-pub type Touched = BTreeSet<Arc<str>>;
+pub type AffectedApiServices = BTreeSet<Arc<str>>;
 
 /// Resources from which facts are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Watched {
+pub enum FactSource {
     /// `services`
     Services,
     /// `endpointslices.discovery.k8s.io`
@@ -25,7 +25,7 @@ pub enum Watched {
     ApiServices,
 }
 
-impl Watched {
+impl FactSource {
     /// All resources in the preferred initial order: an APIService is then validated with its Service known.
     pub const ALL: [Self; 3] = [Self::Services, Self::EndpointSlices, Self::ApiServices];
 
@@ -42,57 +42,57 @@ impl Watched {
 
 /// Facts for routing. Every change adds the names of the affected APIServices to a set.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct RoutingFacts {
     api_services: BTreeMap<Arc<str>, Arc<ApiServiceFacts>>,
     services: ServiceIndex,
-    alike: Alike,
+    shared: SharedValues,
 }
 
-impl Facts {
+impl RoutingFacts {
     /// Adds or updates an object.
-    pub fn put(&mut self, watched: Watched, object: &Object, touched: &mut Touched) {
+    pub fn put(&mut self, watched: FactSource, object: &Object, touched: &mut AffectedApiServices) {
         let key = ServiceKey::new(object.namespace(), object.name());
         match watched {
-            Watched::Services => self.set_service(key, Some(ServiceFacts::of(object)), touched),
-            Watched::EndpointSlices => self.set_slice(key, SliceFacts::of(object), touched),
-            Watched::ApiServices => {
-                let facts = Arc::new(ApiServiceFacts::of(object, &mut self.alike));
+            FactSource::Services => self.set_service(key, Some(ServiceFacts::of(object)), touched),
+            FactSource::EndpointSlices => self.set_slice(key, SliceFacts::of(object), touched),
+            FactSource::ApiServices => {
+                let facts = Arc::new(ApiServiceFacts::of(object, &mut self.shared));
                 self.set_api_service(facts.name.clone(), Some(facts), touched);
             }
         }
     }
 
     /// Removes an object.
-    pub fn remove(&mut self, watched: Watched, key: ServiceKey, touched: &mut Touched) {
+    pub fn remove(&mut self, watched: FactSource, key: ServiceKey, touched: &mut AffectedApiServices) {
         match watched {
-            Watched::Services => self.set_service(key, None, touched),
-            Watched::EndpointSlices => self.set_slice(key, None, touched),
-            Watched::ApiServices => self.set_api_service(key.name.into(), None, touched),
+            FactSource::Services => self.set_service(key, None, touched),
+            FactSource::EndpointSlices => self.set_slice(key, None, touched),
+            FactSource::ApiServices => self.set_api_service(key.name.into(), None, touched),
         }
     }
 
     /// Replaces all objects of a resource: objects that are not in the list are removed.
     pub fn replace(
         &mut self,
-        watched: Watched,
+        watched: FactSource,
         objects: impl Iterator<Item = Object>,
-        touched: &mut Touched,
+        touched: &mut AffectedApiServices,
     ) {
-        let mut gone: BTreeSet<ServiceKey> = self.keys(watched).into_iter().collect();
+        let mut removed: BTreeSet<ServiceKey> = self.keys(watched).into_iter().collect();
         for object in objects {
-            gone.remove(&ServiceKey::new(object.namespace(), object.name()));
+            removed.remove(&ServiceKey::new(object.namespace(), object.name()));
             self.put(watched, &object, touched);
         }
-        for key in gone {
+        for key in removed {
             self.remove(watched, key, touched);
         }
     }
 
-    fn keys(&self, watched: Watched) -> Vec<ServiceKey> {
+    fn keys(&self, watched: FactSource) -> Vec<ServiceKey> {
         match watched {
-            Watched::Services => self.services.service_keys().cloned().collect(),
-            Watched::EndpointSlices => self.services.slice_keys().cloned().collect(),
-            Watched::ApiServices => {
+            FactSource::Services => self.services.service_keys().cloned().collect(),
+            FactSource::EndpointSlices => self.services.slice_keys().cloned().collect(),
+            FactSource::ApiServices => {
                 self.api_services.keys().map(|name| ServiceKey::new("", &**name)).collect()
             }
         }
@@ -103,7 +103,7 @@ impl Facts {
         &mut self,
         name: Arc<str>,
         facts: Option<Arc<ApiServiceFacts>>,
-        touched: &mut Touched,
+        touched: &mut AffectedApiServices,
     ) {
         let after = facts.as_deref().map(services_of).unwrap_or_default();
         let before = match facts {
@@ -111,8 +111,8 @@ impl Facts {
             None => self.api_services.remove(&name),
         };
         let before = before.as_deref().map(services_of).unwrap_or_default();
-        for gone in before.difference(&after) {
-            self.services.set_reference(&name, Some(gone.clone()), None);
+        for removed in before.difference(&after) {
+            self.services.set_reference(&name, Some(removed.clone()), None);
         }
         for new in after.difference(&before) {
             self.services.set_reference(&name, None, Some(new.clone()));
@@ -121,12 +121,22 @@ impl Facts {
     }
 
     /// Sets or removes a Service.
-    pub fn set_service(&mut self, key: ServiceKey, facts: Option<ServiceFacts>, touched: &mut Touched) {
+    pub fn set_service(
+        &mut self,
+        key: ServiceKey,
+        facts: Option<ServiceFacts>,
+        touched: &mut AffectedApiServices,
+    ) {
         touched.extend(self.services.set_service(key, facts));
     }
 
     /// Sets a slice with the name of its Service, or removes it. A slice without a Service is removed.
-    pub fn set_slice(&mut self, key: ServiceKey, facts: Option<(String, SliceFacts)>, touched: &mut Touched) {
+    pub fn set_slice(
+        &mut self,
+        key: ServiceKey,
+        facts: Option<(String, SliceFacts)>,
+        touched: &mut AffectedApiServices,
+    ) {
         touched.extend(self.services.set_slice(key, facts));
     }
 

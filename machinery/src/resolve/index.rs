@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Mode, ServiceFacts, SliceFacts, resolve};
+use super::{ResolveMode, ServiceFacts, SliceFacts, resolve};
 use crate::route::{ResolveError, ServiceReference, Target};
 
 /// Namespace and name of a Service or slice.
@@ -89,20 +89,25 @@ impl ServiceIndex {
     }
 
     /// Moves the reference of a referrer from one Service to another; `None` adds or removes the reference.
-    pub fn set_reference(&mut self, who: &Arc<str>, before: Option<ServiceKey>, after: Option<ServiceKey>) {
+    pub fn set_reference(
+        &mut self,
+        referrer: &Arc<str>,
+        before: Option<ServiceKey>,
+        after: Option<ServiceKey>,
+    ) {
         if before == after {
             return;
         }
         if let Some(before) = before
             && let Some(set) = self.referrers.get_mut(&before)
         {
-            set.remove(who);
+            set.remove(referrer);
             if set.is_empty() {
                 self.referrers.remove(&before);
             }
         }
         if let Some(after) = after {
-            self.referrers.entry(after).or_default().insert(who.clone());
+            self.referrers.entry(after).or_default().insert(referrer.clone());
         }
     }
 
@@ -138,7 +143,11 @@ impl ServiceIndex {
     ///
     /// # Errors
     /// Same as [`resolve`].
-    pub fn resolve(&self, mode: Mode, reference: &ServiceReference) -> Result<Vec<Target>, ResolveError> {
+    pub fn resolve(
+        &self,
+        mode: ResolveMode,
+        reference: &ServiceReference,
+    ) -> Result<Vec<Target>, ResolveError> {
         let key = ServiceKey::from(reference);
         resolve(mode, self.service(&key), &self.slices(&key), reference)
     }

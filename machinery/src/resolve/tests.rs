@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::api_service::Alike;
+use super::api_service::SharedValues;
 use super::*;
 use crate::object::Object;
 use crate::route::Trust;
@@ -42,7 +42,12 @@ fn ready(name: &str, family: &str, addresses: &[&str]) -> SliceFacts {
 
 const PORTS: &str = r#""ports":[{"name":"https","port":443}]"#;
 
-fn answer(mode: Mode, service: Option<&ServiceFacts>, slices: &[&SliceFacts], port: u16) -> String {
+fn outcome_of(
+    mode: ResolveMode,
+    service: Option<&ServiceFacts>,
+    slices: &[&SliceFacts],
+    port: u16,
+) -> String {
     match resolve(mode, service, slices, &reference(port)) {
         Ok(targets) => targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         Err(error) => error.reason,
@@ -50,7 +55,7 @@ fn answer(mode: Mode, service: Option<&ServiceFacts>, slices: &[&SliceFacts], po
 }
 
 #[test]
-fn both_resolvers_answer_as_upstream_does_but_for_external_names() {
+fn both_resolvers_match_upstream_except_for_external_names() {
     let one = v4("a", &["10.1.0.1", "10.1.0.2"]);
     let rows = [
         (r#""clusterIP":"10.0.0.1""#, 443, "10.0.0.1:443", "10.1.0.1:8443 10.1.0.2:8443"),
@@ -70,18 +75,22 @@ fn both_resolvers_answer_as_upstream_does_but_for_external_names() {
     ];
     for (spec, port, by_cluster_ip, by_endpoints) in rows {
         let service = service(&format!("{{{spec},{PORTS}}}"));
-        assert_eq!(answer(Mode::ClusterIp, Some(&service), &[&one], port), by_cluster_ip, "{spec}");
-        assert_eq!(answer(Mode::Endpoints, Some(&service), &[&one], port), by_endpoints, "{spec}");
+        assert_eq!(
+            outcome_of(ResolveMode::ClusterIp, Some(&service), &[&one], port),
+            by_cluster_ip,
+            "{spec}"
+        );
+        assert_eq!(outcome_of(ResolveMode::Endpoints, Some(&service), &[&one], port), by_endpoints, "{spec}");
     }
-    for mode in [Mode::ClusterIp, Mode::Endpoints] {
-        assert_eq!(answer(mode, None, &[], 443), "ServiceNotFound");
+    for mode in [ResolveMode::ClusterIp, ResolveMode::Endpoints] {
+        assert_eq!(outcome_of(mode, None, &[], 443), "ServiceNotFound");
     }
 }
 
 #[test]
-fn slices_without_a_usable_endpoint_are_named_by_what_they_lack() {
+fn errors_name_the_missing_part_of_slices() {
     let service = service(&format!(r#"{{"clusterIP":"10.0.0.1",{PORTS}}}"#));
-    assert_eq!(answer(Mode::Endpoints, Some(&service), &[], 443), "EndpointsNotFound");
+    assert_eq!(outcome_of(ResolveMode::Endpoints, Some(&service), &[], 443), "EndpointsNotFound");
     let port = r#""ports":[{"name":"https","port":1}]"#;
     for rest in [
         r#""addressType":"IPv4""#.to_owned(),
@@ -93,7 +102,7 @@ fn slices_without_a_usable_endpoint_are_named_by_what_they_lack() {
         r#""ports":[{"name":"https"}],"endpoints":[{"addresses":["10.1.1.1"]}]"#.to_owned(),
     ] {
         let slice = slice("a", &rest);
-        let error = resolve(Mode::Endpoints, Some(&service), &[&slice], &reference(443)).unwrap_err();
+        let error = resolve(ResolveMode::Endpoints, Some(&service), &[&slice], &reference(443)).unwrap_err();
         assert_eq!(error.reason, "MissingEndpoints", "{rest}");
         assert_eq!(
             error.message,
@@ -108,24 +117,27 @@ fn the_empty_port_name_matches_only_a_name_that_is_set() {
     let ends = r#""endpoints":[{"addresses":["10.1.1.1"]}]"#;
     let unset = slice("a", &format!(r#""ports":[{{"port":1}}],{ends}"#));
     let set = slice("b", &format!(r#""ports":[{{"name":"","port":2}}],{ends}"#));
-    assert_eq!(answer(Mode::Endpoints, Some(&service), &[&unset], 443), "MissingEndpoints");
-    assert_eq!(answer(Mode::Endpoints, Some(&service), &[&unset, &set], 443), "10.1.1.1:2");
+    assert_eq!(outcome_of(ResolveMode::Endpoints, Some(&service), &[&unset], 443), "MissingEndpoints");
+    assert_eq!(outcome_of(ResolveMode::Endpoints, Some(&service), &[&unset, &set], 443), "10.1.1.1:2");
 }
 
 #[test]
-fn the_first_family_wins_and_order_does_not_depend_on_the_input() {
+fn the_first_family_wins_and_the_order_is_deterministic() {
     let service = service(&format!(r#"{{"clusterIP":"None","ipFamilies":["IPv6","IPv4"],{PORTS}}}"#));
     let (four, six_b) = (v4("a", &["10.1.0.1"]), ready("b", "IPv6", &["fd00::b"]));
     let six_a = ready("a6", "IPv6", &["fd00::a", "fd00::b"]);
     for slices in [[&four, &six_b, &six_a], [&six_a, &four, &six_b]] {
-        assert_eq!(answer(Mode::Endpoints, Some(&service), &slices, 443), "[fd00::a]:8443 [fd00::b]:8443");
+        assert_eq!(
+            outcome_of(ResolveMode::Endpoints, Some(&service), &slices, 443),
+            "[fd00::a]:8443 [fd00::b]:8443"
+        );
     }
     let empty = ready("b", "IPv6", &[]);
-    assert_eq!(answer(Mode::Endpoints, Some(&service), &[&empty, &four], 443), "10.1.0.1:8443");
+    assert_eq!(outcome_of(ResolveMode::Endpoints, Some(&service), &[&empty, &four], 443), "10.1.0.1:8443");
 }
 
 #[test]
-fn an_event_touches_the_referrers_of_its_service_and_nobody_else() {
+fn an_event_affects_only_the_referrers_of_its_service() {
     let mut index = ServiceIndex::default();
     let (key, other) = (ServiceKey::new("ns", "svc"), ServiceKey::new("ns", "other"));
     let (a, b): (Arc<str>, Arc<str>) = ("v1.a".into(), "v1.b".into());
@@ -148,13 +160,13 @@ fn an_event_touches_the_referrers_of_its_service_and_nobody_else() {
 }
 
 #[test]
-fn an_api_service_reads_as_facts_and_shares_its_bundle() {
+fn api_services_are_parsed_to_facts_and_share_bundles() {
     let json = |extra: &str| {
         format!(
             r#"{{"metadata":{{"name":"v1.g","uid":"u","resourceVersion":"7"{extra}}},"spec":{{"group":"g","version":"v1","groupPriorityMinimum":10,"versionPriority":5,"caBundle":"QUJD","service":{{"namespace":"ns","name":"svc"}}}},"status":{{"conditions":[{{"type":"Available","status":"True","reason":"Passed"}}]}}}}"#
         )
     };
-    let mut alike = Alike::default();
+    let mut alike = SharedValues::default();
     let mut read = |text: &str| ApiServiceFacts::of(&Object::from_json(text.as_bytes()).unwrap(), &mut alike);
     let (one, two) = (read(&json("")), read(&json(r#","labels":{"look":"again"}"#)));
     assert!(one.is_available() && one.revision == 7 && one.fingerprint != two.fingerprint);
@@ -171,16 +183,16 @@ fn an_api_service_reads_as_facts_and_shares_its_bundle() {
 }
 
 #[test]
-fn a_relist_removes_what_is_not_in_it() {
+fn a_relist_removes_missing_objects() {
     let object = |name: &str| {
         let json = format!(r#"{{"metadata":{{"namespace":"ns","name":"{name}"}},"spec":{{{PORTS}}}}}"#);
         Object::from_json(json.as_bytes()).unwrap()
     };
-    let (mut facts, mut touched) = (Facts::default(), Touched::new());
+    let (mut facts, mut touched) = (RoutingFacts::default(), AffectedApiServices::new());
     for name in ["a", "b"] {
-        facts.put(Watched::Services, &object(name), &mut touched);
+        facts.put(FactSource::Services, &object(name), &mut touched);
     }
-    facts.replace(Watched::Services, [object("b"), object("c")].into_iter(), &mut touched);
+    facts.replace(FactSource::Services, [object("b"), object("c")].into_iter(), &mut touched);
     let mut names: Vec<_> = facts.services().service_keys().map(|k| k.name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["b", "c"]);

@@ -41,8 +41,8 @@ pub struct Mirror {
 
 impl fmt::Display for Mirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.max_body_bytes > 0 { "requests" } else { "reads" };
-        write!(f, "{}% of {what} copied to {}", self.percent, self.host)?;
+        let requests = if self.max_body_bytes > 0 { "requests" } else { "reads" };
+        write!(f, "{}% of {requests} copied to {}", self.percent, self.host)?;
         if self.targets.is_empty() { f.write_str(", which has no address") } else { Ok(()) }
     }
 }
@@ -62,9 +62,9 @@ impl fmt::Display for BackendPolicy {
         let weights: Vec<String> = self.weights.iter().map(ToString::to_string).collect();
         let parts = [
             (self.retries > 0).then(|| format!("retries {}", self.retries)),
-            self.per_try_timeout.map(|time| format!("{time:?} a try")),
+            self.per_try_timeout.map(|time| format!("{time:?} per try")),
             self.hedge_after.map(|time| format!("hedged after {time:?}")),
-            self.max_connections.map(|most| format!("at most {most} connections")),
+            self.max_connections.map(|max| format!("at most {max} connections")),
             (!weights.is_empty()).then(|| format!("weights {}", weights.join(","))),
             self.ejection
                 .map(|Ejection { failures, time }| format!("ejected for {time:?} after {failures} failures")),

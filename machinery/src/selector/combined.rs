@@ -7,18 +7,18 @@ const FEW_VALUES: usize = 8;
 
 /// All requirements of a selector on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeyTest {
+pub(super) struct KeyRequirement {
     /// Index of the first requirement on the key.
     pub first: usize,
     /// True if an object without the key does not match.
     pub is_required: bool,
     /// `None` if the first requirement is the only one and has few values.
-    combined: Option<Box<Combined>>,
+    combined: Option<Box<CombinedRequirement>>,
 }
 
 /// The conjunction of several requirements on one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Combined {
+struct CombinedRequirement {
     /// True if no value matches.
     is_impossible: bool,
     /// Sorted values of which one is required.
@@ -26,17 +26,17 @@ struct Combined {
     /// Sorted values that do not match.
     denied: Box<[Box<str>]>,
     /// Exclusive lower bound.
-    above: Option<i64>,
+    greater_than: Option<i64>,
     /// Exclusive upper bound.
-    below: Option<i64>,
+    less_than: Option<i64>,
 }
 
-impl KeyTest {
+impl KeyRequirement {
     /// Combines the requirements of one key, the first of which has this index.
     pub fn new(first: usize, requirements: &[Requirement]) -> Self {
         let is_required = requirements.iter().any(|requirement| !requirement.matches(None));
         let is_simple = matches!(requirements, [only] if only.values.len() <= FEW_VALUES);
-        let combined = (!is_simple).then(|| Box::new(Combined::new(requirements)));
+        let combined = (!is_simple).then(|| Box::new(CombinedRequirement::new(requirements)));
         Self { first, is_required, combined }
     }
 
@@ -49,7 +49,7 @@ impl KeyTest {
     }
 }
 
-impl Combined {
+impl CombinedRequirement {
     fn new(requirements: &[Requirement]) -> Self {
         let mut combined = Self::default();
         let mut denied: Vec<&str> = Vec::new();
@@ -63,11 +63,13 @@ impl Combined {
                     denied.extend(requirement.values.iter().map(String::as_str));
                 }
                 Operator::GreaterThan => match bound() {
-                    Some(bound) => combined.above = combined.above.max(Some(bound)),
+                    Some(bound) => combined.greater_than = combined.greater_than.max(Some(bound)),
                     None => combined.is_impossible = true,
                 },
                 Operator::LessThan => match bound() {
-                    Some(bound) => combined.below = Some(combined.below.map_or(bound, |b| b.min(bound))),
+                    Some(bound) => {
+                        combined.less_than = Some(combined.less_than.map_or(bound, |b| b.min(bound)))
+                    }
                     None => combined.is_impossible = true,
                 },
             }
@@ -87,9 +89,11 @@ impl Combined {
 
     fn matches(&self, value: &str) -> bool {
         let is_within = || {
-            let bounded = self.above.is_some() || self.below.is_some();
-            let fits = |n: i64| self.above.is_none_or(|above| n > above) && self.below.is_none_or(|b| n < b);
-            !bounded || value.parse().is_ok_and(fits)
+            let bounded = self.greater_than.is_some() || self.less_than.is_some();
+            let is_in_range = |n: i64| {
+                self.greater_than.is_none_or(|bound| n > bound) && self.less_than.is_none_or(|b| n < b)
+            };
+            !bounded || value.parse().is_ok_and(is_in_range)
         };
         !self.is_impossible
             && self.allowed.as_ref().is_none_or(|allowed| contains(allowed, value))
@@ -105,5 +109,5 @@ fn sorted(mut values: Vec<&str>) -> Box<[Box<str>]> {
 }
 
 fn contains(sorted: &[Box<str>], value: &str) -> bool {
-    sorted.binary_search_by(|held| (**held).cmp(value)).is_ok()
+    sorted.binary_search_by(|element| (**element).cmp(value)).is_ok()
 }

@@ -126,7 +126,7 @@ impl FieldSelector {
 
     /// Returns the selector with renamed fields.
     #[must_use]
-    pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
+    pub fn rename_fields(&self, name: impl Fn(&str) -> String) -> Self {
         let rename = |term: &FieldTerm| FieldTerm { field: name(&term.field), ..term.clone() };
         Self::new(self.terms.iter().map(rename).collect())
     }
@@ -140,13 +140,13 @@ impl FieldSelector {
 
 fn split_terms(text: &str) -> Vec<&str> {
     let (mut terms, mut start, mut escaped) = (Vec::new(), 0, false);
-    for (at, c) in text.char_indices() {
+    for (index, c) in text.char_indices() {
         match c {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             ',' => {
-                terms.push(&text[start..at]);
-                start = at + 1;
+                terms.push(&text[start..index]);
+                start = index + 1;
             }
             _ => {}
         }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn field_selectors_read_as_recorded() {
+    fn field_selectors_are_parsed_as_recorded() {
         let rows = include_str!("../../testdata/field_selectors.jsonl").lines();
         let (mut read, mut refused) = (0, 0);
         for row in rows {
@@ -238,7 +238,7 @@ mod tests {
 
     /// Counts reads of the field instead of measuring time.
     #[test]
-    fn a_field_is_read_once_however_many_terms_name_it() {
+    fn a_field_is_read_once_for_all_its_terms() {
         let terms: Vec<String> = (0..2_000).map(|at| format!("metadata.name!=n{at}")).collect();
         let selector = FieldSelector::parse(&terms.join(",")).unwrap();
         for (name, want) in [("other", true), ("n7", false)] {

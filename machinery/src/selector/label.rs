@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::combined::KeyTest;
+use super::combined::KeyRequirement;
 use super::parse;
 pub use super::requirement::{InvalidLabelSelector, Operator, Requirement};
 
@@ -12,7 +12,7 @@ pub struct LabelSelector {
     /// Requirements sorted by key.
     requirements: Arc<[Requirement]>,
     /// One test per key, in the same order.
-    tests: Arc<[KeyTest]>,
+    tests: Arc<[KeyRequirement]>,
     /// Number of keys that an object must have.
     required: usize,
 }
@@ -33,7 +33,7 @@ impl LabelSelector {
         let mut tests = Vec::new();
         let mut first = 0;
         for group in requirements.chunk_by(|a, b| a.key == b.key) {
-            tests.push(KeyTest::new(first, group));
+            tests.push(KeyRequirement::new(first, group));
             first += group.len();
         }
         let required = tests.iter().filter(|test| test.is_required).count();
@@ -60,10 +60,10 @@ impl LabelSelector {
         }
         let mut found = 0;
         for (key, value) in labels {
-            let Ok(at) = self.tests.binary_search_by(|test| self.first(test).key.as_str().cmp(key)) else {
+            let Ok(index) = self.tests.binary_search_by(|test| self.first(test).key.as_str().cmp(key)) else {
                 continue;
             };
-            let test = &self.tests[at];
+            let test = &self.tests[index];
             if !test.matches(self.first(test), value) {
                 return false;
             }
@@ -72,7 +72,7 @@ impl LabelSelector {
         found == self.required
     }
 
-    fn first(&self, test: &KeyTest) -> &Requirement {
+    fn first(&self, test: &KeyRequirement) -> &Requirement {
         &self.requirements[test.first]
     }
 }
@@ -132,7 +132,7 @@ mod tests {
             let chosen: Vec<&str> = terms
                 .iter()
                 .enumerate()
-                .filter(|(at, _)| chosen >> at & 1 == 1)
+                .filter(|(index, _)| chosen >> index & 1 == 1)
                 .map(|(_, term)| *term)
                 .collect();
             let selector = LabelSelector::parse(&chosen.join(",")).unwrap();
@@ -145,7 +145,7 @@ mod tests {
 
     /// Counts reads of labels instead of measuring time.
     #[test]
-    fn each_label_is_read_once_however_long_the_selector_is() {
+    fn each_label_is_read_once_for_any_length_of_the_selector() {
         let terms = ["!zz{}", "label5!={}", "zz{} notin (a,b)"];
         for term in terms {
             let text: Vec<String> = (0..5_000).map(|at| term.replace("{}", &at.to_string())).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_use_upstreams_words() {
+    fn errors_have_upstream_messages() {
         let rows = [
             ("a===b", "unable to parse requirement: found '=', expected: identifier"),
             ("a,", "found '', expected: identifier after ','"),

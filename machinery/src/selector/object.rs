@@ -10,7 +10,7 @@ impl LabelSelector {
     ///
     /// # Errors
     /// [`InvalidLabelSelector`] for an invalid key, operator or value.
-    pub fn of_object(selector: &Cursor<'_>) -> Result<Option<Self>, InvalidLabelSelector> {
+    pub fn from_object(selector: &Cursor<'_>) -> Result<Option<Self>, InvalidLabelSelector> {
         if !selector.is_present() {
             return Ok(None);
         }
@@ -37,7 +37,7 @@ impl LabelSelector {
 
     /// Converts a map of labels to a selector (`spec.selector` of Services and replication controllers).
     #[must_use]
-    pub fn of_labels(labels: &Cursor<'_>) -> Self {
+    pub fn from_labels(labels: &Cursor<'_>) -> Self {
         let equal = |(key, value): (&str, Cursor<'_>)| Requirement {
             key: key.to_owned(),
             operator: Operator::Equals,
@@ -50,7 +50,7 @@ impl LabelSelector {
 /// Formats the selector of an object for a table cell: `<none>` if it is empty or absent, `<error>` if it is invalid.
 #[must_use]
 pub fn selector_cell(selector: &Cursor<'_>) -> String {
-    match LabelSelector::of_object(selector) {
+    match LabelSelector::from_object(selector) {
         Err(_) => "<error>".to_owned(),
         Ok(selector) => {
             selector.filter(|s| !s.is_empty()).map_or_else(|| "<none>".to_owned(), |s| s.to_string())
@@ -61,14 +61,14 @@ pub fn selector_cell(selector: &Cursor<'_>) -> String {
 /// Formats a map of labels for a table cell: `<none>` if it is empty.
 #[must_use]
 pub fn labels_cell(labels: &Cursor<'_>) -> String {
-    let selector = LabelSelector::of_labels(labels);
+    let selector = LabelSelector::from_labels(labels);
     if selector.is_empty() { "<none>".to_owned() } else { selector.to_string() }
 }
 
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, requirement) in self.requirements().iter().enumerate() {
-            write!(f, "{}{requirement}", if at == 0 { "" } else { "," })?;
+        for (index, requirement) in self.requirements().iter().enumerate() {
+            write!(f, "{}{requirement}", if index == 0 { "" } else { "," })?;
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn absent_selects_nothing_and_empty_everything() {
         let object = Object::from_json(br#"{"s":{}}"#).unwrap();
-        assert_eq!(LabelSelector::of_object(&object.at(&["t"])).unwrap(), None);
-        assert!(LabelSelector::of_object(&object.at(&["s"])).unwrap().unwrap().matches([]));
+        assert_eq!(LabelSelector::from_object(&object.at(&["t"])).unwrap(), None);
+        assert!(LabelSelector::from_object(&object.at(&["s"])).unwrap().unwrap().matches([]));
     }
 }

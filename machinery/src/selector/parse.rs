@@ -48,27 +48,27 @@ fn lex(text: &str) -> Vec<Token<'_>> {
 
 /// Parses the requirements of a selector.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>> {
-    let mut parser = Parser { tokens: lex(text), at: 0 };
+    let mut parser = Parser { tokens: lex(text), index: 0 };
     parser.requirements()
 }
 
 struct Parser<'t> {
     tokens: Vec<Token<'t>>,
-    at: usize,
+    index: usize,
 }
 
-fn expected<T>(found: Token<'_>, wanted: &str) -> Result<T> {
-    Err(InvalidLabelSelector(format!("found '{}', expected: {wanted}", found.text())))
+fn expected<T>(found: Token<'_>, expected: &str) -> Result<T> {
+    Err(InvalidLabelSelector(format!("found '{}', expected: {expected}", found.text())))
 }
 
 impl<'t> Parser<'t> {
     fn peek(&self) -> Token<'t> {
-        self.tokens.get(self.at).copied().unwrap_or(Token::End)
+        self.tokens.get(self.index).copied().unwrap_or(Token::End)
     }
 
     fn take(&mut self) -> Token<'t> {
         let token = self.peek();
-        self.at += 1;
+        self.index += 1;
         token
     }
 
@@ -78,8 +78,8 @@ impl<'t> Parser<'t> {
             match self.peek() {
                 Token::End => return Ok(requirements),
                 Token::Word(_) | Token::Symbol("!") => {
-                    let requirement = self.requirement().map_err(|InvalidLabelSelector(why)| {
-                        InvalidLabelSelector(format!("unable to parse requirement: {why}"))
+                    let requirement = self.requirement().map_err(|InvalidLabelSelector(message)| {
+                        InvalidLabelSelector(format!("unable to parse requirement: {message}"))
                     });
                     requirements.push(requirement?);
                 }
@@ -98,7 +98,7 @@ impl<'t> Parser<'t> {
 
     fn requirement(&mut self) -> Result<Requirement> {
         let absent = self.peek() == Token::Symbol("!");
-        self.at += usize::from(absent);
+        self.index += usize::from(absent);
         let key = match self.take() {
             Token::Word(key) => key,
             other => return expected(other, "identifier"),
@@ -145,12 +145,12 @@ impl<'t> Parser<'t> {
             other => return expected(other, "',', ')' or identifier"),
         };
         // Closing parenthesis.
-        self.at += 1;
+        self.index += 1;
         Ok(values.into_iter().map(str::to_owned).collect())
     }
 
-    /// Parses values up to the closing parenthesis. There is an empty value between two commas, before a leading comma and after a
-    /// trailing one.
+    /// Parses values up to the closing parenthesis. There is an empty value between two commas, before a leading comma and after
+    /// a trailing one.
     fn values(&mut self) -> Result<BTreeSet<&'t str>> {
         let mut values = BTreeSet::new();
         loop {

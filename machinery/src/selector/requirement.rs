@@ -75,20 +75,20 @@ impl Requirement {
         };
         let mut errors: Vec<String> = Vec::new();
         errors.extend(refused.map(|text| format!("values: Invalid value: {values:?}: {text}")));
-        errors.extend(wrong_values(key, operator, &values));
+        errors.extend(value_errors(key, operator, &values));
         if errors.is_empty() {
             return Ok(Self { key: key.to_owned(), operator, values });
         }
         Err(InvalidLabelSelector(aggregate(errors)))
     }
 
-    /// Validates a key; `at` is its location in the error message.
-    pub(super) fn check_key(key: &str, at: &str) -> Result<(), InvalidLabelSelector> {
+    /// Validates a key; `location` is printed in the error.
+    pub(super) fn check_key(key: &str, location: &str) -> Result<(), InvalidLabelSelector> {
         let messages = names::qualified_name(key);
         if messages.is_empty() {
             return Ok(());
         }
-        let text = format!("{at}: Invalid value: {}: {}", quote(key), messages.join("; "));
+        let text = format!("{location}: Invalid value: {}: {}", quote(key), messages.join("; "));
         Err(InvalidLabelSelector(text))
     }
 
@@ -110,17 +110,17 @@ impl Requirement {
 }
 
 /// Returns the errors of values: first the values that are not integers, as in `labels.NewRequirement`.
-fn wrong_values(key: &str, operator: Operator, values: &[String]) -> Vec<String> {
+fn value_errors(key: &str, operator: Operator, values: &[String]) -> Vec<String> {
     let integers = matches!(operator, Operator::GreaterThan | Operator::LessThan);
     let no_integer = |value: &String| integers && value.parse::<i64>().is_err();
-    let integers = values.iter().enumerate().filter(|(_, value)| no_integer(value)).map(|(at, value)| {
+    let integers = values.iter().enumerate().filter(|(_, value)| no_integer(value)).map(|(index, value)| {
         let text = "for 'Gt', 'Lt' operators, the value must be an integer";
-        format!("values[{at}]: Invalid value: {}: {text}", quote(value))
+        format!("values[{index}]: Invalid value: {}: {text}", quote(value))
     });
-    let labels = values.iter().enumerate().filter_map(|(at, value)| {
+    let labels = values.iter().enumerate().filter_map(|(index, value)| {
         let messages = names::label_value(value);
         let text =
-            || format!("values[{at}][{key}]: Invalid value: {}: {}", quote(value), messages.join("; "));
+            || format!("values[{index}][{key}]: Invalid value: {}: {}", quote(value), messages.join("; "));
         (!messages.is_empty()).then(text)
     });
     integers.chain(labels).collect()

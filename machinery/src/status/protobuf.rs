@@ -1,7 +1,7 @@
 //! Protobuf encoding of `Status`, for responses and watch events.
 
 use super::{Cause, Details, ListMeta, ShardInfo, Status};
-use crate::protobuf::{Writer, seal};
+use crate::protobuf::{Writer, encode_envelope};
 
 impl Status {
     /// Encodes the Status as an enveloped message.
@@ -16,7 +16,7 @@ impl Status {
             writer.message(5, |w| write_details(w, details));
         }
         writer.int(6, self.code.into());
-        seal(&self.api_version, &self.kind, &writer.into_bytes())
+        encode_envelope(&self.api_version, &self.kind, &writer.into_bytes())
     }
 }
 

@@ -1,10 +1,10 @@
-//! metav1's Condition as a list in the status of an object.
+//! Validation of lists of metav1's Condition in the status of objects.
 
 use std::collections::HashSet;
 
 use portico_machinery::{Cursor, names};
 
-use super::checks::{no_longer, unique};
+use super::checks::{max_bytes, unique};
 use crate::Errors;
 
 const REASON_MAX: usize = 1024;
@@ -24,7 +24,7 @@ fn validate_condition(condition: &Cursor<'_>, errors: &mut Errors) {
     let [kind, status, generation, time, reason, message] =
         ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"]
             .map(|field| condition.field(field));
-    errors.extend(names::errors(&kind.path(), kind.str(), names::qualified_name(kind.str())));
+    errors.extend(names::to_field_errors(&kind.path(), kind.str(), names::qualified_name(kind.str())));
     if !matches!(status.str(), "True" | "False" | "Unknown") {
         errors.push(status.not_supported(&["False", "True", "Unknown"]));
     }
@@ -40,9 +40,9 @@ fn validate_condition(condition: &Cursor<'_>, errors: &mut Errors) {
         if !is_reason(reason.str()) {
             errors.push(reason.invalid(REASON));
         }
-        no_longer(&reason, REASON_MAX, errors);
+        max_bytes(&reason, REASON_MAX, errors);
     }
-    no_longer(&message, MESSAGE_MAX, errors);
+    max_bytes(&message, MESSAGE_MAX, errors);
 }
 
 fn is_reason(text: &str) -> bool {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_words() {
+    fn reasons_are_identifiers() {
         assert!(is_reason("A") && is_reason("My_reason,B:c_"));
         assert!(!is_reason("") && !is_reason("1a") && !is_reason("a:") && !is_reason("a b"));
     }

@@ -1,4 +1,4 @@
-//! Counts and shares: numbers that may not be negative, and fields that are a number or a percentage.
+//! Validation of counts and percentages: numbers that are not negative, and fields with a number or a percentage.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -8,14 +8,14 @@ use crate::Errors;
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
-/// None of these numbers is negative, in this order.
-pub fn none_negative(parent: &Cursor<'_>, fields: &[&str], errors: &mut Errors) {
+/// Requires that the fields are not negative. Reports errors in the order of `fields`.
+pub fn all_not_negative(parent: &Cursor<'_>, fields: &[&str], errors: &mut Errors) {
     for field in fields {
         not_negative(&parent.field(field), errors);
     }
 }
 
-/// A number that does not go down: a count of collisions, say.
+/// Requires that an update does not decrease a number, such as a collision count.
 pub fn not_decremented(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     if let Some(before) = old.i64() {
         let now = new.i64().unwrap_or(0);
@@ -25,39 +25,39 @@ pub fn not_decremented(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) 
     }
 }
 
-/// A number or percentage, not negative.
+/// Requires a number or percentage that is not negative.
 pub fn int_or_percent(value: &Cursor<'_>, errors: &mut Errors) {
     match value.opt_str() {
-        Some(text) if percent(text).is_none() => errors.push(value.invalid(PERCENT)),
+        Some(text) if percent_digits(text).is_none() => errors.push(value.invalid(PERCENT)),
         Some(_) => {}
         None => not_negative(value, errors),
     }
 }
 
-/// A percentage is not more than all.
-pub fn at_most_all(value: &Cursor<'_>, errors: &mut Errors) {
-    let share = value.opt_str().and_then(percent);
+/// Requires that a percentage is at most 100 %.
+pub fn at_most_100_percent(value: &Cursor<'_>, errors: &mut Errors) {
+    let share = value.opt_str().and_then(percent_digits);
     if share.is_some_and(|share| share.parse::<i64>().is_ok_and(|share| share > 100)) {
         errors.push(value.invalid("must not be greater than 100%"));
     }
 }
 
-/// Whether a number or percentage amounts to none; what is neither does.
-pub fn is_none(value: &Cursor<'_>) -> bool {
+/// True if a number or percentage is zero. Other values count as zero.
+pub fn is_zero(value: &Cursor<'_>) -> bool {
     match value.opt_str() {
-        Some(text) => percent(text).and_then(|share| share.parse::<i64>().ok()).unwrap_or(0) == 0,
+        Some(text) => percent_digits(text).and_then(|share| share.parse::<i64>().ok()).unwrap_or(0) == 0,
         None => value.i64().unwrap_or(0) == 0,
     }
 }
 
-/// The digits of a percentage.
-fn percent(text: &str) -> Option<&str> {
+/// Returns the digits of a percentage; `None` for any other text.
+fn percent_digits(text: &str) -> Option<&str> {
     let digits = text.strip_suffix('%')?;
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(digits)
 }
 
-/// A count that may not exceed another, in these words.
-pub fn no_more_than(part: &Cursor<'_>, whole: &Cursor<'_>, words: &str, errors: &mut Errors) {
+/// Requires that a count does not exceed another; `words` is the message of the error.
+pub fn not_greater_than(part: &Cursor<'_>, whole: &Cursor<'_>, words: &str, errors: &mut Errors) {
     let count = part.i64().unwrap_or(0);
     if count > whole.i64().unwrap_or(0) {
         errors.push(Error::invalid(&part.path(), count, words));
@@ -83,16 +83,16 @@ mod tests {
             let object = Object::from_json(format!(r#"{{"v":{json}}}"#).as_bytes()).unwrap();
             let mut errors = Vec::new();
             int_or_percent(&object.at(&["v"]), &mut errors);
-            assert_eq!((errors.len(), is_none(&object.at(&["v"]))), (faults, none), "{json}");
+            assert_eq!((errors.len(), is_zero(&object.at(&["v"]))), (faults, none), "{json}");
         }
     }
 
     #[test]
-    fn nothing_is_more_than_all() {
+    fn percentages_above_100_are_refused() {
         for (json, faults) in [("\"100%\"", 0), ("\"101%\"", 1), ("200", 0), ("\"x%\"", 0)] {
             let object = Object::from_json(format!(r#"{{"v":{json}}}"#).as_bytes()).unwrap();
             let mut errors = Vec::new();
-            at_most_all(&object.at(&["v"]), &mut errors);
+            at_most_100_percent(&object.at(&["v"]), &mut errors);
             assert_eq!(errors.len(), faults, "{json}");
         }
     }

@@ -1,11 +1,11 @@
-//! metav1's LabelSelector as a field of objects: what its keys, operators and values may be.
+//! Validation of metav1's LabelSelector: keys, operators and values.
 
 use portico_machinery::{Cursor, names};
 
 use super::validate_labels;
 use crate::Errors;
 
-/// Validates the selector at a cursor; an absent one has no faults.
+/// Validates the selector at a cursor; an absent selector is valid.
 pub fn label_selector(selector: &Cursor<'_>, errors: &mut Errors) {
     validate_labels(&selector.field("matchLabels"), errors);
     for expression in selector.field("matchExpressions").items() {
@@ -27,9 +27,9 @@ fn requirement(expression: &Cursor<'_>, errors: &mut Errors) {
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         _ => errors.push(operator.invalid("not a valid selector operator")),
     }
-    errors.extend(names::errors(&key.path(), key.str(), names::qualified_name(key.str())));
+    errors.extend(names::to_field_errors(&key.path(), key.str(), names::qualified_name(key.str())));
     for value in values.items() {
-        errors.extend(names::errors(&value.path(), value.str(), names::label_value(value.str())));
+        errors.extend(names::to_field_errors(&value.path(), value.str(), names::label_value(value.str())));
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use portico_machinery::field::ErrorType;
 
     #[test]
-    fn each_part_of_a_requirement_is_validated_where_it_stands() {
+    fn each_part_of_a_requirement_is_validated_at_its_path() {
         let object = Object::from_json(
             br#"{"s":{"matchLabels":{"a b":"c"},"matchExpressions":[{"key":"k","operator":"In"},{"key":"","operator":"Exists","values":["x y"]},{"key":"k","operator":"Is"}]}}"#,
         );

@@ -1,7 +1,6 @@
-//! Validation and defaulting that kinds share: metadata (upstream's `ValidateObjectMetaAccessor`), values that occur in
-//! several kinds, and pod specs.
+//! Validation and defaulting shared by kinds: metadata (upstream's `ValidateObjectMetaAccessor`), common values, and pod specs.
 //!
-//! Pure: objects in, field errors out. Knows no kind, no request and no store.
+//! Performs no I/O: input are objects, output are field errors. Does not depend on a kind, a request or the store.
 
 pub mod checks;
 pub mod conditions;
@@ -22,9 +21,9 @@ pub mod webhook;
 pub use conditions::validate_conditions;
 pub use label_selector::label_selector;
 pub use metadata::{
-    MetaRules, validate_annotations, validate_any_update, validate_create, validate_labels,
-    validate_own_update, validate_standard_finalizers, validate_update,
+    MetaRules, validate_annotations, validate_common_update, validate_create, validate_labels,
+    validate_object_meta_update, validate_standard_finalizers, validate_update,
 };
 
-/// Field errors, collected in upstream's order.
+/// List of field errors, in upstream's order.
 pub type Errors = Vec<portico_machinery::field::Error>;

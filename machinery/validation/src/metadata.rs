@@ -1,4 +1,4 @@
-//! `metadata` of every object: names, labels, annotations, owners, finalizers, and what an update may not touch.
+//! Validation of `metadata`: names, labels, annotations, owners, finalizers, and fields that an update may not change.
 
 use std::collections::HashSet;
 
@@ -12,35 +12,35 @@ use portico_machinery::{Cursor, Object, names};
 use super::values;
 use crate::Errors;
 
-/// Most bytes that the keys and values of all annotations may have together.
+/// Maximum total bytes of the keys and values of all annotations.
 const ANNOTATIONS_MAX: usize = 262_144;
 
-/// Finalizers without a domain that upstream itself uses.
+/// Finalizers without a domain that upstream uses.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// How a kind's metadata is validated.
+/// Rules for the metadata of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaRules {
     name: NameRule,
-    any_finalizer: bool,
+    allows_any_finalizer: bool,
     namespaced: bool,
 }
 
 impl MetaRules {
-    /// The rules of a kind.
-    pub fn of(info: &KindInfo) -> Self {
+    /// Returns the rules of a kind.
+    pub fn from_kind(info: &KindInfo) -> Self {
         Self {
             name: info.name_rule,
-            any_finalizer: info.allow_unqualified_finalizers,
+            allows_any_finalizer: info.allow_unqualified_finalizers,
             namespaced: info.namespaced,
         }
     }
 
-    /// The rules of a resource that stands inside another: any path segment is a name.
-    pub fn of_embedded(namespaced: bool) -> Self {
-        Self { name: NameRule::PathSegment, any_finalizer: true, namespaced }
+    /// Returns the rules of a resource embedded in another object: any path segment is a valid name.
+    pub fn embedded(namespaced: bool) -> Self {
+        Self { name: NameRule::PathSegment, allows_any_finalizer: true, namespaced }
     }
 
     fn name_diagnostics(self, name: &str) -> Vec<String> {
@@ -54,13 +54,13 @@ impl MetaRules {
         }
     }
 
-    /// A prefix of a generated name: a trailing dash will be followed by more.
+    /// Validates the prefix of a generated name. A trailing dash is allowed, because the generated part follows.
     fn prefix_diagnostics(self, prefix: &str) -> Vec<String> {
         self.name_diagnostics(&values::masked_prefix(prefix))
     }
 }
 
-/// Validates the metadata of an object to be created.
+/// Validates the metadata of an object on creation.
 pub fn validate_create(object: &Object, rules: MetaRules, errors: &mut Errors) {
     let meta = object.metadata();
     let (generate, name) = (meta.field("generateName"), meta.field("name"));
@@ -96,20 +96,20 @@ fn validate_maps_and_lists(meta: &Cursor<'_>, rules: MetaRules, errors: &mut Err
     validate_finalizers(&meta.field("finalizers"), rules, errors);
 }
 
-/// Labels: every diagnostic stands at the map itself.
+/// Validates labels. All errors have the path of the map.
 pub fn validate_labels(labels: &Cursor<'_>, errors: &mut Errors) {
     for (key, value) in labels.entries() {
-        errors.extend(names::errors(&labels.path(), key, names::qualified_name(key)));
-        errors.extend(names::errors(&labels.path(), value.str(), names::label_value(value.str())));
+        errors.extend(names::to_field_errors(&labels.path(), key, names::qualified_name(key)));
+        errors.extend(names::to_field_errors(&labels.path(), value.str(), names::label_value(value.str())));
     }
 }
 
-/// Validates annotations: their keys, and what they weigh together.
+/// Validates the keys of annotations and their total size.
 pub fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.entries() {
         let diagnostics = names::qualified_name(&key.to_lowercase());
-        errors.extend(names::errors(&annotations.path(), key, diagnostics));
+        errors.extend(names::to_field_errors(&annotations.path(), key, diagnostics));
         size += key.len() + value.str().len();
     }
     if size > ANNOTATIONS_MAX {
@@ -117,8 +117,8 @@ pub fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn names_a_version(api_version: &str) -> bool {
-    api_version.parse::<GroupVersion>().is_ok_and(|of| !of.version.is_empty())
+fn has_version(api_version: &str) -> bool {
+    api_version.parse::<GroupVersion>().is_ok_and(|parsed| !parsed.version.is_empty())
 }
 
 fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
@@ -132,24 +132,24 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
             ("name", name, "must not be empty"),
             ("uid", uid, "must not be empty"),
         ] {
-            if value.is_empty() || (field == "apiVersion" && !names_a_version(value)) {
+            if value.is_empty() || (field == "apiVersion" && !has_version(value)) {
                 errors.push(field::Error::invalid(&path.child(field), value, text));
             }
         }
         if version == "v1" && kind == "Event" {
             let text = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(field::Error::invalid_printed(&path, &printed_owner(&owner), text));
+            errors.push(field::Error::invalid_printed(&path, &format_owner(&owner), text));
         }
         if owner.field("controller").bool() {
             let current = format!("{kind}/{name}");
             match &controller {
-                // Each prints the whole list.
+                // Each error prints the whole list, so their number is limited.
                 Some(_) if errors.len() >= MAX_FIELD_ERRORS => {}
                 Some(first) => {
                     let text = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"
                     );
-                    let printed = printed.get_or_insert_with(|| printed_owners(owners));
+                    let printed = printed.get_or_insert_with(|| format_owners(owners));
                     errors.push(field::Error::invalid_printed(&path, printed, &text));
                 }
                 None => controller = Some(current),
@@ -158,14 +158,14 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Owners as errors print them.
-fn printed_owners(owners: &Cursor<'_>) -> String {
-    let owners: Vec<String> = owners.items().map(|owner| printed_owner(&owner)).collect();
+/// Formats owners for error messages.
+fn format_owners(owners: &Cursor<'_>) -> String {
+    let owners: Vec<String> = owners.items().map(|owner| format_owner(&owner)).collect();
     cut(format!("[{}]", owners.join(",")))
 }
 
-/// An owner with its members in the order of upstream's struct.
-fn printed_owner(owner: &Cursor<'_>) -> String {
+/// Formats an owner as JSON, with the members in the order of upstream's struct.
+fn format_owner(owner: &Cursor<'_>) -> String {
     const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let members = MEMBERS.iter().map(|name| (name, owner.field(name))).filter(|(_, at)| at.is_present());
     let members: Vec<_> = members.map(|(name, at)| format!("{name:?}:{}", at.json())).collect();
@@ -176,19 +176,19 @@ fn validate_finalizers(finalizers: &Cursor<'_>, rules: MetaRules, errors: &mut E
     let path = finalizers.path();
     let (mut orphan, mut foreground) = (false, false);
     for finalizer in finalizers.items() {
-        errors.extend(names::errors(&path, finalizer.str(), names::qualified_name(finalizer.str())));
+        errors.extend(names::to_field_errors(&path, finalizer.str(), names::qualified_name(finalizer.str())));
         orphan |= finalizer.str() == "orphan";
         foreground |= finalizer.str() == "foregroundDeletion";
     }
     if orphan && foreground {
         errors.push(finalizers.invalid("finalizer orphan and foregroundDeletion cannot be both set"));
     }
-    if !rules.any_finalizer {
+    if !rules.allows_any_finalizer {
         validate_standard_finalizers(finalizers, true, errors);
     }
 }
 
-/// Finalizers must be standard or carry a domain; the error stands at the element or at the list.
+/// Requires finalizers that are standard or have a domain. Errors have the path of the item if `indexed`, else of the list.
 pub fn validate_standard_finalizers(finalizers: &Cursor<'_>, indexed: bool, errors: &mut Errors) {
     const TEXT: &str = "name is neither a standard finalizer name nor is it fully qualified";
     for finalizer in finalizers.items() {
@@ -200,32 +200,32 @@ pub fn validate_standard_finalizers(finalizers: &Cursor<'_>, indexed: bool, erro
     }
 }
 
-/// What built-in kinds themselves say of changed metadata.
+/// Validates changed metadata as the strategies of built-in kinds do.
 pub fn validate_update(new: &Object, old: &Object, rules: MetaRules, errors: &mut Errors) {
-    validate_own_update(new, old, errors);
-    if !rules.any_finalizer {
+    validate_object_meta_update(new, old, errors);
+    if !rules.allows_any_finalizer {
         validate_standard_finalizers(&new.metadata().field("finalizers"), true, errors);
     }
 }
 
-/// As upstream validates the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may
-/// be reported up to three times.
-pub fn validate_any_update(new: &Object, old: &Object, namespaced: bool, errors: &mut Errors) {
-    validate_create(new, MetaRules::of_embedded(namespaced), errors);
-    validate_own_update(new, old, errors);
+/// Validates changed metadata as upstream does for every kind before the validation of the kind itself, which calls
+/// [`validate_object_meta_update`] again. An error may be reported up to three times.
+pub fn validate_common_update(new: &Object, old: &Object, namespaced: bool, errors: &mut Errors) {
+    validate_create(new, MetaRules::embedded(namespaced), errors);
+    validate_object_meta_update(new, old, errors);
 }
 
-/// What custom resources themselves say of changed metadata.
-pub fn validate_own_update(new: &Object, old: &Object, errors: &mut Errors) {
-    validate_changes(new, old, errors);
+/// Validates changed metadata as the strategy of custom resources does (upstream's `ValidateObjectMetaUpdate`).
+pub fn validate_object_meta_update(new: &Object, old: &Object, errors: &mut Errors) {
+    validate_immutable_fields(new, old, errors);
     let meta = new.metadata();
     validate_labels(&meta.field("labels"), errors);
     validate_annotations(&meta.field("annotations"), errors);
     validate_owners(&meta.field("ownerReferences"), errors);
 }
 
-/// What may not change.
-fn validate_changes(new: &Object, old: &Object, errors: &mut Errors) {
+/// Validates that immutable fields are unchanged.
+fn validate_immutable_fields(new: &Object, old: &Object, errors: &mut Errors) {
     let (new_meta, old_meta) = (new.metadata(), old.metadata());
     if old.deletion_timestamp().is_some() {
         validate_no_new_finalizers(new, old, errors);
@@ -258,12 +258,13 @@ fn validate_no_new_finalizers(new: &Object, old: &Object, errors: &mut Errors) {
 mod tests {
     use super::*;
 
-    const RULES: MetaRules = MetaRules { name: NameRule::Subdomain, any_finalizer: false, namespaced: true };
+    const RULES: MetaRules =
+        MetaRules { name: NameRule::Subdomain, allows_any_finalizer: false, namespaced: true };
 
     #[test]
     fn an_owner_has_a_version() {
         let rows = [("v1", true), ("g/v1", true), ("g/", false), ("a/b/c", false), ("", false)];
-        assert_eq!(rows.map(|(text, _)| names_a_version(text)), rows.map(|(_, is)| is));
+        assert_eq!(rows.map(|(text, _)| has_version(text)), rows.map(|(_, is)| is));
     }
 
     fn create(json: &str) -> Vec<String> {
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_of_metadata_has_its_place_and_its_words() {
+    fn each_rule_of_metadata_reports_its_path_and_message() {
         let rows: &[(&str, &[&str])] = &[
             (r#"{"name":"a","namespace":"b"}"#, &[]),
             (r#"{"namespace":"b"}"#, &["metadata.name: Required value: name or generateName is required"]),

@@ -1,6 +1,6 @@
-//! Labels of nodes that once were and should not be selected by any more.
+//! Deprecated node labels.
 
-/// The warning for whoever names this label of nodes.
+/// Returns the warning for the use of a deprecated node label.
 pub fn deprecation(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

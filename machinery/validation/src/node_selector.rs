@@ -1,14 +1,14 @@
-//! Selectors of nodes inside objects: terms of labels and of the name.
+//! Validation of node selectors: terms over labels and the name of a node.
 
 use portico_machinery::{Cursor, names};
 
 use super::checks;
 use crate::Errors;
 
-const VALUES_WANTED: &str = "must be specified when `operator` is 'In' or 'NotIn'";
-const VALUES_UNWANTED: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+const VALUES_REQUIRED: &str = "must be specified when `operator` is 'In' or 'NotIn'";
+const VALUES_FORBIDDEN: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// A node selector that must match something.
+/// Validates a node selector, which needs at least one term.
 pub fn validate(selector: &Cursor<'_>, errors: &mut Errors) {
     let terms = selector.field("nodeSelectorTerms");
     if terms.is_empty() {
@@ -17,7 +17,7 @@ pub fn validate(selector: &Cursor<'_>, errors: &mut Errors) {
     terms.items().for_each(|term| validate_term(&term, true, errors));
 }
 
-/// One term; a preferred term's values only warn.
+/// Validates one term. The values of a preferred term are not validated, they cause warnings.
 pub fn validate_term(term: &Cursor<'_>, validate_values: bool, errors: &mut Errors) {
     for requirement in term.field("matchExpressions").items() {
         node_requirement(&requirement, validate_values, errors);
@@ -30,17 +30,17 @@ pub fn validate_term(term: &Cursor<'_>, validate_values: bool, errors: &mut Erro
 fn node_requirement(requirement: &Cursor<'_>, validate_values: bool, errors: &mut Errors) {
     let (operator, values) = (requirement.field("operator"), requirement.field("values"));
     match operator.str() {
-        "In" | "NotIn" if values.is_empty() => errors.push(values.required(VALUES_WANTED)),
-        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(values.forbidden(VALUES_UNWANTED)),
+        "In" | "NotIn" if values.is_empty() => errors.push(values.required(VALUES_REQUIRED)),
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(values.forbidden(VALUES_FORBIDDEN)),
         "Gt" | "Lt" if values.len() != 1 => {
             errors.push(values.required("must be specified single value when `operator` is 'Lt' or 'Gt'"));
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
         _ => errors.push(operator.invalid("not a valid selector operator")),
     }
-    checks::follows(&requirement.field("key"), names::qualified_name, errors);
+    checks::matches_rule(&requirement.field("key"), names::qualified_name, errors);
     if validate_values {
-        values.items().for_each(|value| checks::follows(&value, names::label_value, errors));
+        values.items().for_each(|value| checks::matches_rule(&value, names::label_value, errors));
     }
 }
 
@@ -60,5 +60,5 @@ fn node_field(requirement: &Cursor<'_>, errors: &mut Errors) {
         errors.push(key.invalid("not a valid field selector key"));
         return;
     }
-    values.items().for_each(|value| checks::follows(&value, names::dns1123_subdomain, errors));
+    values.items().for_each(|value| checks::matches_rule(&value, names::dns1123_subdomain, errors));
 }

@@ -1,6 +1,6 @@
-//! PEM: blocks as upstream's decoder finds them, and what certificate requests and certificates must be in them.
+//! PEM: blocks as upstream's decoder finds them, and validation of the certificates and certificate requests in them.
 //!
-//! Refusals are upstream's words where it has words of its own, else the parser's.
+//! Errors have upstream's message where upstream writes it, else the message of the parser.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -13,7 +13,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// One block.
+/// PEM block.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
     label: String,
@@ -21,25 +21,25 @@ struct Block {
     der: Vec<u8>,
 }
 
-/// Reads a certificate request and checks that it is signed with its own key.
+/// Reads a certificate request and checks its self-signature.
 ///
 /// # Errors
-/// Why not, for people.
-pub fn request(pem: &[u8]) -> Result<CertificateRequest, String> {
+/// The reason, as a human-readable message.
+pub fn certificate_request(pem: &[u8]) -> Result<CertificateRequest, String> {
     let text = String::from_utf8_lossy(pem);
-    let block = next(&text).map(|(block, _)| block).filter(|b| b.label == "CERTIFICATE REQUEST");
+    let block = next_block(&text).map(|(block, _)| block).filter(|b| b.label == "CERTIFICATE REQUEST");
     let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
     CertificateRequest::from_der(&block.der)
 }
 
-/// At least one certificate, and nothing but certificates.
+/// Requires at least one certificate, and no other blocks.
 ///
 /// # Errors
-/// Why not, for people.
-pub fn certificates(pem: &[u8]) -> Result<(), String> {
+/// The reason, as a human-readable message.
+pub fn validate_certificates(pem: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(pem);
     let (mut rest, mut found) = (&*text, false);
-    while let Some((block, after)) = next(rest) {
+    while let Some((block, after)) = next_block(rest) {
         if block.label != "CERTIFICATE" {
             return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));
         }
@@ -55,13 +55,13 @@ pub fn certificates(pem: &[u8]) -> Result<(), String> {
     if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
 }
 
-/// Validates that a certificate and a private key belong together (Go's `tls.X509KeyPair`).
+/// Validates that a certificate matches a private key (Go's `tls.X509KeyPair`).
 ///
 /// # Errors
-/// The reason, in the words of Go's library.
+/// The reason, with the message of Go's library.
 pub fn key_pair(certificate: &[u8], key: &[u8]) -> Result<(), String> {
-    let chain = certificate_blocks(&String::from_utf8_lossy(certificate))?;
-    let key = private_key(&String::from_utf8_lossy(key))?;
+    let chain = first_certificate(&String::from_utf8_lossy(certificate))?;
+    let key = first_private_key(&String::from_utf8_lossy(key))?;
     let (_, leaf) =
         X509Certificate::from_der(&chain).map_err(|_| "x509: malformed certificate".to_owned())?;
     match portico_kit::pki::public_key_of(&key) {
@@ -79,10 +79,10 @@ pub fn key_pair(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The first certificate of a text.
-fn certificate_blocks(mut text: &str) -> Result<Vec<u8>, String> {
+/// Returns the first certificate of a text, DER-encoded.
+fn first_certificate(mut text: &str) -> Result<Vec<u8>, String> {
     let mut skipped = Vec::new();
-    while let Some((block, after)) = next(text) {
+    while let Some((block, after)) = next_block(text) {
         if block.label == "CERTIFICATE" {
             return Ok(block.der);
         }
@@ -99,10 +99,10 @@ fn certificate_blocks(mut text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The first private key of a text.
-fn private_key(mut text: &str) -> Result<Vec<u8>, String> {
+/// Returns the first private key of a text, DER-encoded.
+fn first_private_key(mut text: &str) -> Result<Vec<u8>, String> {
     let mut skipped = Vec::new();
-    while let Some((block, after)) = next(text) {
+    while let Some((block, after)) = next_block(text) {
         if block.label == "PRIVATE KEY" || block.label.ends_with(" PRIVATE KEY") {
             return Ok(block.der);
         }
@@ -121,12 +121,12 @@ fn private_key(mut text: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Why a bundle that holds no authority's certificate holds none, as upstream's transport says it.
-pub fn why_no_authority(pem: &[u8]) -> &'static str {
+/// Returns the reason why a bundle contains no CA certificate, with the message of upstream's transport.
+pub fn missing_authority_reason(pem: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(pem);
     let mut rest = &*text;
     while !rest.is_empty() {
-        let Some((block, after)) = next(rest) else { return "unable to parse bytes as PEM block" };
+        let Some((block, after)) = next_block(rest) else { return "unable to parse bytes as PEM block" };
         let certificate = block.label == "CERTIFICATE" && !block.has_headers;
         if certificate && X509Certificate::from_der(&block.der).is_err() {
             return "failed to parse certificate: x509: malformed certificate";
@@ -136,31 +136,31 @@ pub fn why_no_authority(pem: &[u8]) -> &'static str {
     "no valid certificate authority data seen"
 }
 
-/// The next whole block and the text behind it. Ignores text around blocks, and broken blocks. Reads every byte a fixed number
-/// of times: the text may come from any client.
-fn next(mut text: &str) -> Option<(Block, &str)> {
+/// Returns the next complete block and the text after it. Ignores text around blocks, and malformed blocks. Reads every byte a
+/// constant number of times: the text may come from any client.
+fn next_block(mut text: &str) -> Option<(Block, &str)> {
     const END: &str = "-----END ";
     loop {
         let (before, rest) = text.split_at(text.find(END)?);
         text = &rest[END.len()..];
-        if let Some((label, inside)) = begun(before)
+        if let Some((label, inside)) = last_begin(before)
             && let Some(after) = text.strip_prefix(label).and_then(|rest| rest.strip_prefix("-----"))
-            && let Some(block) = block(label, inside)
+            && let Some(block) = decode_block(label, inside)
         {
             return Some((block, after));
         }
     }
 }
 
-/// The label of the last opening line, and the text behind that line.
-fn begun(text: &str) -> Option<(&str, &str)> {
+/// Returns the label of the last BEGIN line, and the text after that line.
+fn last_begin(text: &str) -> Option<(&str, &str)> {
     const BEGIN: &str = "-----BEGIN ";
     let at = text.rfind(BEGIN).filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n')?;
     let (line, inside) = text[at + BEGIN.len()..].split_once('\n')?;
     Some((line.trim_end().strip_suffix("-----")?, inside))
 }
 
-fn block(label: &str, inside: &str) -> Option<Block> {
+fn decode_block(label: &str, inside: &str) -> Option<Block> {
     let headers = inside.lines().take_while(|line| line.contains(':')).count();
     let digits: String =
         inside.lines().skip(headers).flat_map(str::chars).filter(|c| !c.is_whitespace()).collect();
@@ -173,26 +173,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_broken_blocks_are_read_at_once() {
+    fn many_malformed_blocks_are_read_in_linear_time() {
         let text = "-----BEGIN A-----\n".repeat(60_000) + "-----END B-----";
-        assert_eq!(next(&text), None);
+        assert_eq!(next_block(&text), None);
         let none = "tls: failed to find any PEM data in certificate input";
         assert_eq!(key_pair(text.as_bytes(), b"").unwrap_err(), none);
     }
 
     #[test]
-    fn blocks_are_found_between_other_text_and_broken_ones_are_passed_over() {
+    fn blocks_are_found_between_other_text_and_malformed_ones_are_ignored() {
         let text = "x\n-----BEGIN A-----\n!!\n-----END A-----\n-----BEGIN B-----\nk: v\n\nQUI=\n-----END B-----\nrest";
-        let (block, after) = next(text).unwrap();
+        let (block, after) = next_block(text).unwrap();
         assert_eq!(block, Block { label: "B".into(), has_headers: true, der: b"AB".to_vec() });
         assert_eq!(after, "\nrest");
-        assert!(next(after).is_none());
-        assert!(next("-----BEGIN ").is_none());
+        assert!(next_block(after).is_none());
+        assert!(next_block("-----BEGIN ").is_none());
     }
 
     #[test]
-    fn only_whole_certificates_without_headers_are_certificates() {
-        for (pem, why) in [
+    fn only_complete_certificates_without_headers_are_accepted() {
+        for (pem, reason) in [
             ("foo", "must contain at least one CERTIFICATE PEM block"),
             (
                 "-----BEGIN X-----\nQUI=\n-----END X-----\n",
@@ -207,14 +207,16 @@ mod tests {
                 "found CERTIFICATE PEM block containing 0 certificates",
             ),
         ] {
-            assert_eq!(certificates(pem.as_bytes()).unwrap_err(), why, "{pem}");
+            assert_eq!(validate_certificates(pem.as_bytes()).unwrap_err(), reason, "{pem}");
         }
-        assert!(certificates(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n").is_err());
+        assert!(
+            validate_certificates(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n").is_err()
+        );
     }
 
     #[test]
-    fn a_bundle_without_authorities_is_refused_by_what_it_contains() {
-        for (pem, why) in [
+    fn the_reason_for_a_missing_authority_depends_on_the_bundle() {
+        for (pem, reason) in [
             ("foo", "unable to parse bytes as PEM block"),
             ("-----BEGIN X-----\nQUI=\n-----END X-----\n", "no valid certificate authority data seen"),
             ("-----BEGIN X-----\nQUI=\n-----END X-----\nfoo", "unable to parse bytes as PEM block"),
@@ -223,24 +225,25 @@ mod tests {
                 "failed to parse certificate: x509: malformed certificate",
             ),
         ] {
-            assert_eq!(why_no_authority(pem.as_bytes()), why, "{pem}");
+            assert_eq!(missing_authority_reason(pem.as_bytes()), reason, "{pem}");
         }
     }
 
     #[test]
-    fn a_request_must_be_one() {
-        let not = "PEM block type must be CERTIFICATE REQUEST";
-        assert_eq!(request(b"foo").unwrap_err(), not);
+    fn only_certificate_requests_are_accepted() {
+        let message = "PEM block type must be CERTIFICATE REQUEST";
+        assert_eq!(certificate_request(b"foo").unwrap_err(), message);
         assert_eq!(
-            request(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n").unwrap_err(),
-            not
+            certificate_request(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n")
+                .unwrap_err(),
+            message
         );
     }
 
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in "(-----BEGIN |-----END |CERTIFICATE|-----|\n|QUI=|a: b|[a-z]){0,20}") {
-            let _ = (request(bytes.as_bytes()), certificates(bytes.as_bytes()));
+            let _ = (certificate_request(bytes.as_bytes()), validate_certificates(bytes.as_bytes()));
         }
     }
 }

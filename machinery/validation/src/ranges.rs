@@ -1,4 +1,4 @@
-//! Address ranges (CIDRs): as fields hold them, strict and lenient, and warnings for unusual spellings.
+//! Address ranges (CIDRs): strict and lenient validation, and warnings for non-canonical notation.
 
 use std::net::IpAddr;
 
@@ -9,15 +9,15 @@ use crate::Errors;
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// Validates a range of a new object, in any spelling. Returns a range that can be read, even if it is not valid.
+/// Validates a range of a new object, in any notation. Returns the range if it can be parsed, even if it is not valid.
 pub fn cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
     if let Err(text) = parse(at.str()) {
         errors.push(at.invalid(text));
     }
-    lenient(at.str()).map(|(range, _)| range)
+    parse_lenient(at.str()).map(|(range, _)| range)
 }
 
-/// As [`cidr`], in its one canonical spelling.
+/// Like [`cidr`], but requires the canonical notation.
 pub fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
     match parse(at.str()) {
         Ok(range) => {
@@ -33,7 +33,7 @@ pub fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
     }
 }
 
-/// An address with the length of its network's prefix, in its one canonical spelling.
+/// Validates an address with the prefix length of its network, in canonical notation.
 pub fn interface_address(at: &Cursor<'_>, errors: &mut Errors) {
     match at.str().parse::<IpNet>() {
         Err(_) => errors
@@ -45,9 +45,9 @@ pub fn interface_address(at: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The range in a text, or upstream's first diagnostic.
+/// Parses a range. Returns upstream's first error.
 pub fn parse(text: &str) -> Result<IpNet, &'static str> {
-    let (range, is_padded) = lenient(text).ok_or(NOT_A_RANGE)?;
+    let (range, is_padded) = parse_lenient(text).ok_or(NOT_A_RANGE)?;
     if is_padded {
         return Err("must not have leading 0s in IP or prefix length");
     }
@@ -60,21 +60,24 @@ pub fn parse(text: &str) -> Result<IpNet, &'static str> {
     Ok(range)
 }
 
-/// The range in a text whose decimal numbers may have zeros in front; true if some have.
-pub fn lenient(text: &str) -> Option<(IpNet, bool)> {
+/// Parses a range whose decimal numbers may have leading zeros; true if some have.
+pub fn parse_lenient(text: &str) -> Option<(IpNet, bool)> {
     let (ip, bits) = text.split_once('/')?;
     // An IPv4 address may also be the end of an IPv6 address.
     let (head, tail) = ip.split_at(ip.rfind(':').map_or(0, |colon| colon + 1));
     let is_ipv4 = head.is_empty() || tail.contains('.');
-    let tail =
-        if is_ipv4 { tail.split('.').map(bare).collect::<Vec<_>>().join(".") } else { tail.to_owned() };
-    let spelling = format!("{head}{tail}/{}", bare(bits));
+    let tail = if is_ipv4 {
+        tail.split('.').map(strip_leading_zeros).collect::<Vec<_>>().join(".")
+    } else {
+        tail.to_owned()
+    };
+    let spelling = format!("{head}{tail}/{}", strip_leading_zeros(bits));
     let range = spelling.parse().ok()?;
     Some((range, spelling != text))
 }
 
-/// A decimal number without zeros in front.
-fn bare(number: &str) -> &str {
+/// Removes leading zeros from a decimal number.
+fn strip_leading_zeros(number: &str) -> &str {
     match number.trim_start_matches('0') {
         "" if !number.is_empty() => "0",
         bare => bare,
@@ -85,10 +88,10 @@ fn is_mapped(range: &IpNet) -> bool {
     matches!(range.addr(), IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// Warnings that name the canonical spelling of a range.
+/// Returns warnings that contain the canonical notation of a range.
 pub fn warnings(at: &Cursor<'_>) -> Vec<String> {
     let (text, path) = (at.str(), at.path());
-    let Some((range, is_padded)) = lenient(text) else { return Vec::new() };
+    let Some((range, is_padded)) = parse_lenient(text) else { return Vec::new() };
     let (masked, mut warnings) = (range.trunc().to_string(), Vec::new());
     if range.addr() != range.network() {
         let host = IpNet::from(range.addr()).to_string();
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_spellings_are_warned_of() {
+    fn noncanonical_notation_causes_warnings() {
         let rows: [(&str, &[&str]); 5] = [
             ("10.0.0.0/8", &[]),
             (

@@ -1,4 +1,4 @@
-//! Tolerations, as pods and runtime classes have them.
+//! Validation of tolerations, for pods and runtime classes.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
@@ -9,14 +9,14 @@ use crate::Errors;
 const EMPTY_KEY: &str =
     "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
 
-/// A list of tolerations.
+/// Validates a list of tolerations.
 pub fn tolerations(list: &Cursor<'_>, errors: &mut Errors) {
     for toleration in list.items() {
-        one(&toleration, errors);
+        validate_toleration(&toleration, errors);
     }
 }
 
-fn one(toleration: &Cursor<'_>, errors: &mut Errors) {
+fn validate_toleration(toleration: &Cursor<'_>, errors: &mut Errors) {
     let [key, operator, value, effect] =
         ["key", "operator", "value", "effect"].map(|field| toleration.field(field));
     checks::optional(&key, names::qualified_name, errors);
@@ -28,7 +28,7 @@ fn one(toleration: &Cursor<'_>, errors: &mut Errors) {
     }
     match operator.str() {
         "Equal" | "" => {
-            // Upstream complains about the value at the operator.
+            // Upstream reports an invalid value at the path of the operator.
             let diagnostics = names::label_value(value.str());
             if !diagnostics.is_empty() {
                 errors.push(Error::invalid(&operator.path(), value.str(), &diagnostics.join(";")));
@@ -39,7 +39,7 @@ fn one(toleration: &Cursor<'_>, errors: &mut Errors) {
             errors.push(Error::invalid(&operator.path(), value.str(), text));
         }
         "Exists" => {}
-        // Known, but off by default.
+        // Operators of a feature that is off by default.
         "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
         _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }

@@ -1,4 +1,4 @@
-//! Values that several kinds hold: ports, addresses, keys of data, labels.
+//! Validation of values that several kinds contain: ports, addresses, keys of data, labels.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,21 +15,21 @@ const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 const CONFIG_KEY_MAX: usize = 253;
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// A struct as an error prints one whose fields have no names of their own for JSON: Go's names, nothing left out. `texts`
-/// are empty when they are absent, `pointers` null.
-pub fn go_struct(at: &Cursor<'_>, texts: &[(&str, &str)], pointers: &[(&str, &str)]) -> String {
+/// Formats an object as errors print a Go struct without JSON names: with Go's names and all fields. Absent `texts` are empty,
+/// absent `pointers` are null.
+pub fn format_go_struct(at: &Cursor<'_>, texts: &[(&str, &str)], pointers: &[(&str, &str)]) -> String {
     let texts = texts.iter().map(|(name, field)| format!("{name:?}:{}", at.field(field).printed()));
     let pointers = pointers.iter().map(|(name, field)| format!("{name:?}:{}", at.field(field).json()));
     let fields: Vec<String> = texts.chain(pointers).collect();
     format!("{{{}}}", fields.join(","))
 }
 
-/// Messages about a port number.
+/// Returns the error of a port number, if it is invalid.
 pub fn port_number(number: i64) -> Option<&'static str> {
     (!(1..=65_535).contains(&number)).then_some(PORT_RANGE)
 }
 
-/// A port number at a cursor; an absent one is 0.
+/// Validates the port number at a cursor; an absent one is 0.
 pub fn port(cursor: &Cursor<'_>, errors: &mut Errors) {
     let number = cursor.i64().unwrap_or(0);
     if let Some(text) = port_number(number) {
@@ -37,7 +37,7 @@ pub fn port(cursor: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A port by number, or by name where a text stands.
+/// Validates a port, given by number or by name.
 pub fn port_or_name(at: &Cursor<'_>, errors: &mut Errors) {
     if at.opt_str().is_none() {
         return port(at, errors);
@@ -48,7 +48,7 @@ pub fn port_or_name(at: &Cursor<'_>, errors: &mut Errors) {
     );
 }
 
-/// Messages about a port's name (IANA service name).
+/// Returns the errors of a port name (IANA service name).
 pub fn port_name(name: &str) -> Vec<&'static str> {
     let mut messages = Vec::new();
     if name.len() > 15 {
@@ -70,7 +70,7 @@ pub fn port_name(name: &str) -> Vec<&'static str> {
     messages
 }
 
-/// An address as old objects may hold it; the parsed one when it is one.
+/// Validates an address, in any notation that old objects may contain. Returns the address if it can be parsed.
 pub fn ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
     let text = cursor.str();
     if let Ok(address) = text.parse::<IpAddr>() {
@@ -79,27 +79,27 @@ pub fn ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
         }
         return Some(address);
     }
-    errors.push(cursor.invalid(no_ip(text)));
+    errors.push(cursor.invalid(ip_parse_error(text)));
     None
 }
 
-/// Why a text that does not parse is no address.
-fn no_ip(text: &str) -> &'static str {
+/// Returns the reason why a text is no address.
+fn ip_parse_error(text: &str) -> &'static str {
     match is_padded_ip(text) {
         true => "must not have leading 0s",
         false => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
     }
 }
 
-/// Whether it would be an IPv4 address but for zeros in front of its numbers.
+/// True if the text is an IPv4 address, possibly with leading zeros.
 pub fn is_padded_ip(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(|part| part.parse::<u8>().is_ok())
 }
 
-/// Why a name is no address in its one canonical spelling.
+/// Returns the error of a name that is no address in canonical notation.
 pub fn ip_name(name: &str) -> Vec<String> {
     let diagnostic = match name.parse::<IpAddr>().map(|address| (address, address.to_string())) {
-        Err(_) => no_ip(name).to_owned(),
+        Err(_) => ip_parse_error(name).to_owned(),
         Ok((address, _)) if is_mapped(address) => "must not be an IPv4-mapped IPv6 address".to_owned(),
         Ok((_, canonical)) if canonical != name => format!("must be in canonical form ({canonical:?})"),
         Ok(_) => return Vec::new(),
@@ -111,7 +111,7 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// An address that traffic may be sent to.
+/// Validates an address to which traffic may be sent.
 pub fn endpoint_ip(cursor: &Cursor<'_>, address: Option<IpAddr>, errors: &mut Errors) {
     let Some(address) = address else {
         errors.push(cursor.invalid("must be a valid IP address"));
@@ -128,7 +128,8 @@ pub fn endpoint_ip(cursor: &Cursor<'_>, address: Option<IpAddr>, errors: &mut Er
     }
 }
 
-/// A prefix of a generated name as it is validated: more will follow a dash at its end.
+/// Replaces a trailing dash in the prefix of a generated name, because the generated part follows (upstream's
+/// `maskTrailingDash`).
 pub fn masked_prefix(prefix: &str) -> Cow<'_, str> {
     match prefix.strip_suffix('-') {
         Some(stem) if !stem.is_empty() => {
@@ -139,7 +140,7 @@ pub fn masked_prefix(prefix: &str) -> Cow<'_, str> {
     }
 }
 
-/// Messages about a key of a config map's or secret's data.
+/// Returns the errors of a key of ConfigMap or Secret data.
 pub fn config_key(key: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if key.len() > CONFIG_KEY_MAX {
@@ -158,18 +159,18 @@ pub fn config_key(key: &str) -> Vec<String> {
     messages
 }
 
-/// Bytes of a value that is base64 in JSON.
+/// Returns the number of bytes that a base64 value encodes.
 pub fn decoded_length(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|b| *b == b'=').count();
     (base64.len() / 4 * 3).saturating_sub(padding)
 }
 
-/// How an address should have been written, as a warning.
+/// Returns a warning that contains the canonical notation of an address.
 pub fn ip_warning(cursor: &Cursor<'_>) -> Option<String> {
     ip_warning_at(&cursor.path(), cursor.str())
 }
 
-/// As [`ip_warning`], for an address that upstream reports elsewhere.
+/// Like [`ip_warning`], with a different path in the warning.
 pub fn ip_warning_at(path: &Path, text: &str) -> Option<String> {
     let Ok(address) = text.parse::<IpAddr>() else {
         let octets = text.split('.').map(|part| part.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
@@ -185,7 +186,7 @@ pub fn ip_warning_at(path: &Path, text: &str) -> Option<String> {
     })
 }
 
-/// Validates the name of a CSI driver: a subdomain of at most 63 bytes, capitals allowed.
+/// Validates the name of a CSI driver: a subdomain of at most 63 bytes, upper case allowed.
 pub fn driver_name(at: &Cursor<'_>, errors: &mut Errors) {
     const NAME_MAX: usize = 63;
     let name = at.str();
@@ -193,8 +194,8 @@ pub fn driver_name(at: &Cursor<'_>, errors: &mut Errors) {
         errors.push(at.required(""));
         return;
     }
-    checks::no_longer(at, NAME_MAX, errors);
-    errors.extend(names::errors(&at.path(), name, names::dns1123_subdomain(&name.to_lowercase())));
+    checks::max_bytes(at, NAME_MAX, errors);
+    errors.extend(names::to_field_errors(&at.path(), name, names::dns1123_subdomain(&name.to_lowercase())));
 }
 
 #[cfg(test)]
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_may_be_named_by_an_address_in_one_spelling_only() {
+    fn an_address_as_name_must_be_canonical() {
         assert!(ip_name("10.0.0.1").is_empty() && ip_name("2001:db8::1").is_empty());
         assert_eq!(ip_name("2001:DB8::1"), [r#"must be in canonical form ("2001:db8::1")"#]);
         assert_eq!(ip_name("::ffff:10.0.0.1"), ["must not be an IPv4-mapped IPv6 address"]);

@@ -1,4 +1,4 @@
-//! Source of a persistent volume: exactly one, and the fields that each kind of source must have.
+//! Validation of the source of a persistent volume: exactly one, with its required fields.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
@@ -7,7 +7,7 @@ use crate::Errors;
 use crate::pod_spec::{VolumeHolder, host_path, volume_source};
 use crate::{checks, paths, values};
 
-/// Fields of a PersistentVolumeSpec that are a source, in the order in which upstream validates them.
+/// Fields of a PersistentVolumeSpec that contain a source, in the order of upstream's validation.
 pub const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
@@ -33,36 +33,36 @@ pub const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// Validates the source in a PersistentVolumeSpec. `name` is the volume's.
+/// Validates the source in a PersistentVolumeSpec. `name` is the name of the volume.
 pub fn validate(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
-    let mut found = 0;
+    let mut source_count = 0;
     for field in SOURCES {
-        let here = spec.field(field);
-        if !here.is_present() {
+        let source = spec.field(field);
+        if !source.is_present() {
             continue;
         }
-        found += 1;
-        if found > 1 && field != "flexVolume" {
-            let shown = if field == "cephfs" { "cephFS" } else { field };
-            let path = spec.path().child(shown);
+        source_count += 1;
+        if source_count > 1 && field != "flexVolume" {
+            let display_name = if field == "cephfs" { "cephFS" } else { field };
+            let path = spec.path().child(display_name);
             errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
         } else {
-            one(field, &here, spec, name, errors);
+            validate_source(field, &source, spec, name, errors);
         }
     }
-    if found == 0 {
+    if source_count == 0 {
         errors.push(spec.required("must specify a volume type"));
     }
 }
 
-fn one(field: &str, here: &Cursor<'_>, spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
+fn validate_source(field: &str, here: &Cursor<'_>, spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     match field {
         "hostPath" => host_path(here, errors),
         "csi" => csi(here, errors),
         "local" => {
             let path = here.field("path");
             if checks::not_empty(&path, errors) {
-                paths::no_climbing(&path, &path.path(), errors);
+                paths::no_parent_reference(&path, &path.path(), errors);
             }
             let affinity = spec.field("nodeAffinity");
             if !affinity.is_present() {

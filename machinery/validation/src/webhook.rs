@@ -1,4 +1,4 @@
-//! How a webhook is reached and which reviews it takes: what webhooks of admission and of conversion have in common.
+//! Validation of fields common to admission and conversion webhooks: client configuration and review versions.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use portico_machinery::{Cursor, names};
 use super::{checks, values};
 use crate::Errors;
 
-/// The versions of reviews that upstream sends.
+/// Review versions that upstream sends.
 pub const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const FORM: &str = "; desired format: https://host[/path]";
 
-/// Exactly one of a URL and a Service, and that one good.
-pub fn client(config: &Cursor<'_>, errors: &mut Errors) {
+/// Validates a client configuration: exactly one of a URL and a Service.
+pub fn client_config(config: &Cursor<'_>, errors: &mut Errors) {
     let (address, service) = (config.field("url"), config.field("service"));
     match (address.is_present(), service.is_present()) {
         (true, false) => self::address(&address, errors),
@@ -23,13 +23,13 @@ pub fn client(config: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether one of the versions is known to upstream.
-pub fn knows_a_version(versions: &Cursor<'_>) -> bool {
+/// True if the list contains a version that upstream sends.
+pub fn has_known_version(versions: &Cursor<'_>) -> bool {
     versions.items().any(|version| REVIEW_VERSIONS.contains(&version.str()))
 }
 
-/// Versions of reviews, at least one, each once; one that upstream knows among them where that is asked for.
-pub fn review_versions(versions: &Cursor<'_>, none: &str, known: bool, errors: &mut Errors) {
+/// Validates review versions: at least one, without duplicates. With `requires_supported`, requires one that upstream sends.
+pub fn review_versions(versions: &Cursor<'_>, none: &str, requires_supported: bool, errors: &mut Errors) {
     if versions.is_empty() {
         errors.push(versions.required(none));
         return;
@@ -37,39 +37,39 @@ pub fn review_versions(versions: &Cursor<'_>, none: &str, known: bool, errors: &
     let mut seen = HashSet::new();
     for version in versions.items() {
         if seen.insert(version.str()) {
-            checks::follows(&version, names::dns1035_label, errors);
+            checks::matches_rule(&version, names::dns1035_label, errors);
         } else {
             errors.push(version.invalid("duplicate version"));
         }
     }
-    if known && !knows_a_version(versions) {
+    if requires_supported && !has_known_version(versions) {
         let list = REVIEW_VERSIONS.join(", ");
         errors.push(versions.invalid(&format!("must include at least one of {list}")));
     }
 }
 
-/// Each diagnostic shows the part that it is about.
+/// Validates the URL of a webhook. Each error contains the invalid part.
 fn address(at: &Cursor<'_>, errors: &mut Errors) {
     let url = match Url::read(at.str()) {
         Ok(url) => url,
-        Err(why) => return errors.push(at.required(&format!("url must be a valid URL: {why}{FORM}"))),
+        Err(reason) => return errors.push(at.required(&format!("url must be a valid URL: {reason}{FORM}"))),
     };
-    let mut complain = |when: bool, part: &str, text: &str| {
+    let mut reject = |when: bool, part: &str, text: &str| {
         if when {
             errors.push(Error::invalid(&at.path(), part, text));
         }
     };
-    complain(url.scheme != "https", &url.scheme, &format!("'https' is the only allowed URL scheme{FORM}"));
-    complain(url.host().is_empty(), "", &format!("host must be specified{FORM}"));
+    reject(url.scheme != "https", &url.scheme, &format!("'https' is the only allowed URL scheme{FORM}"));
+    reject(url.host().is_empty(), "", &format!("host must be specified{FORM}"));
     let (user, fragment) = (url.user(), url.fragment());
     let named = user.as_deref().unwrap_or_default();
-    complain(user.is_some(), named, "user information is not permitted in the URL");
-    complain(!fragment.is_empty(), &fragment, "fragments are not permitted in the URL");
-    complain(!url.query().is_empty(), url.query(), "query parameters are not permitted in the URL");
+    reject(user.is_some(), named, "user information is not permitted in the URL");
+    reject(!fragment.is_empty(), &fragment, "fragments are not permitted in the URL");
+    reject(!url.query().is_empty(), url.query(), "query parameters are not permitted in the URL");
 }
 
 fn service(service: &Cursor<'_>, errors: &mut Errors) {
-    // Upstream reports the one at the place of the other.
+    // Upstream swaps the paths of these two errors.
     if service.field("namespace").str().is_empty() {
         errors.push(service.field("name").required(""));
     }
@@ -91,14 +91,14 @@ fn path(at: &Cursor<'_>, errors: &mut Errors) {
     if !text.starts_with('/') {
         errors.push(at.invalid("must start with a '/'"));
     }
-    // Upstream passes over the first byte, whatever it is.
-    let steps = text.get(1..).unwrap_or(text);
-    for (number, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
-        if step.is_empty() {
+    // Upstream skips the first byte without a check.
+    let segments = text.get(1..).unwrap_or(text);
+    for (number, segment) in segments.strip_suffix('/').unwrap_or(segments).split('/').enumerate() {
+        if segment.is_empty() {
             errors.push(at.invalid(&format!("segment[{number}] may not be empty")));
             continue;
         }
-        for diagnostic in names::dns1123_subdomain(step) {
+        for diagnostic in names::dns1123_subdomain(segment) {
             errors.push(at.invalid(&format!("segment[{number}]: {diagnostic}")));
         }
     }
@@ -113,12 +113,12 @@ mod tests {
     fn client_errors(config: &str) -> Vec<String> {
         let object = Object::from_json(format!(r#"{{"c":{config}}}"#).as_bytes()).unwrap();
         let mut errors = Vec::new();
-        client(&object.at(&["c"]), &mut errors);
+        client_config(&object.at(&["c"]), &mut errors);
         errors.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_client_is_reached_in_exactly_one_way() {
+    fn a_client_config_has_exactly_one_of_url_and_service() {
         let one = "c: Required value: exactly one of url or service is required";
         assert_eq!(client_errors("{}"), [one]);
         assert_eq!(client_errors(r#"{"url":"https://a","service":{}}"#), [one]);
@@ -138,9 +138,9 @@ mod tests {
                 r#"c.url: Invalid value: "q": query parameters are not permitted in the URL"#.to_owned(),
             ]
         );
-        let why = format!(
+        let message = format!(
             r#"c.url: Required value: url must be a valid URL: parse ":x": missing protocol scheme{form}"#
         );
-        assert_eq!(client_errors(r#"{"url":":x"}"#), [why]);
+        assert_eq!(client_errors(r#"{"url":":x"}"#), [message]);
     }
 }

@@ -8,7 +8,7 @@ use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use super::dialled::Dialled;
+use super::control_channel::ControlChannel;
 use crate::MAX_MESSAGE_BYTES;
 use crate::admin::admin_client::AdminClient;
 use crate::apiextensions::definitions_client::DefinitionsClient;
@@ -19,7 +19,7 @@ use crate::history::history_client::HistoryClient;
 use crate::objects::objects_client::ObjectsClient;
 use crate::routes::routes_client::RoutesClient;
 
-/// Default deadline of calls that are no streams.
+/// Default deadline of calls other than streams.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// Timeout for connecting, and for the TLS handshake. Keepalive starts only after the handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -166,16 +166,16 @@ impl Interceptor for Intercept {
     }
 }
 
-type Transport = InterceptedService<Dialled, Intercept>;
+type Transport = InterceptedService<ControlChannel, Intercept>;
 
 /// Clients of all services over one connection. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
-    channel: Dialled,
+    channel: ControlChannel,
     intercept: Intercept,
 }
 
-/// A client of a service whose calls end; `$unbounded` ones are streams without a deadline.
+/// Defines a method that returns the client of a service. With `$bounded` false, its calls are streams without a deadline.
 macro_rules! service {
     ($(#[$doc:meta])* $name:ident, $client:ident, $bounded:expr) => {
         $(#[$doc])*
@@ -203,7 +203,7 @@ impl Client {
             Credentials::None | Credentials::Certificate { .. } => None,
         };
         let intercept = Intercept { authorization, deadline: Some(connection.deadline) };
-        Ok(Self { channel: Dialled::new(connection.channel()?, &connection.server), intercept })
+        Ok(Self { channel: ControlChannel::new(connection.channel()?, &connection.server), intercept })
     }
 
     service!(

@@ -36,23 +36,23 @@ pub enum KubeconfigError {
     #[error("kubeconfig field {0} is not base64")]
     Base64(&'static str),
     /// The user has credentials of an unsupported kind.
-    #[error("kubeconfig user {} uses {what}, which is not supported", portico_gostd::strconv::quote(user))]
+    #[error("kubeconfig user {} uses {method}, which is not supported", portico_gostd::strconv::quote(user))]
     Unsupported {
         /// Name of the user.
         user: String,
         /// Kind of the credentials: `exec` or `auth-provider`.
-        what: &'static str,
+        method: &'static str,
     },
     /// The cluster has an unsupported field.
     #[error(
-        "kubeconfig cluster {} uses {what}, which is not supported",
+        "kubeconfig cluster {} uses {field}, which is not supported",
         portico_gostd::strconv::quote(cluster)
     )]
     UnsupportedCluster {
         /// Name of the cluster.
         cluster: String,
         /// Name of the field.
-        what: &'static str,
+        field: &'static str,
     },
 }
 
@@ -62,11 +62,11 @@ pub(super) struct File {
     #[serde(deserialize_with = "empty_if_null")]
     pub(super) current_context: String,
     #[serde(deserialize_with = "empty_if_null")]
-    pub(super) contexts: Vec<Named>,
+    pub(super) contexts: Vec<NamedEntry>,
     #[serde(deserialize_with = "empty_if_null")]
-    clusters: Vec<Named>,
+    clusters: Vec<NamedEntry>,
     #[serde(deserialize_with = "empty_if_null")]
-    pub(super) users: Vec<Named>,
+    pub(super) users: Vec<NamedEntry>,
 }
 
 /// Deserializes `null` as an empty value, as Go programs do.
@@ -76,10 +76,10 @@ fn empty_if_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// One entry of any of the three lists.
+/// Entry of any of the three lists.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Named {
+pub(super) struct NamedEntry {
     #[serde(deserialize_with = "empty_if_null")]
     pub(super) name: String,
     #[serde(deserialize_with = "empty_if_null")]
@@ -158,12 +158,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
 
 /// Formats a YAML error as one line, without an excerpt.
 fn syntax(error: &serde_saphyr::Error) -> String {
-    let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
-    format!("malformed{}", place.unwrap_or_default())
+    let location = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+    format!("malformed{}", location.unwrap_or_default())
 }
 
-/// `<field>-data`, or the file that `<field>` names.
-fn either(
+/// Returns the content of `<field>-data`, or of the file in `<field>`.
+fn data_or_file(
     field: &'static str,
     data: Option<&String>,
     file: Option<&PathBuf>,
@@ -175,7 +175,11 @@ fn either(
     }
 }
 
-fn find<'f>(list: &'f [Named], kind: &'static str, name: &str) -> Result<&'f Named, KubeconfigError> {
+fn find_entry<'f>(
+    list: &'f [NamedEntry],
+    kind: &'static str,
+    name: &str,
+) -> Result<&'f NamedEntry, KubeconfigError> {
     list.iter()
         .find(|n| n.name == name)
         .ok_or_else(|| KubeconfigError::Missing { kind, name: name.to_owned() })
@@ -186,7 +190,7 @@ impl File {
     fn connection(&self, context: Option<&str>) -> Result<Connection, KubeconfigError> {
         let (context, cluster) = self.context(context)?;
         let cluster = &cluster.cluster;
-        let named_user = find(&self.users, "user", &context.context.user)?;
+        let named_user = find_entry(&self.users, "user", &context.context.user)?;
         let mut connection = Connection::new(cluster.server.clone());
         connection.server_name.clone_from(&cluster.tls_server_name);
         connection.ca_pem = cluster.ca_pem()?;
@@ -195,7 +199,7 @@ impl File {
         Ok(connection)
     }
 
-    /// The current context's, then those of every other context whose cluster names the same store.
+    /// Returns the connection of the current context, then those of all other contexts whose cluster has the same store.
     fn connections(&self) -> Result<Vec<Connection>, KubeconfigError> {
         let mut connections = vec![self.connection(None)?];
         let (_, cluster) = self.context(None)?;
@@ -209,7 +213,7 @@ impl File {
         Ok(connections)
     }
 
-    /// Reads the YAML; relative paths in it begin in the folder.
+    /// Parses the YAML. Relative paths are resolved against `folder`.
     pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| KubeconfigError::Syntax(format!("byte {} is not UTF-8", e.valid_up_to())))?;
@@ -226,63 +230,65 @@ impl File {
         Ok(file)
     }
 
-    /// Reads a file; errors name it.
+    /// Reads a file. Errors contain its name.
     pub(super) fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         Self::parse(&read(path)?, folder).map_err(|error| match error {
-            KubeconfigError::Syntax(why) => KubeconfigError::Syntax(format!("{}: {why}", path.display())),
+            KubeconfigError::Syntax(reason) => {
+                KubeconfigError::Syntax(format!("{}: {reason}", path.display()))
+            }
             error => error,
         })
     }
 
-    /// Takes in what the other one names and this one does not.
+    /// Adds the entries of another file whose names are not used yet.
     fn merge(&mut self, other: Self) {
         if self.current_context.is_empty() {
             self.current_context = other.current_context;
         }
-        for (ours, others) in [
+        for (entries, other_entries) in [
             (&mut self.contexts, other.contexts),
             (&mut self.clusters, other.clusters),
             (&mut self.users, other.users),
         ] {
-            let known = ours.len();
-            for named in others {
-                if !ours[..known].iter().any(|one| one.name == named.name) {
-                    ours.push(named);
+            let existing_count = entries.len();
+            for named in other_entries {
+                if !entries[..existing_count].iter().any(|entry| entry.name == named.name) {
+                    entries.push(named);
                 }
             }
         }
     }
 
-    /// The current context, or the named one, and its cluster.
-    pub(super) fn context(&self, name: Option<&str>) -> Result<(&Named, &Named), KubeconfigError> {
-        let context = find(&self.contexts, "context", name.unwrap_or(&self.current_context))?;
-        Ok((context, find(&self.clusters, "cluster", &context.context.cluster)?))
+    /// Returns the named context, by default the current one, and its cluster.
+    pub(super) fn context(&self, name: Option<&str>) -> Result<(&NamedEntry, &NamedEntry), KubeconfigError> {
+        let context = find_entry(&self.contexts, "context", name.unwrap_or(&self.current_context))?;
+        Ok((context, find_entry(&self.clusters, "cluster", &context.context.cluster)?))
     }
 }
 
 impl Cluster {
-    /// The identity of the store behind it, where the file says so.
+    /// Returns the store ID of the cluster, if the file contains it.
     fn store_id(&self) -> Option<&str> {
-        let ours = self.extensions.iter().find(|extension| extension.name == "portico");
-        ours.and_then(|extension| extension.extension.store_id.as_deref())
+        let extension = self.extensions.iter().find(|extension| extension.name == "portico");
+        extension.and_then(|extension| extension.extension.store_id.as_deref())
     }
 
     /// Returns the trusted root certificates, in PEM.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let (data, file) = (&self.certificate_authority_data, &self.certificate_authority);
-        either("certificate-authority-data", data.as_ref(), file.as_ref())
+        data_or_file("certificate-authority-data", data.as_ref(), file.as_ref())
     }
 }
 
-fn credentials(named: &Named) -> Result<Credentials, KubeconfigError> {
+fn credentials(named: &NamedEntry) -> Result<Credentials, KubeconfigError> {
     let user = &named.user;
     if user.exec.is_some() {
-        return Err(KubeconfigError::Unsupported { user: named.name.clone(), what: "exec" });
+        return Err(KubeconfigError::Unsupported { user: named.name.clone(), method: "exec" });
     }
     let (cert_data, cert) = (user.client_certificate_data.as_ref(), user.client_certificate.as_ref());
-    let cert = either("client-certificate-data", cert_data, cert)?;
-    let key = either("client-key-data", user.client_key_data.as_ref(), user.client_key.as_ref())?;
+    let cert = data_or_file("client-certificate-data", cert_data, cert)?;
+    let key = data_or_file("client-key-data", user.client_key_data.as_ref(), user.client_key.as_ref())?;
     match (cert, key, &user.token, &user.token_file) {
         (Some(cert_pem), Some(key_pem), ..) => Ok(Credentials::Certificate { cert_pem, key_pem }),
         (_, _, Some(token), _) => Ok(Credentials::Token(token.clone())),
@@ -294,7 +300,7 @@ fn credentials(named: &Named) -> Result<Credentials, KubeconfigError> {
     }
 }
 
-/// A parsed kubeconfig.
+/// Parsed kubeconfig.
 pub struct Kubeconfig {
     file: File,
 }
@@ -306,7 +312,7 @@ impl std::fmt::Debug for Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// Reads a file.
+    /// Reads a kubeconfig file.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file.
@@ -314,8 +320,8 @@ impl Kubeconfig {
         Ok(Self { file: File::read(path)? })
     }
 
-    /// Reads the files in the environment variable `KUBECONFIG`, a list like `PATH`, as kubectl does. Returns `None` if the variable is
-    /// unset or empty.
+    /// Reads the files in the environment variable `KUBECONFIG`, a list like `PATH`, as kubectl does. Returns `None` if the
+    /// variable is unset or empty.
     ///
     /// # Errors
     /// See [`Kubeconfig::read_all`].
@@ -328,8 +334,8 @@ impl Kubeconfig {
         Self::read_all(paths).map(Some)
     }
 
-    /// Reads and merges several files. The first entry of a name and the first current context win. Missing files are skipped unless all
-    /// are missing. Relative paths are resolved against the folder of the file that contains them.
+    /// Reads and merges several files. The first entry of a name and the first current context win. Missing files are skipped
+    /// unless all are missing. Relative paths are resolved against the folder of the file that contains them.
     ///
     /// # Errors
     /// A file cannot be read or parsed, or all files are missing.
@@ -364,29 +370,29 @@ impl Kubeconfig {
     /// Returns the namespace of a context. `None` if the context has no namespace or does not exist.
     #[must_use]
     pub fn namespace(&self, context: &str) -> Option<&str> {
-        let namespace = self.named(context)?.namespace.as_str();
+        let namespace = self.find_context(context)?.namespace.as_str();
         (!namespace.is_empty()).then_some(namespace)
     }
 
     /// Returns the namespace of the current context if it has the same user as a given context.
     #[doc(hidden)]
     #[must_use]
-    pub fn current_namespace_beside(&self, context: &str) -> Option<&str> {
+    pub fn current_namespace_for_same_user(&self, context: &str) -> Option<&str> {
         let current = self.file.current_context.as_str();
-        if self.named(current)?.user != self.named(context)?.user {
+        if self.find_context(current)?.user != self.find_context(context)?.user {
             return None;
         }
         self.namespace(current)
     }
 
-    fn named(&self, context: &str) -> Option<&Context> {
+    fn find_context(&self, context: &str) -> Option<&Context> {
         self.file.contexts.iter().find(|named| named.name == context).map(|named| &named.context)
     }
 }
 
 impl Connection {
-    /// Reads the connection of a context of a kubeconfig, by default the current one. Kubeconfigs that Portico writes have the context
-    /// `control` for its gRPC address.
+    /// Reads the connection of a context of a kubeconfig, by default the current one. Kubeconfigs that Portico writes have the
+    /// context `control` for its gRPC address.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
@@ -394,8 +400,8 @@ impl Connection {
         File::read(path)?.connection(context)
     }
 
-    /// Reads the connections of all control services of a store: the one of the current context, then those of other contexts with the
-    /// same store, in the order of the file. (Clusters have the field `store-id` in the extension `portico`.)
+    /// Reads the connections of all control services of a store: the one of the current context, then those of other contexts
+    /// with the same store, in the order of the file. (Clusters have the field `store-id` in the extension `portico`.)
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
@@ -403,8 +409,8 @@ impl Connection {
         File::read(path)?.connections()
     }
 
-    /// Parses the connection of a context, like [`Connection::from_kubeconfig`]. Relative paths are resolved against the working
-    /// directory.
+    /// Parses the connection of a context, like [`Connection::from_kubeconfig`]. Relative paths are resolved against the
+    /// working directory.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.
@@ -444,7 +450,7 @@ users:
     }
 
     #[test]
-    fn servers_of_one_store_are_read_together_and_others_are_not() {
+    fn connections_of_the_same_store_are_read_and_no_others() {
         let named = |context: &str, server: &str, store: &str| {
             let cluster = format!(
                 "{{name: {context}, cluster: {{server: 'https://{server}', extensions: [{{name: portico, extension: {{store-id: {store}}}}}]}}}}"
@@ -452,7 +458,8 @@ users:
             (format!("{{name: {context}, context: {{cluster: {context}, user: facade}}}}"), cluster)
         };
         let parts = [named("a", "a:1", "s"), named("b", "b:1", "s"), named("c", "c:1", "t")];
-        let list = |of: fn(&(String, String)) -> &str| parts.iter().map(of).collect::<Vec<_>>().join(", ");
+        let list =
+            |select: fn(&(String, String)) -> &str| parts.iter().map(select).collect::<Vec<_>>().join(", ");
         let text = format!(
             "current-context: b\ncontexts: [{}]\nclusters: [{}]\nusers: [{{name: facade}}]",
             list(|part| &part.0),
@@ -462,11 +469,11 @@ users:
         let servers: Vec<_> = all.iter().map(|connection| connection.server.as_str()).collect();
         assert_eq!(servers, ["https://b:1", "https://a:1"]);
         let one = File::parse(FILE.as_bytes(), Path::new(".")).unwrap().connections().unwrap();
-        assert_eq!(one.len(), 1, "its cluster names no store");
+        assert_eq!(one.len(), 1, "the cluster has no store ID");
     }
 
     #[test]
-    fn null_is_nothing_as_in_files_that_kubectl_writes() {
+    fn null_is_empty_as_in_files_that_kubectl_writes() {
         let nulls =
             FILE.replace("users:", "preferences: null\nextensions: null\nusers:\n- {name: null, user: null}");
         let connection = Connection::from_kubeconfig_bytes(nulls.as_bytes(), None).unwrap();
@@ -477,19 +484,19 @@ users:
     }
 
     #[test]
-    fn a_context_may_name_its_namespace_and_the_current_one_counts_beside_it_for_the_same_user() {
+    fn the_namespace_of_the_current_context_applies_to_contexts_with_the_same_user() {
         let read = |text: &str| Kubeconfig { file: File::parse(text.as_bytes(), Path::new(".")).unwrap() };
         let current = "{cluster: facade, user: admin}";
         let file = read(&FILE.replace(current, "{cluster: facade, user: admin, namespace: demo}"));
         assert_eq!((file.namespace("portico"), file.namespace("control")), (Some("demo"), None));
         assert_eq!(file.namespace("x"), None);
-        assert_eq!(file.current_namespace_beside("control"), Some("demo"));
+        assert_eq!(file.current_namespace_for_same_user("control"), Some("demo"));
         let foreign = read(&FILE.replace(current, "{cluster: facade, user: other, namespace: demo}"));
-        assert_eq!(foreign.current_namespace_beside("control"), None);
+        assert_eq!(foreign.current_namespace_for_same_user("control"), None);
     }
 
     #[test]
-    fn of_several_files_the_first_that_names_something_counts_and_paths_begin_in_their_own() {
+    fn the_first_of_several_files_wins_and_paths_are_relative_to_their_file() {
         let folder = std::env::temp_dir().join(format!("portico-kubeconfigs-{}", std::process::id()));
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
@@ -522,16 +529,21 @@ users:
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_part() {
         let missing = Connection::from_kubeconfig_bytes(FILE.as_bytes(), Some("x")).err().unwrap();
         assert_eq!(missing.to_string(), "kubeconfig has no context named \"x\"");
         let bad = FILE.replace("Yg==", "?");
         let error = Connection::from_kubeconfig_bytes(bad.as_bytes(), None).err().unwrap();
         assert_eq!(error.to_string(), "kubeconfig field client-certificate-data is not base64");
-        let of = |bytes: &[u8]| Connection::from_kubeconfig_bytes(bytes, None).err().unwrap().to_string();
-        assert_eq!(of(b"\xff"), "not a kubeconfig: byte 0 is not UTF-8");
-        assert_eq!(of(b"users: 5"), "not a kubeconfig: malformed at line 1, column 8");
-        assert!(of(b"a: [").starts_with("not a kubeconfig: malformed at line "), "{}", of(b"a: ["));
+        let error_of =
+            |bytes: &[u8]| Connection::from_kubeconfig_bytes(bytes, None).err().unwrap().to_string();
+        assert_eq!(error_of(b"\xff"), "not a kubeconfig: byte 0 is not UTF-8");
+        assert_eq!(error_of(b"users: 5"), "not a kubeconfig: malformed at line 1, column 8");
+        assert!(
+            error_of(b"a: [").starts_with("not a kubeconfig: malformed at line "),
+            "{}",
+            error_of(b"a: [")
+        );
         let absent = Connection::from_kubeconfig(Path::new("/nowhere/at-all"), None).err().unwrap();
         assert_eq!(absent.to_string(), "/nowhere/at-all: no such file or directory");
     }

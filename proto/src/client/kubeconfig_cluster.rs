@@ -1,4 +1,4 @@
-//! Cluster of a kubeconfig's current context, for webhooks. Untrusted input: parsing never panics.
+//! Cluster of the current context of a kubeconfig, for webhooks. Untrusted input: parsing never panics.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ pub struct KubeconfigCluster {
 }
 
 impl KubeconfigCluster {
-    /// Reads a kubeconfig; paths in it are relative to its folder.
+    /// Reads a kubeconfig. Relative paths are resolved against its folder.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        Self::of(&File::read(path)?)
+        Self::from_file(&File::read(path)?)
     }
 
     /// Parses a kubeconfig. Relative paths are resolved against `folder`.
@@ -30,20 +30,20 @@ impl KubeconfigCluster {
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.
     pub fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
-        Self::of(&File::parse(bytes, folder)?)
+        Self::from_file(&File::parse(bytes, folder)?)
     }
 
-    fn of(file: &File) -> Result<Self, KubeconfigError> {
+    fn from_file(file: &File) -> Result<Self, KubeconfigError> {
         let (_, named) = file.context(None)?;
         let cluster = &named.cluster;
-        let what = match (cluster.insecure_skip_tls_verify, cluster.proxy_url.as_deref().unwrap_or_default())
-        {
-            (Some(true), _) => Some("insecure-skip-tls-verify"),
-            (_, "") => None,
-            _ => Some("proxy-url"),
-        };
-        if let Some(what) = what {
-            return Err(KubeconfigError::UnsupportedCluster { cluster: named.name.clone(), what });
+        let unsupported =
+            match (cluster.insecure_skip_tls_verify, cluster.proxy_url.as_deref().unwrap_or_default()) {
+                (Some(true), _) => Some("insecure-skip-tls-verify"),
+                (_, "") => None,
+                _ => Some("proxy-url"),
+            };
+        if let Some(field) = unsupported {
+            return Err(KubeconfigError::UnsupportedCluster { cluster: named.name.clone(), field });
         }
         let server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
         Ok(Self { server: cluster.server.clone(), ca_pem: cluster.ca_pem()?, server_name })
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_context_says_where_the_server_is() {
+    fn the_server_is_that_of_the_current_context() {
         let cluster =
             parse("server: 'https://a.example.com/p', certificate-authority-data: Zm9v, tls-server-name: b");
         let expected = KubeconfigCluster {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_or_not_there_is_named() {
+    fn errors_name_unsupported_and_missing_fields() {
         for (cluster, error) in [
             (
                 "insecure-skip-tls-verify: true",

@@ -5,29 +5,29 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::kubeconfig::{File, KubeconfigError, Named, User};
+use super::kubeconfig::{File, KubeconfigError, NamedEntry, User};
 
-/// The users of one file.
+/// Users of one kubeconfig.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct KubeconfigUsers {
     /// Users in the order of the file.
     pub users: Vec<KubeconfigUser>,
-    /// The user of the current context, if there is one.
+    /// Name of the user of the current context, if there is one.
     pub current: Option<String>,
 }
 
-/// A user's credentials, not read where they are in files of their own.
+/// Credentials of a user. Credentials in separate files are not read.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct KubeconfigUser {
-    /// The name of its entry.
+    /// Name of the user's entry.
     pub name: String,
-    /// The client certificate and its key.
+    /// Client certificate and its key.
     pub certificate: Option<(Source, Source)>,
-    /// The bearer token.
+    /// Bearer token.
     pub token: Option<Source>,
-    /// Name and password.
+    /// User name and password of basic authentication.
     pub basic: Option<(String, String)>,
     /// `Impersonate-` headers and their values.
     pub impersonate: Vec<(String, String)>,
@@ -53,12 +53,12 @@ impl std::fmt::Debug for Source {
 }
 
 impl KubeconfigUsers {
-    /// Reads a kubeconfig; paths in it are relative to its folder.
+    /// Reads a kubeconfig. Relative paths are resolved against its folder.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        Self::of(File::read(path)?)
+        Self::from_file(File::read(path)?)
     }
 
     /// Parses a kubeconfig. Relative paths are resolved against `folder`.
@@ -66,10 +66,10 @@ impl KubeconfigUsers {
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.
     pub fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
-        Self::of(File::parse(bytes, folder)?)
+        Self::from_file(File::parse(bytes, folder)?)
     }
 
-    fn of(file: File) -> Result<Self, KubeconfigError> {
+    fn from_file(file: File) -> Result<Self, KubeconfigError> {
         let File { current_context, contexts, users, .. } = file;
         let current = contexts.into_iter().find(|context| context.name == current_context);
         let users = users.into_iter().map(user).collect::<Result<_, _>>()?;
@@ -77,12 +77,12 @@ impl KubeconfigUsers {
     }
 }
 
-fn user(named: Named) -> Result<KubeconfigUser, KubeconfigError> {
-    let Named { name, user, .. } = named;
+fn user(named: NamedEntry) -> Result<KubeconfigUser, KubeconfigError> {
+    let NamedEntry { name, user, .. } = named;
     let unsupported =
         if user.exec.is_some() { Some("exec") } else { user.auth_provider.as_ref().map(|_| "auth-provider") };
-    if let Some(what) = unsupported {
-        return Err(KubeconfigError::Unsupported { user: name, what });
+    if let Some(method) = unsupported {
+        return Err(KubeconfigError::Unsupported { user: name, method });
     }
     let impersonate = impersonate(&user);
     let certificate =
@@ -110,14 +110,14 @@ fn source(
 }
 
 fn impersonate(user: &User) -> Vec<(String, String)> {
-    let one = |name: &str, value: &Option<String>| {
+    let header = |name: &str, value: &Option<String>| {
         value.as_ref().filter(|value| !value.is_empty()).map(|value| (name.to_owned(), value.clone()))
     };
     let groups = user.impersonate_groups.iter().flatten();
     let extra = user.impersonate_extra.iter().flatten();
-    one("impersonate-user", &user.impersonate)
+    header("impersonate-user", &user.impersonate)
         .into_iter()
-        .chain(one("impersonate-uid", &user.impersonate_uid))
+        .chain(header("impersonate-uid", &user.impersonate_uid))
         .chain(groups.map(|group| ("impersonate-group".to_owned(), group.clone())))
         .chain(extra.flat_map(|(key, values)| {
             values.iter().map(move |value| (format!("impersonate-extra-{key}"), value.clone()))
@@ -148,7 +148,11 @@ users:
         assert_eq!(certificate.certificate, Some(pair));
         assert_eq!(file.token, Some(Source::File("/run/token".into())));
         assert_eq!(file.basic, Some(("u".to_owned(), "p".to_owned())));
-        assert_eq!(token.token, Some(Source::Data(b"t".to_vec())), "it stands before the file");
+        assert_eq!(
+            token.token,
+            Some(Source::Data(b"t".to_vec())),
+            "an inline token takes precedence over the file"
+        );
         let headers: Vec<_> =
             token.impersonate.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         let expected = [
@@ -161,12 +165,13 @@ users:
     }
 
     #[test]
-    fn what_is_not_supported_or_no_kubeconfig_is_named() {
+    fn errors_name_unsupported_fields_and_invalid_files() {
         let error =
             |text: &str| KubeconfigUsers::parse(text.as_bytes(), Path::new(".")).unwrap_err().to_string();
-        for (user, what) in [("exec: {command: x}", "exec"), ("auth-provider: {name: x}", "auth-provider")] {
+        for (user, method) in [("exec: {command: x}", "exec"), ("auth-provider: {name: x}", "auth-provider")]
+        {
             let text = format!("users: [{{name: a, user: {{{user}}}}}]");
-            let expected = format!("kubeconfig user \"a\" uses {what}, which is not supported");
+            let expected = format!("kubeconfig user \"a\" uses {method}, which is not supported");
             assert_eq!(error(&text), expected);
         }
         assert!(error("users: 5").starts_with("not a kubeconfig"));

@@ -1,44 +1,44 @@
-//! Events of a revision that a watch has received in part.
+//! Events of a revision that a watch has partially received.
 
 use crate::objects::WatchResponse;
 use crate::objects::watch_response::Step;
 
-/// Counts the events that a resumed watch receives again, because the one before it ended within a revision.
+/// Counts the events that a resumed watch receives again, because the previous watch ended within a revision.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialRevision {
-    /// The revision before the one that was received in part.
-    before: i64,
-    /// Events received of it; 0 unless more of them may follow.
+    /// Revision before the one that was received in part.
+    previous_revision: i64,
+    /// Number of events received of the partial revision; 0 unless more of its events may follow.
     received: u64,
-    /// Events still to be received again.
-    repeated: u64,
+    /// Number of events still to be received again.
+    to_skip: u64,
 }
 
 impl PartialRevision {
-    /// Notes a response; false if a response before the watch was resumed brought its event.
-    pub fn take(&mut self, response: &WatchResponse) -> bool {
+    /// Records a response. Returns false if its event was already received before the watch was resumed.
+    pub fn accept(&mut self, response: &WatchResponse) -> bool {
         if matches!(response.step, Some(Step::Started(_))) {
             return true;
         }
-        let is_repeated = self.repeated > 0 && response.more && response.revision == self.before;
+        let is_repeated = self.to_skip > 0 && response.more && response.revision == self.previous_revision;
         if is_repeated {
-            self.repeated -= 1;
+            self.to_skip -= 1;
             return false;
         }
-        self.repeated = 0;
+        self.to_skip = 0;
         self.received = match response.more {
-            true if response.revision == self.before => self.received + 1,
+            true if response.revision == self.previous_revision => self.received + 1,
             true => 1,
             false => 0,
         };
-        self.before = response.revision;
+        self.previous_revision = response.revision;
         true
     }
 
-    /// Notes that the watch is resumed from the revision of the last response.
+    /// Records that the watch is resumed from the revision of the last response.
     pub fn resume(&mut self) {
-        self.repeated = self.received;
+        self.to_skip = self.received;
     }
 }
 
@@ -51,42 +51,42 @@ mod tests {
         WatchResponse { revision, more, step: None }
     }
 
-    fn taken<const N: usize>(partial: &mut PartialRevision, responses: [(i64, bool); N]) -> [bool; N] {
-        responses.map(|(revision, more)| partial.take(&response(revision, more)))
+    fn accept_all<const N: usize>(partial: &mut PartialRevision, responses: [(i64, bool); N]) -> [bool; N] {
+        responses.map(|(revision, more)| partial.accept(&response(revision, more)))
     }
 
     #[test]
-    fn events_of_a_revision_that_was_received_in_part_are_left_out_once() {
+    fn events_of_a_partially_received_revision_are_skipped_once() {
         let mut partial = PartialRevision::default();
-        // Of revision 10 two events; more follow.
-        assert_eq!(taken(&mut partial, [(9, false), (9, true), (9, true)]), [true; 3]);
+        // Two events of revision 10 are received; more follow.
+        assert_eq!(accept_all(&mut partial, [(9, false), (9, true), (9, true)]), [true; 3]);
         partial.resume();
-        assert_eq!(taken(&mut partial, [(9, true)]), [false]);
-        // The second watch is lost, too.
+        assert_eq!(accept_all(&mut partial, [(9, true)]), [false]);
+        // The second watch is lost as well.
         partial.resume();
         let rest = [(9, true), (9, true), (9, true), (10, false), (10, true)];
-        assert_eq!(taken(&mut partial, rest), [false, false, true, true, true]);
+        assert_eq!(accept_all(&mut partial, rest), [false, false, true, true, true]);
         partial.resume();
-        assert_eq!(taken(&mut partial, [(10, true), (11, false)]), [false, true]);
+        assert_eq!(accept_all(&mut partial, [(10, true), (11, false)]), [false, true]);
     }
 
     #[test]
     fn the_head_of_a_resumed_watch_changes_nothing() {
         let mut partial = PartialRevision::default();
-        assert_eq!(taken(&mut partial, [(9, true)]), [true]);
+        assert_eq!(accept_all(&mut partial, [(9, true)]), [true]);
         partial.resume();
         let head = WatchResponse { step: Some(Step::Started(WatchStarted::default())), ..response(0, false) };
-        assert!(partial.take(&head));
-        assert_eq!(taken(&mut partial, [(9, true), (9, true)]), [false, true]);
+        assert!(partial.accept(&head));
+        assert_eq!(accept_all(&mut partial, [(9, true), (9, true)]), [false, true]);
     }
 
     #[test]
-    fn a_whole_revision_is_not_received_again_and_a_refusal_is_not_left_out() {
+    fn a_complete_revision_is_not_received_again_and_a_refusal_is_not_skipped() {
         let mut partial = PartialRevision::default();
-        assert_eq!(taken(&mut partial, [(9, true), (10, false)]), [true; 2]);
+        assert_eq!(accept_all(&mut partial, [(9, true), (10, false)]), [true; 2]);
         partial.resume();
-        assert_eq!(taken(&mut partial, [(10, true)]), [true]);
+        assert_eq!(accept_all(&mut partial, [(10, true)]), [true]);
         partial.resume();
-        assert_eq!(taken(&mut partial, [(0, false), (10, true)]), [true; 2]);
+        assert_eq!(accept_all(&mut partial, [(0, false), (10, true)]), [true; 2]);
     }
 }

@@ -40,7 +40,7 @@ pub struct ListOptions {
     pub resource_version: String,
 }
 
-/// A page of a list.
+/// Page of a list.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct List<T> {
@@ -54,7 +54,7 @@ pub struct List<T> {
     pub remaining_item_count: Option<u64>,
 }
 
-/// A list as JSON.
+/// List as JSON.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "T: DeserializeOwned"))]
 struct ListJson<T> {
@@ -85,8 +85,8 @@ pub struct ApplyOptions {
 impl Client {
     /// Returns the resources with a name, the preferred one first. An empty name returns all resources.
     ///
-    /// A name is a plural, singular, short name, kind or category, optionally followed by a group or by version and group: `deploy`,
-    /// `deployments.apps`, `deployments.v1.apps`.
+    /// A name is a plural, singular, short name, kind or category, optionally followed by a group or by version and group:
+    /// `deploy`, `deployments.apps`, `deployments.v1.apps`.
     ///
     /// # Errors
     /// The status of the failed call.
@@ -95,8 +95,8 @@ impl Client {
         Ok(self.objects().resources(request).await?.into_inner().resources)
     }
 
-    /// Returns a client for the objects of a resource. Pass an empty namespace for cluster-scoped resources, and to list or watch all
-    /// namespaces.
+    /// Returns a client for the objects of a resource. Pass an empty namespace for cluster-scoped resources, and to list or
+    /// watch all namespaces.
     #[must_use]
     pub fn resource(&self, resource: Resource, namespace: &str) -> ResourceClient {
         let accept = "application/json".to_owned();
@@ -119,7 +119,8 @@ impl ResourceClient {
         &self.resource
     }
 
-    /// Reads an object. `T` is any type that deserializes from its JSON, such as a `Value` of serde_json or a type of `k8s-openapi`.
+    /// Reads an object. `T` is any type that deserializes from its JSON, such as a `Value` of serde_json or a type of
+    /// `k8s-openapi`.
     ///
     /// # Errors
     /// `NOT_FOUND` if the object does not exist; `DATA_LOSS` if it does not deserialize as `T`; other statuses of the call.
@@ -138,7 +139,8 @@ impl ResourceClient {
     /// Lists objects. As in Kubernetes, items of built-in kinds lack `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` if the continue token has expired; `DATA_LOSS` if an item does not deserialize as `T`; other statuses of the call.
+    /// `OUT_OF_RANGE` if the continue token has expired; `DATA_LOSS` if an item does not deserialize as `T`; other statuses of
+    /// the call.
     pub async fn list<T: DeserializeOwned>(&self, options: &ListOptions) -> Result<List<T>, Status> {
         let ListJson { items, metadata } = decode(&self.list_bytes(options).await?)?;
         let ListMeta { resource_version, r#continue, remaining_item_count } = metadata;
@@ -151,7 +153,7 @@ impl ResourceClient {
     /// # Errors
     /// `OUT_OF_RANGE` if the continue token has expired; other statuses of the call.
     pub async fn list_bytes(&self, options: &ListOptions) -> Result<Vec<u8>, Status> {
-        let call = Call { query: options.query().text(), ..self.call("list", "") };
+        let call = Call { query: options.query().into_string(), ..self.call("list", "") };
         let parts = self.client.objects().list(ListRequest { call: Some(call) }).await?.into_inner();
         let joined = parts.try_fold(Vec::new(), |mut body, part| async move {
             body.extend_from_slice(&part.body);
@@ -160,8 +162,8 @@ impl ResourceClient {
         joined.await
     }
 
-    /// Applies a manifest, YAML or JSON, on the server: creates the object, or changes the fields that the manifest contains. The body of
-    /// the response is the object as JSON.
+    /// Applies a manifest, YAML or JSON, on the server: creates the object, or changes the fields that the manifest contains. The
+    /// body of the response is the object as JSON.
     ///
     /// # Errors
     /// `ABORTED` if another manager owns a field and `force` is not set; other statuses of the call.
@@ -176,7 +178,7 @@ impl ResourceClient {
         query.add("force", if options.force { "true" } else { "" });
         query.add("dryRun", if options.dry_run { "All" } else { "" });
         let call = Call {
-            query: query.text(),
+            query: query.into_string(),
             body: manifest.into(),
             content_type: APPLY.to_owned(),
             ..self.call("patch", name)
@@ -192,8 +194,8 @@ impl ResourceClient {
         Ok(self.run(self.call("delete", name)).await?.body.into())
     }
 
-    /// Watches changes after `options.resource_version`. The stream does not end by itself: it resumes after lost connections, and starts
-    /// again with the current objects, after a [`WatchEvent::Restarted`], if the revision has expired.
+    /// Watches changes after `options.resource_version`. The stream does not end by itself: it resumes after lost connections,
+    /// and starts again with the current objects, after a [`WatchEvent::Restarted`], if the revision has expired.
     ///
     /// The stream ends with an error that retrying does not resolve, such as `PERMISSION_DENIED`.
     pub fn watch(

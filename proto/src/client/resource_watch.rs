@@ -1,4 +1,4 @@
-//! A watch of any resource that resumes after lost connections.
+//! Watch of any resource that resumes after lost connections.
 
 use futures::stream::{self, Stream};
 use serde::Deserialize;
@@ -7,27 +7,27 @@ use tonic::{Code, Status, Streaming};
 use super::Client;
 use super::partial_revision::PartialRevision;
 use super::query::Query;
-use super::watch::wait_for_another_try;
+use super::watch::wait_before_retry;
 use crate::objects::watch_response::Step;
 use crate::objects::{Call, WatchRequest, WatchResponse};
 
-/// An item of a watch.
+/// Item of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchEvent {
     /// An event as a line of JSON with a line feed: `{"type":"ADDED","object":{...}}`. The types are ADDED, MODIFIED and DELETED.
     Line(Vec<u8>),
-    /// The revision of the watch has expired, and events were missed. Discard all known objects: the current ones follow as ADDED
-    /// events.
+    /// The revision of the watch has expired, and events were missed. Discard all known objects: the current ones follow as
+    /// ADDED events.
     Restarted,
 }
 
-/// The fields of an event that the client reads.
+/// Fields of an event that the client reads.
 #[derive(Deserialize)]
-struct Head {
+struct EventHead {
     r#type: EventType,
     #[serde(default)]
-    object: Refusal,
+    object: ErrorStatus,
 }
 
 #[derive(Deserialize, PartialEq, Eq)]
@@ -41,20 +41,20 @@ enum EventType {
 
 /// Fields of a Status.
 #[derive(Default, Deserialize)]
-struct Refusal {
+struct ErrorStatus {
     #[serde(default)]
     code: u16,
     #[serde(default)]
     message: String,
 }
 
-struct State {
+struct ResourceWatchState {
     client: Client,
     call: Call,
     query: Query,
     /// Revision to resume after; empty to start with the current objects.
     revision: String,
-    /// Number of initial frames still to come, and the revision they lead to.
+    /// Number of initial frames still to come, and the revision after them.
     initial: (u64, i64),
     /// Events of a partially received revision.
     partial: PartialRevision,
@@ -71,7 +71,16 @@ pub(super) fn watch(
 ) -> impl Stream<Item = Result<WatchEvent, Status>> + Send + use<> {
     let revision = revision.to_owned();
     let partial = PartialRevision::default();
-    let state = State { client, call, query, revision, initial: (0, 0), partial, stream: None, failures: 0 };
+    let state = ResourceWatchState {
+        client,
+        call,
+        query,
+        revision,
+        initial: (0, 0),
+        partial,
+        stream: None,
+        failures: 0,
+    };
     stream::unfold(Some(state), |state| async move {
         let mut state = state?;
         match state.next().await {
@@ -81,7 +90,7 @@ pub(super) fn watch(
     })
 }
 
-impl State {
+impl ResourceWatchState {
     async fn next(&mut self) -> Result<WatchEvent, Status> {
         loop {
             match self.step().await {
@@ -95,13 +104,13 @@ impl State {
                 Err(status) => {
                     self.stream = None;
                     self.failures = self.failures.saturating_add(1);
-                    wait_for_another_try(status, self.failures).await?;
+                    wait_before_retry(status, self.failures).await?;
                 }
             }
         }
     }
 
-    /// Returns an event, or `None` for messages that the caller need not see.
+    /// Returns an event, or `None` for messages that are not passed to the caller.
     async fn step(&mut self) -> Result<Option<WatchEvent>, Status> {
         let Some(stream) = &mut self.stream else { return self.open().await };
         let Some(message) = stream.message().await? else {
@@ -109,18 +118,18 @@ impl State {
             return Ok(None);
         };
         self.failures = 0;
-        if !self.partial.take(&message) {
+        if !self.partial.accept(&message) {
             return Ok(None);
         }
         match message.step {
             Some(Step::Started(started)) => {
                 self.initial = (started.initial_frames, started.revision);
-                self.note(0);
+                self.record_revision(0);
                 Ok(None)
             }
             Some(Step::Frames(line)) => {
                 self.initial.0 = self.initial.0.saturating_sub(1);
-                self.note(message.revision);
+                self.record_revision(message.revision);
                 event(line.into())
             }
             Some(Step::Refused(refused)) => {
@@ -130,11 +139,12 @@ impl State {
         }
     }
 
-    /// Opens the stream. A stream that was interrupted among its initial frames starts again: they are ordered by key, not by revision.
+    /// Opens the stream. A stream that was interrupted among its initial frames starts again, because
+    /// these frames are ordered by key, not by revision.
     async fn open(&mut self) -> Result<Option<WatchEvent>, Status> {
         let mut query = self.query.clone();
         query.add("resourceVersion", &self.revision);
-        let call = Call { query: query.text(), ..self.call.clone() };
+        let call = Call { query: query.into_string(), ..self.call.clone() };
         let opened = self.client.objects_watch().watch(WatchRequest { call: Some(call) }).await?;
         self.partial.resume();
         self.stream = Some(opened.into_inner());
@@ -142,7 +152,7 @@ impl State {
     }
 
     /// Records the revision that the watch has reached.
-    fn note(&mut self, revision: i64) {
+    fn record_revision(&mut self, revision: i64) {
         let at = if revision > 0 { revision } else { self.initial.1 };
         if self.initial.0 == 0 && at > 0 {
             self.revision = at.to_string();
@@ -151,7 +161,8 @@ impl State {
 }
 
 fn event(line: Vec<u8>) -> Result<Option<WatchEvent>, Status> {
-    let head: Head = serde_json::from_slice(&line).map_err(|error| Status::data_loss(error.to_string()))?;
+    let head: EventHead =
+        serde_json::from_slice(&line).map_err(|error| Status::data_loss(error.to_string()))?;
     match head.r#type {
         EventType::Change => Ok(Some(WatchEvent::Line(line))),
         EventType::Bookmark => Ok(None),

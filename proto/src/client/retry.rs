@@ -41,14 +41,14 @@ impl Retry {
                 Err(status) if attempt >= self.attempts => return Err(status),
                 Err(status) => status,
             };
-            let Some(asked) = worth_another_try(&status) else { return Err(status) };
-            tokio::time::sleep(asked.max(self.pause(attempt))).await;
+            let Some(asked) = retry_delay(&status) else { return Err(status) };
+            tokio::time::sleep(asked.max(self.delay(attempt))).await;
             attempt += 1;
         }
     }
 
     /// Returns the delay after this many failures: doubled each time, capped, with a random factor of 0.5 to 1.
-    pub(super) fn pause(&self, failures: u32) -> Duration {
+    pub(super) fn delay(&self, failures: u32) -> Duration {
         let doubled = self
             .first_pause
             .saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
@@ -57,11 +57,11 @@ impl Retry {
 }
 
 /// Returns the delay that the server requests, zero by default; `None` if the call should not be retried.
-pub(super) fn worth_another_try(status: &Status) -> Option<Duration> {
-    let asked = status.get_details_retry_info().and_then(|r| r.retry_delay);
+pub(super) fn retry_delay(status: &Status) -> Option<Duration> {
+    let requested = status.get_details_retry_info().and_then(|r| r.retry_delay);
     match status.code() {
-        Code::Unavailable => Some(asked.unwrap_or_default()),
-        _ => asked,
+        Code::Unavailable => Some(requested.unwrap_or_default()),
+        _ => requested,
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
         Retry { attempts: 3, first_pause: Duration::from_millis(1), longest_pause: Duration::from_millis(2) };
 
     #[tokio::test]
-    async fn an_unavailable_server_is_asked_again_and_a_refusal_is_not() {
+    async fn unavailable_is_retried_and_a_refusal_is_not() {
         for (code, calls) in [(Code::Unavailable, 3), (Code::NotFound, 1)] {
             let count = Cell::new(0);
             let result: Result<(), _> = FAST
@@ -88,11 +88,11 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_their_bound() {
+    fn delays_grow_to_their_maximum() {
         let retry = Retry::default();
-        assert!(retry.pause(1) <= Duration::from_millis(50));
+        assert!(retry.delay(1) <= Duration::from_millis(50));
         for failures in [8, 40, u32::MAX] {
-            assert!(retry.pause(failures) <= retry.longest_pause);
+            assert!(retry.delay(failures) <= retry.longest_pause);
         }
     }
 }

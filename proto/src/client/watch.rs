@@ -1,4 +1,4 @@
-//! A watch of APIServices that resumes after lost connections.
+//! Watch of APIServices that resumes after lost connections.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use futures::stream::{self, Stream};
 use tonic::{Code, Status, Streaming};
 
 use super::Client;
-use super::retry::{Retry, worth_another_try};
+use super::retry::{Retry, retry_delay};
 use crate::apiregistration::{EventType, WatchRequest, WatchResponse};
 
-/// An event of a watch.
+/// Event of a watch.
 pub type Event = WatchResponse;
 
 /// Backoff for reconnecting, without a limit of attempts.
@@ -19,7 +19,7 @@ const RECONNECT: Retry = Retry {
     longest_pause: Duration::from_secs(5),
 };
 
-struct State<F> {
+struct WatchState<F> {
     client: Client,
     request: WatchRequest,
     on_retry: F,
@@ -29,8 +29,8 @@ struct State<F> {
 
 /// Watches APIServices after `request.resource_version`. The stream does not end by itself.
 ///
-/// If the revision expires, the current objects are sent again as ADDED events, so treat ADDED as "created or changed". The stream ends
-/// with an error that retrying does not resolve, such as `PERMISSION_DENIED`.
+/// If the revision expires, the current objects are sent again as ADDED events, so treat ADDED as "created or changed". The
+/// stream ends with an error that retrying does not resolve, such as `PERMISSION_DENIED`.
 pub fn watch_api_services(
     client: Client,
     request: WatchRequest,
@@ -45,7 +45,7 @@ pub fn watch_api_services_on_retry(
     on_retry: impl FnMut(&Status),
 ) -> impl Stream<Item = Result<Event, Status>> {
     let request = WatchRequest { allow_bookmarks: true, ..request };
-    let state = State { client, request, on_retry, stream: None, failures: 0 };
+    let state = WatchState { client, request, on_retry, stream: None, failures: 0 };
     stream::unfold(Some(state), |state| async move {
         let mut state = state?;
         match state.next().await {
@@ -55,7 +55,7 @@ pub fn watch_api_services_on_retry(
     })
 }
 
-impl<F: FnMut(&Status)> State<F> {
+impl<F: FnMut(&Status)> WatchState<F> {
     async fn next(&mut self) -> Result<Event, Status> {
         loop {
             match self.step().await {
@@ -66,7 +66,7 @@ impl<F: FnMut(&Status)> State<F> {
         }
     }
 
-    /// Returns an event, or `None` for messages that the caller need not see.
+    /// Returns an event, or `None` for messages that are not passed to the caller.
     async fn step(&mut self) -> Result<Option<Event>, Status> {
         if self.stream.is_none() {
             let opened = self.client.api_services_watch().watch(self.request.clone()).await?;
@@ -95,17 +95,17 @@ impl<F: FnMut(&Status)> State<F> {
             return Ok(());
         }
         (self.on_retry)(&status);
-        wait_for_another_try(status, self.failures).await
+        wait_before_retry(status, self.failures).await
     }
 }
 
-/// Waits before a watch is retried, by the number of consecutive failures.
+/// Waits before a watch is retried, depending on the number of consecutive failures.
 ///
 /// # Errors
 /// The status, if retrying does not resolve it.
-pub(super) async fn wait_for_another_try(status: Status, failures: u32) -> Result<(), Status> {
+pub(super) async fn wait_before_retry(status: Status, failures: u32) -> Result<(), Status> {
     let is_lost = matches!(status.code(), Code::Unknown | Code::Cancelled | Code::Internal);
-    let asked = worth_another_try(&status).or_else(|| is_lost.then_some(Duration::ZERO)).ok_or(status)?;
-    tokio::time::sleep(asked.max(RECONNECT.pause(failures))).await;
+    let requested = retry_delay(&status).or_else(|| is_lost.then_some(Duration::ZERO)).ok_or(status)?;
+    tokio::time::sleep(requested.max(RECONNECT.delay(failures))).await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! APIService messages to and from the JSON object of `apiregistration.k8s.io/v1`.
+//! Conversion between APIService messages and JSON objects of `apiregistration.k8s.io/v1`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ fn kind() -> GroupVersionKind {
     }
 }
 
-/// The object that a message stands for. Unset and zero fields are left out; what is wrong is told by validation.
+/// Converts a message to an object. Omits unset and zero fields; invalid values are left to validation.
 #[must_use]
 pub fn api_service_to_object(message: &pb::ApiService) -> Object {
     let mut object = Object::new(&kind());
@@ -28,7 +28,7 @@ pub fn api_service_to_object(message: &pb::ApiService) -> Object {
         set_spec(&mut object, spec);
     }
     if let Some(status) = &message.status {
-        let conditions: Vec<_> = status.conditions.iter().map(condition).collect();
+        let conditions: Vec<_> = status.conditions.iter().map(condition_to_json).collect();
         object.set(&["status", "conditions"], conditions);
     }
     object
@@ -60,12 +60,12 @@ fn set_metadata(object: &mut Object, m: &pb::ObjectMeta) {
         object.set(&["metadata", "finalizers"], &m.finalizers);
     }
     if !m.owner_references.is_empty() {
-        let owners: Vec<_> = m.owner_references.iter().map(owner).collect();
+        let owners: Vec<_> = m.owner_references.iter().map(owner_to_json).collect();
         object.set(&["metadata", "ownerReferences"], owners);
     }
 }
 
-fn owner(o: &pb::OwnerReference) -> Owner {
+fn owner_to_json(o: &pb::OwnerReference) -> Owner {
     Owner {
         api_version: o.api_version.clone(),
         kind: o.kind.clone(),
@@ -94,7 +94,7 @@ fn set_spec(object: &mut Object, spec: &pb::ApiServiceSpec) {
     object.set(&["spec", "versionPriority"], spec.version_priority);
 }
 
-/// The JSON of a condition, in the wire's field order.
+/// JSON of a condition, with the fields in upstream's order.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ConditionJson<'a> {
@@ -109,7 +109,7 @@ struct ConditionJson<'a> {
     message: &'a str,
 }
 
-fn condition(c: &pb::ApiServiceCondition) -> ConditionJson<'_> {
+fn condition_to_json(c: &pb::ApiServiceCondition) -> ConditionJson<'_> {
     ConditionJson {
         kind: &c.r#type,
         status: &c.status,
@@ -128,18 +128,19 @@ fn timestamp(cursor: &Cursor<'_>) -> Option<Timestamp> {
     Some(Timestamp { seconds: time.seconds, nanos: time.nanos.cast_signed() })
 }
 
-/// The message of a stored object.
+/// Converts a stored object to a message.
 #[must_use]
 pub fn api_service_from_object(object: &Object) -> pb::ApiService {
-    let conditions = object.at(&["status", "conditions"]).items().map(|c| condition_of(&c)).collect();
+    let conditions =
+        object.at(&["status", "conditions"]).items().map(|c| condition_from_cursor(&c)).collect();
     pb::ApiService {
-        metadata: Some(metadata_of(object)),
-        spec: Some(spec_of(&object.at(&["spec"]))),
+        metadata: Some(metadata_from_object(object)),
+        spec: Some(spec_from_cursor(&object.at(&["spec"]))),
         status: Some(pb::ApiServiceStatus { conditions }),
     }
 }
 
-fn metadata_of(object: &Object) -> pb::ObjectMeta {
+fn metadata_from_object(object: &Object) -> pb::ObjectMeta {
     let m = object.metadata();
     let map =
         |field: &str| m.field(field).entries().map(|(k, v)| (k.to_owned(), v.str().to_owned())).collect();
@@ -167,7 +168,7 @@ fn metadata_of(object: &Object) -> pb::ObjectMeta {
     }
 }
 
-fn spec_of(spec: &Cursor<'_>) -> pb::ApiServiceSpec {
+fn spec_from_cursor(spec: &Cursor<'_>) -> pb::ApiServiceSpec {
     let int = |c: Cursor<'_>| c.i64().and_then(|n| i32::try_from(n).ok());
     let service = spec.field("service");
     pb::ApiServiceSpec {
@@ -185,7 +186,7 @@ fn spec_of(spec: &Cursor<'_>) -> pb::ApiServiceSpec {
     }
 }
 
-fn condition_of(c: &Cursor<'_>) -> pb::ApiServiceCondition {
+fn condition_from_cursor(c: &Cursor<'_>) -> pb::ApiServiceCondition {
     pb::ApiServiceCondition {
         r#type: c.field("type").str().to_owned(),
         status: c.field("status").str().to_owned(),
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_survives_the_typed_messages() {
+    fn an_object_round_trips_through_the_typed_messages() {
         let json = concat!(
             r#"{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{"name":"v1.g","uid":"u","#,
             r#""resourceVersion":"5","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"a":"b"},"finalizers":["x/y"]},"#,

@@ -1,11 +1,11 @@
-//! Config entries: routes, served group versions, trust bundles, checks and settings.
+//! Entries of the configuration stream: routes, served group versions, trust bundles, checks and settings.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
-use portico_machinery::discovery::{Served, Source};
+use portico_machinery::discovery::{ServedVersion, Source};
 use portico_machinery::flow_control::{self, StoredObjects};
 use portico_machinery::rbac::{Fact, Key};
 use portico_machinery::route::{
@@ -17,14 +17,14 @@ use super::flow_control as flow;
 use super::rbac;
 use crate::config as pb;
 
-/// A place in the life of one store.
+/// Version of the configuration: revision in one epoch of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// The store's identity.
+    /// ID of the store.
     pub store_id: String,
-    /// Changes when the store is restored from a copy.
+    /// Epoch of the store, which changes when the store is restored from a backup.
     pub epoch: String,
-    /// The store's revision.
+    /// Revision of the store.
     pub revision: i64,
 }
 
@@ -40,90 +40,90 @@ impl From<&Version> for pb::Version {
     }
 }
 
-/// The state of a health check or hook of the control service.
+/// State of a health check or hook of the control service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
-    /// `healthz`, `livez`, `readyz`.
+    /// Endpoints of the check: `healthz`, `livez`, `readyz`.
     pub endpoints: Vec<String>,
-    /// Whether it passes.
+    /// True if the check passes.
     pub ok: bool,
-    /// Why not, or what is not as it should be although it passes.
+    /// Reason of the failure, or a warning if the check passes.
     pub message: String,
 }
 
 impl Check {
-    /// Name of the check of `/readyz` that fails while rules of admission cannot be read.
+    /// Check of `/readyz` that fails while admission rules cannot be read.
     pub const ADMISSION_RULES: &str = "admission-rules";
-    /// Name of the check of `/readyz` that fails while only deletions are written for lack of space.
+    /// Check of `/readyz` that fails while the store is short of space and accepts only deletions.
     pub const STORAGE_SPACE: &str = "storage-space";
-    /// Checks of `/readyz` that a process does not wait for before it serves: what fails them is repaired over the API.
+    /// Checks of `/readyz` that a process does not wait for at startup, because their problems are fixed over the API.
     pub const REPAIRED_OVER_API: [&str; 2] = [Self::ADMISSION_RULES, Self::STORAGE_SPACE];
 }
 
-/// Names of [`Payload::Setting`] entries. Lists are one text a line.
+/// Names of [`Payload::Setting`] entries. Lists have one item per line.
 pub mod setting {
-    /// Issuers of service accounts' tokens, first the one that signs.
+    /// Issuers of service account tokens; the first one signs.
     pub const ISSUERS: &str = "service-account-issuers";
-    /// The audiences of this API.
+    /// Audiences of this API.
     pub const AUDIENCES: &str = "api-audiences";
-    /// Where the issuer's keys are to be found, when that is not the facade itself.
+    /// URI of the issuer's keys, if it is not that of the facade.
     pub const JWKS_URI: &str = "service-account-jwks-uri";
-    /// Where clients in the range of Services reach the API, `CIDR host:port`.
+    /// Address at which clients in the range of Services reach the API: `CIDR host:port`.
     pub const SERVICE_ADDRESS: &str = "service-address";
-    /// Whether bootstrap tokens are believed: `true` or not there.
+    /// Bootstrap token authentication: `true`, or no entry.
     pub const BOOTSTRAP_TOKENS: &str = "enable-bootstrap-token-auth";
-    /// Whether the control service may know tokens that no key has signed: `true` or not there.
-    pub const OTHER_TOKENS: &str = "other-tokens";
-    /// When keys of tokens that change are fetched: seconds of Unix time of one fetch, and seconds from one to the next. Not there
-    /// where keys stay as they are.
+    /// Tokens that only the control service can authenticate, without a signature: `true`, or no entry.
+    pub const CONTROL_SERVICE_TOKENS: &str = "other-tokens";
+    /// Schedule on which changing token keys are fetched: Unix time of one fetch and interval, both in seconds. No entry for
+    /// constant keys.
     pub const TOKEN_KEY_FETCHES: &str = "token-key-fetches";
-    /// The certificate (PEM) of the CA that signs certificate requests, where client certificates of it are trusted.
+    /// Certificate (PEM) of the CA that signs certificate requests, if its client certificates are trusted.
     pub const SIGNING_CA: &str = "signing-ca";
-    /// Who is let in without credentials, in the place of facades' own `--anonymous-auth`: `true`, `false`, or a JSON list of paths.
+    /// Anonymous access, which overrides the facade's `--anonymous-auth`: `true`, `false`, or a JSON list of paths.
     pub const ANONYMOUS: &str = "anonymous";
-    /// The release that is shown and, in a line of its own, the oldest that other servers may be of.
+    /// Release that is reported to clients, and on a second line the oldest release that other servers may have.
     pub const EFFECTIVE_VERSION: &str = "effective-version";
-    /// Who decides what callers may do: modes by upstream's names, in their order.
+    /// Authorization modes, with upstream's names, in their order.
     pub const AUTHORIZATION_MODES: &str = "authorization-modes";
-    /// This server's name and the others behind the same address, as `PeerAddresses` are written.
+    /// Name of this server and its peers behind the same address, in the format of `PeerAddresses`.
     pub const PEERS: &str = "peers";
 }
 
-/// What an entry says.
+/// Content of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// A compiled APIService, under its name.
+    /// Compiled APIService; the key is its name.
     Route(Arc<Route>),
-    /// Discovery and OpenAPI of a group version, under `source/group/version`.
-    Served(Arc<Served>),
-    /// A CA bundle (PEM), under its SHA-256.
+    /// Discovery and OpenAPI of a group version; the key is `source/group/version`.
+    Served(Arc<ServedVersion>),
+    /// CA bundle (PEM); the key is its SHA-256.
     TrustBundle(Bytes),
-    /// A health check, under its name.
+    /// Health check; the key is its name.
     Check(Check),
-    /// A shared setting, under its name.
+    /// Shared setting; the key is its name.
     Setting(String),
-    /// What a role or binding says, under its [`Key`].
+    /// Content of a role or binding; the key is a [`Key`].
     Rbac(Arc<Fact>),
-    /// A public key of service accounts' tokens, under a name of its own.
+    /// Public key that verifies service account tokens; the key is its position in the list of keys.
     TokenKey(TokenKey),
-    /// What a flow schema or a priority level says, under its [`flow_control::Key`].
+    /// Content of a flow schema or priority level; the key is a [`flow_control::Key`].
     FlowControl(flow_control::Fact),
-    /// How many objects are stored, under `resource.group`.
+    /// Number of stored objects; the key is `resource.group`.
     StoredObjects(StoredObjects),
 }
 
-/// A public key that service accounts' tokens are checked with.
+/// Public key that verifies service account tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenKey {
-    /// DER SubjectPublicKeyInfo.
+    /// SubjectPublicKeyInfo in DER.
     pub der: Bytes,
-    /// Its name in headers of tokens; empty where that follows from the key.
+    /// Key ID in token headers; empty if it is derived from the key.
     pub id: String,
-    /// Whether it is not published to relying parties.
+    /// True if the key is not published to relying parties.
     pub unpublished: bool,
 }
 
-/// The kind of a payload: with the key it names an entry.
+/// Kind of a payload. Kind and key identify an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PayloadKind {
     /// [`Payload::Route`]
@@ -147,7 +147,7 @@ pub enum PayloadKind {
 }
 
 impl Payload {
-    /// The kind.
+    /// Returns the kind of the payload.
     #[must_use]
     pub fn kind(&self) -> PayloadKind {
         match self {
@@ -164,35 +164,35 @@ impl Payload {
     }
 }
 
-/// One fact under one key; `payload` is absent when the entry is gone.
+/// Configuration value under one key; `payload` is `None` if the entry was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The kind.
+    /// Kind of the payload.
     pub kind: PayloadKind,
-    /// The key, unique within the kind.
+    /// Key, unique within the kind.
     pub key: String,
-    /// The revision that last changed it.
+    /// Revision of the last change.
     pub revision: i64,
-    /// What it says now.
+    /// Current content.
     pub payload: Option<Payload>,
 }
 
-/// An entry that cannot be used; the facade names it in its acknowledgement.
+/// Error of an entry that cannot be used; the facade reports it in its acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
-    /// No payload: the sender is newer than this build, or broken.
+    /// The payload is missing or unknown: the sender is newer than this build, or faulty.
     #[error("entry {} has an unsupported payload", portico_gostd::strconv::quote(.0))]
     UnknownPayload(String),
-    /// A port beyond 65535.
+    /// A port is greater than 65535.
     #[error("entry {}: {} is not a port", portico_gostd::strconv::quote(.0), .1)]
     Port(String, u32),
-    /// A backend without any trust.
+    /// A backend has no trust settings.
     #[error("entry {}: the backend has no trust settings", portico_gostd::strconv::quote(.0))]
     NoTrust(String),
-    /// A role or binding that says nothing, or whose key names none.
+    /// A role or binding is empty, or its key is invalid.
     #[error("entry {} is not a role or binding", portico_gostd::strconv::quote(.0))]
     Rbac(String),
-    /// A flow schema or priority level that says nothing, or whose key names none.
+    /// A flow schema or priority level is empty, or its key is invalid.
     #[error("entry {} is not a flow schema or priority level", portico_gostd::strconv::quote(.0))]
     FlowControl(String),
 }
@@ -201,17 +201,17 @@ impl From<&Entry> for pb::Entry {
     fn from(entry: &Entry) -> Self {
         use pb::entry::Payload as P;
         let payload = match (&entry.payload, entry.kind) {
-            (Some(Payload::Route(r)), _) => P::Route(route(r)),
-            (Some(Payload::Served(s)), _) => P::Served(served(s)),
+            (Some(Payload::Route(r)), _) => P::Route(route_to_proto(r)),
+            (Some(Payload::Served(s)), _) => P::Served(served_to_proto(s)),
             (Some(Payload::TrustBundle(pem)), _) => P::TrustBundle(pb::TrustBundle { pem: pem.clone() }),
             (Some(Payload::Check(c)), _) => {
                 P::Check(pb::Check { endpoints: c.endpoints.clone(), ok: c.ok, message: c.message.clone() })
             }
             (Some(Payload::Setting(value)), _) => P::Setting(pb::Setting { value: value.clone() }),
             (Some(Payload::Rbac(fact)), _) => P::Rbac(rbac::to_proto(fact)),
-            (Some(Payload::TokenKey(key)), _) => P::TokenKey(token_key(key)),
+            (Some(Payload::TokenKey(key)), _) => P::TokenKey(token_key_to_proto(key)),
             (Some(Payload::FlowControl(fact)), _) => P::FlowControl(flow::to_proto(fact)),
-            (Some(Payload::StoredObjects(stored)), _) => P::StoredObjects(stored_objects(*stored)),
+            (Some(Payload::StoredObjects(stored)), _) => P::StoredObjects(stored_objects_to_proto(*stored)),
             (None, PayloadKind::Route) => P::Route(pb::Route::default()),
             (None, PayloadKind::Served) => P::Served(pb::Served::default()),
             (None, PayloadKind::TrustBundle) => P::TrustBundle(pb::TrustBundle::default()),
@@ -259,13 +259,13 @@ impl TryFrom<pb::Entry> for Entry {
             return Ok(Self { kind, key, revision, payload: None });
         }
         let payload = match payload {
-            P::Route(r) => Payload::Route(Arc::new(route_of(&key, revision, r)?)),
-            P::Served(s) => Payload::Served(Arc::new(served_of(s))),
-            // A copy: what was decoded is a part of the whole message's buffer, and would keep it.
+            P::Route(r) => Payload::Route(Arc::new(route_from_proto(&key, revision, r)?)),
+            P::Served(s) => Payload::Served(Arc::new(served_from_proto(s))),
+            // Copied: the decoded bytes share the buffer of the whole message and would keep it allocated.
             P::TrustBundle(b) => Payload::TrustBundle(Bytes::copy_from_slice(&b.pem)),
             P::Check(c) => Payload::Check(Check { endpoints: c.endpoints, ok: c.ok, message: c.message }),
             P::Setting(s) => Payload::Setting(s.value),
-            P::Rbac(said) => match rbac::from_proto(said) {
+            P::Rbac(message) => match rbac::from_proto(message) {
                 Some(fact) => Payload::Rbac(Arc::new(fact)),
                 None => return Err(InvalidEntry::Rbac(key)),
             },
@@ -273,7 +273,7 @@ impl TryFrom<pb::Entry> for Entry {
                 let (der, id) = (Bytes::copy_from_slice(&k.public_key), k.key_id);
                 Payload::TokenKey(TokenKey { der, id, unpublished: k.unpublished })
             }
-            P::FlowControl(said) => match flow::from_proto(&key, said) {
+            P::FlowControl(message) => match flow::from_proto(&key, message) {
                 Some(fact) => Payload::FlowControl(fact),
                 None => return Err(InvalidEntry::FlowControl(key)),
             },
@@ -286,12 +286,12 @@ impl TryFrom<pb::Entry> for Entry {
     }
 }
 
-fn token_key(key: &TokenKey) -> pb::TokenKey {
+fn token_key_to_proto(key: &TokenKey) -> pb::TokenKey {
     let TokenKey { der, id, unpublished } = key;
     pb::TokenKey { public_key: der.to_vec(), key_id: id.clone(), unpublished: *unpublished }
 }
 
-fn stored_objects(stored: StoredObjects) -> pb::StoredObjects {
+fn stored_objects_to_proto(stored: StoredObjects) -> pb::StoredObjects {
     pb::StoredObjects { count: stored.count, average_bytes: stored.average_bytes }
 }
 
@@ -308,30 +308,30 @@ fn availability_from_proto(a: pb::Availability) -> Availability {
     Availability { ok: a.ok, reason: a.reason, message: a.message, since: a.since }
 }
 
-fn route(r: &Route) -> pb::Route {
+fn route_to_proto(r: &Route) -> pb::Route {
     pb::Route {
         group: r.group_version.group.clone(),
         version: r.group_version.version.clone(),
         group_priority_minimum: r.group_priority_minimum,
         version_priority: r.version_priority,
-        backend: r.backend.as_deref().map(backend),
+        backend: r.backend.as_deref().map(backend_to_proto),
         available: Some(availability_to_proto(&r.available)),
     }
 }
 
-fn route_of(key: &str, revision: i64, r: pb::Route) -> Result<Route, InvalidEntry> {
+fn route_from_proto(key: &str, revision: i64, r: pb::Route) -> Result<Route, InvalidEntry> {
     Ok(Route {
         name: key.to_owned(),
         group_version: GroupVersion::new(r.group, r.version),
         group_priority_minimum: r.group_priority_minimum,
         version_priority: r.version_priority,
-        backend: r.backend.map(|b| backend_of(key, b)).transpose()?.map(Arc::new),
+        backend: r.backend.map(|b| backend_from_proto(key, b)).transpose()?.map(Arc::new),
         available: r.available.map(availability_from_proto).unwrap_or_default(),
         revision,
     })
 }
 
-fn backend(b: &Backend) -> pb::Backend {
+fn backend_to_proto(b: &Backend) -> pb::Backend {
     use pb::backend::Trust as T;
     let (resolve_reason, resolve_message) =
         b.resolve_error.as_ref().map(|e| (e.reason.clone(), e.message.clone())).unwrap_or_default();
@@ -339,12 +339,12 @@ fn backend(b: &Backend) -> pb::Backend {
         service_namespace: b.service.namespace.clone(),
         service_name: b.service.name.clone(),
         service_port: u32::from(b.service.port),
-        targets: b.targets.iter().map(endpoint).collect(),
+        targets: b.targets.iter().map(target_to_proto).collect(),
         resolve_reason,
         resolve_message,
         server_name: b.server_name.clone(),
         http2: b.http2,
-        policy: (b.policy != BackendPolicy::default()).then(|| policy(&b.policy)),
+        policy: (b.policy != BackendPolicy::default()).then(|| policy_to_proto(&b.policy)),
         trust: Some(match &b.trust {
             Trust::System => T::SystemRoots(true),
             Trust::Insecure => T::Insecure(true),
@@ -353,15 +353,15 @@ fn backend(b: &Backend) -> pb::Backend {
     }
 }
 
-fn backend_of(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
+fn backend_from_proto(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
     use pb::backend::Trust as T;
-    let port = |p: u32| port_of(key, p);
+    let port = |p: u32| parse_port(key, p);
     let trust = match b.trust.ok_or_else(|| InvalidEntry::NoTrust(key.to_owned()))? {
         T::SystemRoots(_) => Trust::System,
         T::Insecure(_) => Trust::Insecure,
         T::TrustBundle(hash) => Trust::Bundle(hash),
     };
-    let targets = b.targets.into_iter().map(|t| endpoint_of(key, t));
+    let targets = b.targets.into_iter().map(|t| target_from_proto(key, t));
     let resolve_error = (!b.resolve_reason.is_empty())
         .then_some(ResolveError { reason: b.resolve_reason, message: b.resolve_message });
     Ok(Backend {
@@ -375,23 +375,23 @@ fn backend_of(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
         server_name: b.server_name,
         trust,
         http2: b.http2,
-        policy: b.policy.map(|policy| policy_of(key, policy)).transpose()?.unwrap_or_default(),
+        policy: b.policy.map(|policy| policy_from_proto(key, policy)).transpose()?.unwrap_or_default(),
     })
 }
 
-fn endpoint(t: &Target) -> pb::Endpoint {
+fn target_to_proto(t: &Target) -> pb::Endpoint {
     pb::Endpoint { host: t.host.clone(), port: u32::from(t.port) }
 }
 
-fn endpoint_of(key: &str, t: pb::Endpoint) -> Result<Target, InvalidEntry> {
-    Ok(Target { host: t.host, port: port_of(key, t.port)? })
+fn target_from_proto(key: &str, t: pb::Endpoint) -> Result<Target, InvalidEntry> {
+    Ok(Target { host: t.host, port: parse_port(key, t.port)? })
 }
 
-fn port_of(key: &str, port: u32) -> Result<u16, InvalidEntry> {
+fn parse_port(key: &str, port: u32) -> Result<u16, InvalidEntry> {
     u16::try_from(port).map_err(|_| InvalidEntry::Port(key.to_owned(), port))
 }
 
-fn policy(p: &BackendPolicy) -> pb::BackendPolicy {
+fn policy_to_proto(p: &BackendPolicy) -> pb::BackendPolicy {
     let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     pb::BackendPolicy {
         retries: p.retries,
@@ -401,32 +401,32 @@ fn policy(p: &BackendPolicy) -> pb::BackendPolicy {
         weights: p.weights.clone(),
         ejection_failures: p.ejection.map_or(0, |ejection| ejection.failures),
         ejection_ms: p.ejection.map_or(0, |ejection| ms(ejection.time)),
-        mirror: p.mirror.as_ref().map(mirror),
+        mirror: p.mirror.as_ref().map(mirror_to_proto),
     }
 }
 
-fn mirror(m: &Mirror) -> pb::Mirror {
+fn mirror_to_proto(m: &Mirror) -> pb::Mirror {
     pb::Mirror {
-        host: Some(endpoint(&m.host)),
-        targets: m.targets.iter().map(endpoint).collect(),
+        host: Some(target_to_proto(&m.host)),
+        targets: m.targets.iter().map(target_to_proto).collect(),
         server_name: m.server_name.clone(),
         percent: m.percent,
         max_body_bytes: m.max_body_bytes,
     }
 }
 
-fn mirror_of(key: &str, m: pb::Mirror) -> Result<Mirror, InvalidEntry> {
-    let targets = m.targets.into_iter().map(|t| endpoint_of(key, t));
+fn mirror_from_proto(key: &str, m: pb::Mirror) -> Result<Mirror, InvalidEntry> {
+    let targets = m.targets.into_iter().map(|t| target_from_proto(key, t));
     Ok(Mirror {
         targets: targets.collect::<Result<_, _>>()?,
-        host: m.host.map(|t| endpoint_of(key, t)).transpose()?.unwrap_or_default(),
+        host: m.host.map(|t| target_from_proto(key, t)).transpose()?.unwrap_or_default(),
         server_name: m.server_name,
         percent: m.percent,
         max_body_bytes: m.max_body_bytes,
     })
 }
 
-fn policy_of(key: &str, p: pb::BackendPolicy) -> Result<BackendPolicy, InvalidEntry> {
+fn policy_from_proto(key: &str, p: pb::BackendPolicy) -> Result<BackendPolicy, InvalidEntry> {
     let ms = |ms: u32| Duration::from_millis(u64::from(ms));
     let ejection = Ejection { failures: p.ejection_failures, time: ms(p.ejection_ms) };
     Ok(BackendPolicy {
@@ -436,11 +436,11 @@ fn policy_of(key: &str, p: pb::BackendPolicy) -> Result<BackendPolicy, InvalidEn
         max_connections: (p.max_connections > 0).then_some(p.max_connections),
         weights: p.weights,
         ejection: (p.ejection_failures > 0).then_some(ejection),
-        mirror: p.mirror.map(|mirror| mirror_of(key, mirror)).transpose()?,
+        mirror: p.mirror.map(|mirror| mirror_from_proto(key, mirror)).transpose()?,
     })
 }
 
-fn served(s: &Served) -> pb::Served {
+fn served_to_proto(s: &ServedVersion) -> pb::Served {
     let source = match s.source {
         Source::Aggregator => pb::Source::Aggregator,
         Source::Builtin => pb::Source::Builtin,
@@ -459,13 +459,13 @@ fn served(s: &Served) -> pb::Served {
     }
 }
 
-fn served_of(s: pb::Served) -> Served {
+fn served_from_proto(s: pb::Served) -> ServedVersion {
     let source = match s.source() {
         pb::Source::Aggregator => Source::Aggregator,
         pb::Source::Crd => Source::Crd,
         pb::Source::Builtin | pb::Source::Unspecified => Source::Builtin,
     };
-    Served {
+    ServedVersion {
         group: s.group,
         version: s.version,
         source,
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_survive_the_wire() {
+    fn entries_round_trip() {
         let route = Route {
             name: "v1.g".into(),
             group_version: GroupVersion::new("g", "v1"),
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn errors_name_the_unusable_entry() {
         assert_eq!(
             Entry::try_from(pb::Entry { key: "k".into(), ..pb::Entry::default() }),
             Err(InvalidEntry::UnknownPayload("k".into()))

@@ -1,13 +1,13 @@
-//! Where a connection leads.
+//! Conversion of dial targets.
 
-use portico_machinery::connect::{ConnectKind, Dial, Security, Streams, WebSockets};
+use portico_machinery::connect::{ConnectKind, DialTarget, Security, Streams, WebSocketMode};
 use portico_machinery::route::Target;
 
 use crate::objects as pb;
 
-impl From<Dial> for pb::Dial {
-    fn from(dial: Dial) -> Self {
-        let Dial { targets, security, path, query, kind, global_unicast, web_sockets } = dial;
+impl From<DialTarget> for pb::Dial {
+    fn from(dial: DialTarget) -> Self {
+        let DialTarget { targets, security, path, query, kind, global_unicast, web_sockets } = dial;
         let (security, roots, server_name) = match security {
             Security::Plain => (pb::Security::Plain, bytes::Bytes::new(), String::new()),
             Security::Kubelet { verify: true } => (pb::Security::Kubelet, bytes::Bytes::new(), String::new()),
@@ -22,7 +22,7 @@ impl From<Dial> for pb::Dial {
             ConnectKind::Log => pb::ConnectKind::Log,
             ConnectKind::Upgrade => pb::ConnectKind::Upgrade,
         };
-        let (web_sockets, streams) = web_sockets_to_wire(web_sockets);
+        let (web_sockets, streams) = web_sockets_to_proto(web_sockets);
         let address = |target: Target| pb::Address { host: target.host, port: target.port.into() };
         Self {
             addresses: targets.into_iter().map(address).collect(),
@@ -39,36 +39,36 @@ impl From<Dial> for pb::Dial {
     }
 }
 
-fn web_sockets_to_wire(web_sockets: WebSockets) -> (pb::WebSockets, Option<pb::Streams>) {
+fn web_sockets_to_proto(web_sockets: WebSocketMode) -> (pb::WebSockets, Option<pb::Streams>) {
     match web_sockets {
-        WebSockets::HandedOn => (pb::WebSockets::Unspecified, None),
-        WebSockets::SpokenByTarget => (pb::WebSockets::SpokenByTarget, None),
-        WebSockets::ChannelsToStreams(Streams { stdin, stdout, stderr, tty }) => {
+        WebSocketMode::PassThrough => (pb::WebSockets::Unspecified, None),
+        WebSocketMode::SupportedByTarget => (pb::WebSockets::SpokenByTarget, None),
+        WebSocketMode::ChannelsToStreams(Streams { stdin, stdout, stderr, tty }) => {
             (pb::WebSockets::ChannelsToStreams, Some(pb::Streams { stdin, stdout, stderr, tty }))
         }
-        WebSockets::SpdyInMessages => (pb::WebSockets::SpdyInMessages, None),
+        WebSocketMode::SpdyTunnel => (pb::WebSockets::SpdyInMessages, None),
     }
 }
 
-/// What this build does not know is handed on: the target answers for itself.
-fn web_sockets_of(dial: &pb::Dial) -> WebSockets {
+/// Converts the WebSocket handling. Values unknown to this build become `PassThrough`, so that the target handles the request.
+fn web_sockets_from_proto(dial: &pb::Dial) -> WebSocketMode {
     match dial.web_sockets() {
-        pb::WebSockets::Unspecified => WebSockets::HandedOn,
-        pb::WebSockets::SpokenByTarget => WebSockets::SpokenByTarget,
+        pb::WebSockets::Unspecified => WebSocketMode::PassThrough,
+        pb::WebSockets::SpokenByTarget => WebSocketMode::SupportedByTarget,
         pb::WebSockets::ChannelsToStreams => {
             let pb::Streams { stdin, stdout, stderr, tty } = dial.streams.unwrap_or_default();
-            WebSockets::ChannelsToStreams(Streams { stdin, stdout, stderr, tty })
+            WebSocketMode::ChannelsToStreams(Streams { stdin, stdout, stderr, tty })
         }
-        pb::WebSockets::SpdyInMessages => WebSockets::SpdyInMessages,
+        pb::WebSockets::SpdyInMessages => WebSocketMode::SpdyTunnel,
     }
 }
 
-/// A message that says less than is needed to dial, or what this build does not know.
+/// Error of a dial message that is incomplete or contains values unknown to this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported dial target from the control service: {0}")]
 pub struct InvalidDial(&'static str);
 
-impl TryFrom<pb::Dial> for Dial {
+impl TryFrom<pb::Dial> for DialTarget {
     type Error = InvalidDial;
 
     fn try_from(dial: pb::Dial) -> Result<Self, InvalidDial> {
@@ -88,7 +88,7 @@ impl TryFrom<pb::Dial> for Dial {
             pb::ConnectKind::Log => ConnectKind::Log,
             pb::ConnectKind::Upgrade => ConnectKind::Upgrade,
         };
-        let web_sockets = web_sockets_of(&dial);
+        let web_sockets = web_sockets_from_proto(&dial);
         let target = |address: pb::Address| match u16::try_from(address.port) {
             Ok(port) if port > 0 && !address.host.is_empty() => Ok(Target { host: address.host, port }),
             _ => Err(InvalidDial("address")),
@@ -107,15 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dial_survives_the_wire_and_nothing_less_is_dialled() {
-        let whole = Dial {
+    fn every_dial_target_round_trips_and_incomplete_ones_are_refused() {
+        let whole = DialTarget {
             targets: vec![Target { host: "10.0.0.1".to_owned(), port: 10250 }],
             security: Security::Plain,
             path: "/a b/".to_owned(),
             query: "x=1".to_owned(),
             kind: ConnectKind::Log,
             global_unicast: true,
-            web_sockets: WebSockets::HandedOn,
+            web_sockets: WebSocketMode::PassThrough,
         };
         let verified = Security::Verified { roots: "pem".into(), server_name: "x".to_owned() };
         for security in [
@@ -126,21 +126,23 @@ mod tests {
             verified,
         ] {
             for kind in [ConnectKind::Proxy, ConnectKind::Log, ConnectKind::Upgrade] {
-                let dial = Dial { security: security.clone(), kind, ..whole.clone() };
-                assert_eq!(Dial::try_from(pb::Dial::from(dial.clone())), Ok(dial));
+                let dial = DialTarget { security: security.clone(), kind, ..whole.clone() };
+                assert_eq!(DialTarget::try_from(pb::Dial::from(dial.clone())), Ok(dial));
             }
         }
         let streams = Streams { stdin: true, stdout: false, stderr: true, tty: false };
-        for web_sockets in
-            [WebSockets::SpokenByTarget, WebSockets::ChannelsToStreams(streams), WebSockets::SpdyInMessages]
-        {
-            let dial = Dial { web_sockets, ..whole.clone() };
-            assert_eq!(Dial::try_from(pb::Dial::from(dial.clone())), Ok(dial));
+        for web_sockets in [
+            WebSocketMode::SupportedByTarget,
+            WebSocketMode::ChannelsToStreams(streams),
+            WebSocketMode::SpdyTunnel,
+        ] {
+            let dial = DialTarget { web_sockets, ..whole.clone() };
+            assert_eq!(DialTarget::try_from(pb::Dial::from(dial.clone())), Ok(dial));
         }
         let newer = pb::Dial { web_sockets: 99, ..whole.clone().into() };
-        assert_eq!(Dial::try_from(newer), Ok(whole.clone()), "what is not known is handed on");
-        assert!(Dial::try_from(pb::Dial::default()).is_err());
-        let nowhere = Dial { targets: Vec::new(), ..whole };
-        assert_eq!(Dial::try_from(pb::Dial::from(nowhere)), Err(InvalidDial("address")));
+        assert_eq!(DialTarget::try_from(newer), Ok(whole.clone()), "unknown modes are passed through");
+        assert!(DialTarget::try_from(pb::Dial::default()).is_err());
+        let nowhere = DialTarget { targets: Vec::new(), ..whole };
+        assert_eq!(DialTarget::try_from(pb::Dial::from(nowhere)), Err(InvalidDial("address")));
     }
 }

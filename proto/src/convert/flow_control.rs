@@ -1,13 +1,13 @@
-//! Flow schemas and priority levels between what decides and what travels.
+//! Conversion of flow schemas and priority levels.
 
 use std::sync::Arc;
 
 use portico_machinery::flow_control::{
-    Distinguisher, Fact, FlowSchema, Key, NonResourceRule, PolicyRules, PriorityLevel, Queuing, ResourceRule,
-    Response,
+    Distinguisher, Fact, FlowSchema, Key, LimitResponse, NonResourceRule, PolicyRules, PriorityLevel,
+    Queuing, ResourceRule,
 };
 
-use super::rbac::{subject, subject_of};
+use super::rbac::{subject_from_proto, subject_to_proto};
 use crate::config as pb;
 use pb::flow_control::Says;
 use pb::priority_level::Response as Does;
@@ -18,31 +18,31 @@ pub(super) fn to_proto(fact: &Fact) -> pb::FlowControl {
             uid: schema.uid.clone(),
             precedence: schema.precedence,
             level: schema.level.clone(),
-            distinguisher: distinguisher(schema.distinguisher).into(),
-            rules: schema.rules.iter().map(rules).collect(),
+            distinguisher: distinguisher_to_proto(schema.distinguisher).into(),
+            rules: schema.rules.iter().map(rules_to_proto).collect(),
         }),
         Fact::Level(level) => Says::Level(pb::PriorityLevel {
             uid: level.uid.clone(),
             shares: level.shares,
             lendable_percent: level.lendable_percent,
             borrowing_limit_percent: level.borrowing_limit_percent,
-            response: Some(response(level.response)),
+            response: Some(response_to_proto(level.response)),
         }),
     };
     pb::FlowControl { says: Some(says) }
 }
 
-/// Nothing when it says nothing, or something else than its key. Subjects that this build does not know match nobody.
-pub(super) fn from_proto(key: &str, said: pb::FlowControl) -> Option<Fact> {
+/// Converts a message; `None` if it is incomplete or its key is invalid. Subjects unknown to this build are omitted.
+pub(super) fn from_proto(key: &str, message: pb::FlowControl) -> Option<Fact> {
     let name = key.parse::<Key>().ok()?.name;
-    Some(match said.says? {
+    Some(match message.says? {
         Says::Schema(schema) => Fact::Schema(Arc::new(FlowSchema {
             name,
-            distinguisher: distinguisher_of(schema.distinguisher()),
+            distinguisher: distinguisher_from_proto(schema.distinguisher()),
             uid: schema.uid,
             precedence: schema.precedence,
             level: schema.level,
-            rules: schema.rules.into_iter().map(rules_of).collect(),
+            rules: schema.rules.into_iter().map(rules_from_proto).collect(),
         })),
         Says::Level(level) => Fact::Level(Arc::new(PriorityLevel {
             name,
@@ -50,28 +50,28 @@ pub(super) fn from_proto(key: &str, said: pb::FlowControl) -> Option<Fact> {
             shares: level.shares,
             lendable_percent: level.lendable_percent,
             borrowing_limit_percent: level.borrowing_limit_percent,
-            response: response_of(level.response?),
+            response: response_from_proto(level.response?),
         })),
     })
 }
 
-fn distinguisher(distinguisher: Distinguisher) -> pb::FlowDistinguisher {
+fn distinguisher_to_proto(distinguisher: Distinguisher) -> pb::FlowDistinguisher {
     match distinguisher {
-        Distinguisher::Nothing => pb::FlowDistinguisher::Unspecified,
+        Distinguisher::SingleFlow => pb::FlowDistinguisher::Unspecified,
         Distinguisher::ByUser => pb::FlowDistinguisher::ByUser,
         Distinguisher::ByNamespace => pb::FlowDistinguisher::ByNamespace,
     }
 }
 
-fn distinguisher_of(distinguisher: pb::FlowDistinguisher) -> Distinguisher {
+fn distinguisher_from_proto(distinguisher: pb::FlowDistinguisher) -> Distinguisher {
     match distinguisher {
-        pb::FlowDistinguisher::Unspecified => Distinguisher::Nothing,
+        pb::FlowDistinguisher::Unspecified => Distinguisher::SingleFlow,
         pb::FlowDistinguisher::ByUser => Distinguisher::ByUser,
         pb::FlowDistinguisher::ByNamespace => Distinguisher::ByNamespace,
     }
 }
 
-fn rules(rules: &PolicyRules) -> pb::FlowRules {
+fn rules_to_proto(rules: &PolicyRules) -> pb::FlowRules {
     let resource_rule = |rule: &ResourceRule| pb::FlowResourceRule {
         verbs: rule.verbs.clone(),
         api_groups: rule.api_groups.clone(),
@@ -84,13 +84,13 @@ fn rules(rules: &PolicyRules) -> pb::FlowRules {
         urls: rule.urls.clone(),
     };
     pb::FlowRules {
-        subjects: rules.subjects.iter().map(subject).collect(),
+        subjects: rules.subjects.iter().map(subject_to_proto).collect(),
         resource_rules: rules.resource_rules.iter().map(resource_rule).collect(),
         non_resource_rules: rules.non_resource_rules.iter().map(non_resource_rule).collect(),
     }
 }
 
-fn rules_of(rules: pb::FlowRules) -> PolicyRules {
+fn rules_from_proto(rules: pb::FlowRules) -> PolicyRules {
     let resource_rule = |rule: pb::FlowResourceRule| ResourceRule {
         verbs: rule.verbs,
         api_groups: rule.api_groups,
@@ -101,28 +101,28 @@ fn rules_of(rules: pb::FlowRules) -> PolicyRules {
     let non_resource_rule =
         |rule: pb::FlowNonResourceRule| NonResourceRule { verbs: rule.verbs, urls: rule.urls };
     PolicyRules {
-        subjects: rules.subjects.into_iter().filter_map(subject_of).collect(),
+        subjects: rules.subjects.into_iter().filter_map(subject_from_proto).collect(),
         resource_rules: rules.resource_rules.into_iter().map(resource_rule).collect(),
         non_resource_rules: rules.non_resource_rules.into_iter().map(non_resource_rule).collect(),
     }
 }
 
-fn response(response: Response) -> Does {
+fn response_to_proto(response: LimitResponse) -> Does {
     match response {
-        Response::Exempt => Does::Exempt(true),
-        Response::Reject => Does::Reject(true),
-        Response::Queue(Queuing { queues, hand_size, queue_length_limit }) => {
+        LimitResponse::Exempt => Does::Exempt(true),
+        LimitResponse::Reject => Does::Reject(true),
+        LimitResponse::Queue(Queuing { queues, hand_size, queue_length_limit }) => {
             Does::Queuing(pb::Queuing { queues, hand_size, queue_length_limit })
         }
     }
 }
 
-fn response_of(does: Does) -> Response {
+fn response_from_proto(does: Does) -> LimitResponse {
     match does {
-        Does::Exempt(_) => Response::Exempt,
-        Does::Reject(_) => Response::Reject,
+        Does::Exempt(_) => LimitResponse::Exempt,
+        Does::Reject(_) => LimitResponse::Reject,
         Does::Queuing(pb::Queuing { queues, hand_size, queue_length_limit }) => {
-            Response::Queue(Queuing { queues, hand_size, queue_length_limit })
+            LimitResponse::Queue(Queuing { queues, hand_size, queue_length_limit })
         }
     }
 }
@@ -133,7 +133,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// One of each, with everything set, under its key.
+    /// One flow schema and one priority level with all fields set, and their keys.
     pub(crate) fn facts() -> [(&'static str, Fact); 2] {
         let list = |word: &str| vec![word.to_owned()];
         let resource_rule = ResourceRule {
@@ -161,7 +161,7 @@ pub(super) mod tests {
             shares: 3,
             lendable_percent: 4,
             borrowing_limit_percent: Some(0),
-            response: Response::Queue(Queuing { queues: 8, hand_size: 2, queue_length_limit: 5 }),
+            response: LimitResponse::Queue(Queuing { queues: 8, hand_size: 2, queue_length_limit: 5 }),
         };
         [
             ("flowschemas/s", Fact::Schema(Arc::new(schema))),

@@ -1,4 +1,4 @@
-//! Roles and bindings between what decides and what travels.
+//! Conversion of roles and bindings.
 
 use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
 
@@ -7,29 +7,29 @@ use crate::config as pb;
 pub(super) fn to_proto(fact: &Fact) -> pb::Rbac {
     use pb::rbac::Says;
     let says = match fact {
-        Fact::Rules(rules) => Says::Rules(pb::Rules { rules: rules.iter().map(rule).collect() }),
+        Fact::Rules(rules) => Says::Rules(pb::Rules { rules: rules.iter().map(rule_to_proto).collect() }),
         Fact::Binding(binding) => Says::Binding(pb::Binding {
-            cluster_role: binding.role.cluster,
+            cluster_role: binding.role.is_cluster_role,
             role: binding.role.name.clone(),
-            subjects: binding.subjects.iter().map(subject).collect(),
+            subjects: binding.subjects.iter().map(subject_to_proto).collect(),
         }),
     };
     pb::Rbac { says: Some(says) }
 }
 
-/// Nothing when it says nothing; subjects that this build does not know are left out, as they match nobody.
-pub(super) fn from_proto(said: pb::Rbac) -> Option<Fact> {
+/// Converts a message; `None` if it is empty. Subjects unknown to this build are omitted, because they match no user.
+pub(super) fn from_proto(message: pb::Rbac) -> Option<Fact> {
     use pb::rbac::Says;
-    Some(match said.says? {
-        Says::Rules(rules) => Fact::Rules(rules.rules.into_iter().map(rule_of).collect()),
+    Some(match message.says? {
+        Says::Rules(rules) => Fact::Rules(rules.rules.into_iter().map(rule_from_proto).collect()),
         Says::Binding(binding) => Fact::Binding(Binding {
-            role: RoleRef { cluster: binding.cluster_role, name: binding.role },
-            subjects: binding.subjects.into_iter().filter_map(subject_of).collect(),
+            role: RoleRef { is_cluster_role: binding.cluster_role, name: binding.role },
+            subjects: binding.subjects.into_iter().filter_map(subject_from_proto).collect(),
         }),
     })
 }
 
-fn rule(rule: &Rule) -> pb::PolicyRule {
+fn rule_to_proto(rule: &Rule) -> pb::PolicyRule {
     pb::PolicyRule {
         verbs: rule.verbs.clone(),
         api_groups: rule.api_groups.clone(),
@@ -39,7 +39,7 @@ fn rule(rule: &Rule) -> pb::PolicyRule {
     }
 }
 
-fn rule_of(rule: pb::PolicyRule) -> Rule {
+fn rule_from_proto(rule: pb::PolicyRule) -> Rule {
     Rule {
         verbs: rule.verbs,
         api_groups: rule.api_groups,
@@ -49,7 +49,7 @@ fn rule_of(rule: pb::PolicyRule) -> Rule {
     }
 }
 
-pub(super) fn subject(subject: &Subject) -> pb::Subject {
+pub(super) fn subject_to_proto(subject: &Subject) -> pb::Subject {
     let (kind, namespace, name) = match subject {
         Subject::User(name) => (pb::SubjectKind::User, "", name),
         Subject::Group(name) => (pb::SubjectKind::Group, "", name),
@@ -60,7 +60,7 @@ pub(super) fn subject(subject: &Subject) -> pb::Subject {
     pb::Subject { kind: kind.into(), namespace: namespace.to_owned(), name: name.clone() }
 }
 
-pub(super) fn subject_of(subject: pb::Subject) -> Option<Subject> {
+pub(super) fn subject_from_proto(subject: pb::Subject) -> Option<Subject> {
     Some(match subject.kind() {
         pb::SubjectKind::User => Subject::User(subject.name),
         pb::SubjectKind::Group => Subject::Group(subject.name),
@@ -75,7 +75,7 @@ pub(super) fn subject_of(subject: pb::Subject) -> Option<Subject> {
 pub(super) mod tests {
     use super::*;
 
-    /// One of each, with everything set.
+    /// Facts of both kinds, with all fields set.
     pub(crate) fn facts() -> [Fact; 2] {
         let list = |word: &str| vec![word.to_owned()];
         let rule = Rule {
@@ -90,7 +90,7 @@ pub(super) mod tests {
             Subject::Group("g".into()),
             Subject::ServiceAccount { namespace: "n".into(), name: "s".into() },
         ];
-        let role = RoleRef { cluster: true, name: "r".into() };
+        let role = RoleRef { is_cluster_role: true, name: "r".into() };
         [Fact::Rules(vec![rule]), Fact::Binding(Binding { role, subjects })]
     }
 }

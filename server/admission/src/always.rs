@@ -2,10 +2,10 @@
 
 use portico_registry::{Objects, Operation};
 
-use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
+use crate::plugin::{ANY, DeleteRequest, MutationFuture, MutationRequest, Plugin, ResourcePattern};
 
 const DENIED: &str = "admission control is denying all modifications";
-const EVERYTHING: &[Target] = &[(ANY, ANY, ANY)];
+const EVERYTHING: &[ResourcePattern] = &[(ANY, ANY, ANY)];
 const OPERATIONS: &[Operation] =
     &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
@@ -13,7 +13,7 @@ const OPERATIONS: &[Operation] =
 pub(crate) struct AlwaysAdmit;
 
 impl Plugin for AlwaysAdmit {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[]
     }
 }
@@ -22,7 +22,7 @@ impl Plugin for AlwaysAdmit {
 pub(crate) struct AlwaysDeny;
 
 impl Plugin for AlwaysDeny {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         EVERYTHING
     }
 
@@ -30,11 +30,11 @@ impl Plugin for AlwaysDeny {
         OPERATIONS
     }
 
-    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move { Err(request.forbidden(DENIED)) })
     }
 
-    fn admit_delete<'a>(&'a self, _objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
+    fn admit_delete<'a>(&'a self, _objects: &'a Objects, request: DeleteRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move { Err(request.forbidden(DENIED)) })
     }
 }

@@ -10,7 +10,9 @@ use portico_machinery::{Object, Status, aggregate};
 use portico_registry::Objects;
 use portico_validation::pod_spec::CONTAINER_LISTS;
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{
+    MutationFuture, MutationRequest, PODS, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
 
 const ALWAYS: &str = "Always";
 
@@ -18,11 +20,11 @@ const ALWAYS: &str = "Always";
 pub(crate) struct AlwaysPullImages;
 
 impl Plugin for AlwaysPullImages {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
-    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
             if has_new_images(request.new, request.old) {
                 pull_always(request.new);
@@ -31,13 +33,13 @@ impl Plugin for AlwaysPullImages {
         })
     }
 
-    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             if !has_new_images(request.new, request.old) {
                 return Ok(Vec::new());
             }
             let refusals: Vec<String> =
-                errors(request.new).iter().map(|why| request.forbidden(why).message).collect();
+                errors(request.new).iter().map(|message| request.forbidden(message).message).collect();
             // Upstream returns an aggregate error here, which is not a Status.
             match refusals.as_slice() {
                 [] => Ok(Vec::new()),
@@ -73,19 +75,19 @@ fn errors(pod: &Object) -> Vec<String> {
     let mut errors = Vec::new();
     for list in CONTAINER_LISTS {
         for container in pod.at(&["spec", list]).items() {
-            errors.extend(unless_always(&container.field("imagePullPolicy")));
+            errors.extend(pull_policy_error(&container.field("imagePullPolicy")));
         }
     }
     for volume in pod.at(&["spec", "volumes"]).items() {
         let image = volume.field("image");
         if image.is_present() {
-            errors.extend(unless_always(&image.field("pullPolicy")));
+            errors.extend(pull_policy_error(&image.field("pullPolicy")));
         }
     }
     errors
 }
 
-fn unless_always(policy: &portico_machinery::Cursor<'_>) -> Option<String> {
+fn pull_policy_error(policy: &portico_machinery::Cursor<'_>) -> Option<String> {
     let error = (policy.str() != ALWAYS).then(|| policy.not_supported(&[ALWAYS]))?;
     Some(format!("{}: {}", error.path, error.body))
 }
@@ -117,15 +119,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_runs_what_it_ran_is_left_alone() {
+    fn a_pod_without_new_images_is_not_changed() {
         let old = pod(r#"{"containers":[{"image":"a"},{"image":"b"}]}"#);
-        for (new, looked_at) in [
+        for (new, examined) in [
             (r#"{"containers":[{"image":"b"}]}"#, false),
             (r#"{"containers":[{"image":"a"},{"image":"b"}]}"#, false),
             (r#"{"containers":[{"image":"a"},{"image":"c"}]}"#, true),
             (r#"{"containers":[{"image":"a"}],"ephemeralContainers":[{"image":"c"}]}"#, true),
         ] {
-            assert_eq!(has_new_images(&pod(new), Some(&old)), looked_at, "{new}");
+            assert_eq!(has_new_images(&pod(new), Some(&old)), examined, "{new}");
         }
         assert!(has_new_images(&old, None));
     }

@@ -5,36 +5,36 @@
 use portico_machinery::{Object, Status};
 use portico_registry::Objects;
 
-use crate::plugin::{PODS, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{PODS, Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
-const HOST: &str = "kubernetes.io/hostname";
+const HOSTNAME_KEY: &str = "kubernetes.io/hostname";
 
 /// LimitPodHardAntiAffinityTopology plugin.
 pub(crate) struct LimitPodHardAntiAffinityTopology;
 
 impl Plugin for LimitPodHardAntiAffinityTopology {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
-    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            let Some(key) = other_topology(request.new) else { return Ok(Vec::new()) };
-            let why = format!(
-                "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only key {HOST} is allowed"
+            let Some(key) = disallowed_topology_key(request.new) else { return Ok(Vec::new()) };
+            let message = format!(
+                "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only key {HOSTNAME_KEY} is allowed"
             );
-            let resource = &request.attributes.served.resource;
-            Err(Box::new(Status::forbidden(resource, request.new.name(), &why)))
+            let resource = &request.attributes.served_resource.resource;
+            Err(Box::new(Status::forbidden(resource, request.new.name(), &message)))
         })
     }
 }
 
 /// Returns the first topology key of a required anti-affinity term that is not the host name.
-fn other_topology(pod: &Object) -> Option<&str> {
+fn disallowed_topology_key(pod: &Object) -> Option<&str> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let terms = pod.at(&["spec", "affinity", "podAntiAffinity", required]);
     let mut keys = terms.items().map(|term| term.field("topologyKey").str());
-    keys.find(|key| *key != HOST)
+    keys.find(|key| *key != HOSTNAME_KEY)
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_hosts_may_be_insisted_on() {
+    fn only_the_hostname_is_allowed_as_a_topology_key() {
         for (affinity, other) in [
             ("{}", None),
             (
@@ -68,7 +68,7 @@ mod tests {
         ] {
             let pod = format!(r#"{{"spec":{{"affinity":{affinity}}}}}"#);
             let pod = Object::from_json(pod.as_bytes()).unwrap();
-            assert_eq!(other_topology(&pod), other, "{affinity}");
+            assert_eq!(disallowed_topology_key(&pod), other, "{affinity}");
         }
     }
 }

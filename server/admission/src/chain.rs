@@ -7,21 +7,21 @@ use portico_kit::metrics::Registry;
 use portico_machinery::request_info::RequestInfo;
 use portico_machinery::{GroupVersionResource, Object};
 use portico_registry::{
-    Admission, Attributes, Charged, NamespaceRules, Objects, Pending, Result, WebhookUsers, Write,
+    Admission, Attributes, NamespaceRules, Objects, QuotaCommit, Result, ResultFuture, WebhookUsers, Write,
 };
 use portico_store::{Operation, Txn};
 
-use crate::loaded::Loaded;
-use crate::matching::Configured;
+use crate::loaded_plugins::LoadedPlugins;
+use crate::matching::HookSource;
 use crate::metrics::Metrics;
 use crate::mutation::MutatingSteps;
 use crate::plugins::{NAMESPACE_AUTO_PROVISION, NAMESPACE_LIFECYCLE, RESOURCE_QUOTA};
 use crate::policies::ExplainedPolicy;
-use crate::resource_quota::{LimitedResource, Quotas, SharedTransactions};
+use crate::resource_quota::{LimitedResource, QuotaAdmission, SharedTransactions};
 use crate::settings::AdmissionSettings;
-use crate::steps::Step;
+use crate::step_metrics::Step;
 use crate::validation::ValidatingSteps;
-use crate::webhooks::Explained;
+use crate::webhooks::ExplainedWebhook;
 use crate::write_target::WriteTarget;
 
 /// Enabled plugins, policies, webhooks and quotas.
@@ -33,7 +33,7 @@ pub struct AdmissionChain {
     /// `None` if ResourceQuota is disabled.
     shared_transactions: Option<SharedTransactions>,
     /// Resources that require a covering quota.
-    limited: Vec<LimitedResource>,
+    limited_resources: Vec<LimitedResource>,
 }
 
 /// Policies and webhooks that a write would be subject to: mutating ones first, then validating ones.
@@ -41,14 +41,14 @@ pub struct AdmissionChain {
 pub struct Explanation {
     /// Policies with their bindings.
     pub policies: Vec<ExplainedPolicy>,
-    pub webhooks: Vec<Explained>,
+    pub webhooks: Vec<ExplainedWebhook>,
 }
 
 impl AdmissionChain {
     /// Creates the chain of the enabled plugins and logs their names, as upstream does.
     #[must_use]
     pub fn new(settings: &AdmissionSettings, metrics: &Registry) -> Self {
-        let (loaded, metrics) = (Loaded::new(settings, metrics), Arc::new(Metrics::new(metrics)));
+        let (loaded, metrics) = (LoadedPlugins::new(settings, metrics), Arc::new(Metrics::new(metrics)));
         loaded.log();
         Self {
             mutating: MutatingSteps::new(&loaded, Arc::clone(&metrics), settings.expression_cost_limit),
@@ -59,13 +59,13 @@ impl AdmissionChain {
             validating: ValidatingSteps::new(&loaded, Arc::clone(&metrics), settings.expression_cost_limit),
             metrics,
             shared_transactions: loaded.has(RESOURCE_QUOTA).then(SharedTransactions::default),
-            limited: settings.configuration.limited_resources().to_vec(),
+            limited_resources: settings.configuration.limited_resources().to_vec(),
         }
     }
 
     /// Sets the users as which mutating and validating webhooks are called.
     #[must_use]
-    pub fn calling_webhooks_as(mut self, mutating: WebhookUsers, validating: WebhookUsers) -> Self {
+    pub fn with_webhook_users(mut self, mutating: WebhookUsers, validating: WebhookUsers) -> Self {
         let webhooks = [(&mut self.mutating.webhooks, mutating), (&mut self.validating.webhooks, validating)];
         for (webhooks, users) in webhooks {
             if let Some(webhooks) = webhooks {
@@ -82,20 +82,20 @@ impl AdmissionChain {
     /// The configurations cannot be read.
     pub async fn explain(&self, objects: &Objects, path: &RequestInfo) -> Result<Explanation> {
         let resource = GroupVersionResource::new(&path.api_group, &path.api_version, &path.resource);
-        let mut met = Explanation::default();
-        let Some(served) = objects.by_resource(&resource) else { return Ok(met) };
+        let mut explanation = Explanation::default();
+        let Some(served) = objects.by_resource(&resource) else { return Ok(explanation) };
         let (subresource, namespace, name) = (&*path.subresource, &*path.namespace, &*path.name);
-        let written = WriteTarget { served: &served, subresource, namespace, name };
+        let write_target = WriteTarget { served: &served, subresource, namespace, name };
         if let Some(policies) = &self.mutating.policies {
-            met.policies.extend(policies.explain(objects, written).await?);
+            explanation.policies.extend(policies.explain(objects, write_target).await?);
         }
         if let Some(policies) = &self.validating.policies {
-            met.policies.extend(policies.explain(objects, written).await?);
+            explanation.policies.extend(policies.explain(objects, write_target).await?);
         }
         for webhooks in [&self.mutating.webhooks, &self.validating.webhooks].into_iter().flatten() {
-            met.webhooks.extend(webhooks.explain(objects, written).await?);
+            explanation.webhooks.extend(webhooks.explain(objects, write_target).await?);
         }
-        Ok(met)
+        Ok(explanation)
     }
 
     /// Checks that all policies, bindings and webhooks can be read.
@@ -114,19 +114,25 @@ impl AdmissionChain {
         objects: &'a Objects,
         attributes: Attributes<'a>,
         write: Write<'a>,
-    ) -> Option<Quotas<'a>> {
-        let shared = self.shared_transactions.as_ref()?;
-        let counted = attributes.served.info.namespaced && !write.new.namespace().is_empty();
-        counted.then_some(Quotas { objects, attributes, write, shared, limited: &self.limited })
+    ) -> Option<QuotaAdmission<'a>> {
+        let transactions = self.shared_transactions.as_ref()?;
+        let is_counted = attributes.served_resource.info.namespaced && !write.new.namespace().is_empty();
+        is_counted.then_some(QuotaAdmission {
+            objects,
+            attributes,
+            write,
+            transactions,
+            limited_resources: &self.limited_resources,
+        })
     }
 }
 
-async fn check_rules<C: Configured>(
+async fn check_rules<C: HookSource>(
     configured: Option<&C>,
     objects: &Objects,
 ) -> std::result::Result<(), String> {
     let Some(configured) = configured else { return Ok(()) };
-    let all = configured.read(objects).await.map_err(|status| status.message)?;
+    let all = configured.load(objects).await.map_err(|status| status.message)?;
     C::problem(&all).map_or(Ok(()), |problem| Err(problem.to_owned()))
 }
 
@@ -141,16 +147,16 @@ impl Admission for AdmissionChain {
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
+    ) -> Option<ResultFuture<'a, Vec<String>>> {
         let (steps, operation) = (&self.metrics.steps, attributes.operation);
-        let Some(mutation) = self.mutating.concerned(objects, attributes, new.is_some(), old) else {
-            steps.step(Step::Admit, operation, false, Duration::ZERO);
+        let Some(mutation) = self.mutating.prepare(objects, attributes, new.is_some(), old) else {
+            steps.observe_step(Step::Admit, operation, false, Duration::ZERO);
             return None;
         };
         Some(Box::pin(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let outcome = mutation.run(new).await;
-            steps.step(Step::Admit, operation, outcome.is_err(), begun.elapsed());
+            steps.observe_step(Step::Admit, operation, outcome.is_err(), started.elapsed());
             outcome
         }))
     }
@@ -161,16 +167,16 @@ impl Admission for AdmissionChain {
         attributes: Attributes<'a>,
         new: Option<&'a Object>,
         old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
+    ) -> Option<ResultFuture<'a, Vec<String>>> {
         let (steps, operation) = (&self.metrics.steps, attributes.operation);
-        let Some(validation) = self.validating.concerned(objects, attributes, new, old) else {
-            steps.step(Step::Validate, operation, false, Duration::ZERO);
+        let Some(validation) = self.validating.prepare(objects, attributes, new, old) else {
+            steps.observe_step(Step::Validate, operation, false, Duration::ZERO);
             return None;
         };
         Some(Box::pin(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let outcome = validation.run().await;
-            steps.step(Step::Validate, operation, outcome.is_err(), begun.elapsed());
+            steps.observe_step(Step::Validate, operation, outcome.is_err(), started.elapsed());
             outcome
         }))
     }
@@ -180,7 +186,7 @@ impl Admission for AdmissionChain {
         objects: &'a Objects,
         attributes: Attributes<'a>,
         write: Write<'a>,
-    ) -> Option<Pending<'a, ()>> {
+    ) -> Option<ResultFuture<'a, ()>> {
         let quotas = self.quotas(objects, attributes, write)?;
         Some(Box::pin(async move { quotas.check().await }))
     }
@@ -192,7 +198,7 @@ impl Admission for AdmissionChain {
         write: Write<'a>,
         txn: &'a Txn,
         checks: &'a [Operation],
-    ) -> Option<Pending<'a, Charged>> {
+    ) -> Option<ResultFuture<'a, QuotaCommit>> {
         let quotas = self.quotas(objects, attributes, write)?;
         Some(Box::pin(async move { quotas.commit(txn, checks).await }))
     }

@@ -4,7 +4,7 @@ use portico_machinery::{Object, Quantity};
 
 use portico_registry::{Objects, Operation};
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 const REFUSED: &str = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
 const UNBOUND: &str = "Only bound persistent volume claims can be expanded";
@@ -16,7 +16,7 @@ const CLASS: &str = "spec.storageClassName";
 pub(super) struct PersistentVolumeClaimResize;
 
 impl Plugin for PersistentVolumeClaimResize {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "persistentvolumeclaims", "")]
     }
 
@@ -24,7 +24,7 @@ impl Plugin for PersistentVolumeClaimResize {
         &[Operation::Update]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             let Some(old) = request.old.filter(|old| size(request.new) > size(old)) else {
                 return Ok(Vec::new());

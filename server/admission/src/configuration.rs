@@ -87,7 +87,7 @@ impl Configuration {
 
     /// Sets the backend of ImagePolicyWebhook.
     #[must_use]
-    pub fn asking_about_images(mut self, backend: ImageBackend) -> Self {
+    pub fn with_image_backend(mut self, backend: ImageBackend) -> Self {
         self.image_policy.backend = backend;
         self
     }

@@ -7,15 +7,15 @@ use portico_machinery::Object;
 use portico_registry::{Objects, Operation};
 use portico_validation::pod_spec::is_sidecar;
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
-use crate::pod_resize::node_of_changed;
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
+use crate::pod_resize::node_of_changed_pod;
 
 /// Name of a feature, and a function that is true if a change from an old to a new pod requires the feature.
-type Feature = (&'static str, fn(&Object, &Object) -> bool);
+type FeatureCheck = (&'static str, fn(&Object, &Object) -> bool);
 
 /// Features, sorted by name.
-const FEATURES: [Feature; 2] = [
-    ("InPlacePodLevelResourcesVerticalScaling", resizes_whole),
+const FEATURES: [FeatureCheck; 2] = [
+    ("InPlacePodLevelResourcesVerticalScaling", resizes_pod_level_resources),
     ("InPlacePodVerticalScalingInitContainers", resizes_init_containers),
 ];
 
@@ -23,7 +23,7 @@ const FEATURES: [Feature; 2] = [
 pub(crate) struct NodeDeclaredFeatureValidator;
 
 impl Plugin for NodeDeclaredFeatureValidator {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", ""), ("", "pods", "resize")]
     }
 
@@ -31,12 +31,12 @@ impl Plugin for NodeDeclaredFeatureValidator {
         &[Operation::Update]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            let (Some(name), Some(old)) = (node_of_changed(&request), request.old) else {
+            let (Some(name), Some(old)) = (node_of_changed_pod(&request), request.old) else {
                 return Ok(Vec::new());
             };
-            let mut needed = needed(old, request.new);
+            let mut needed = required_features(old, request.new);
             if needed.is_empty() {
                 return Ok(Vec::new());
             }
@@ -57,11 +57,11 @@ impl Plugin for NodeDeclaredFeatureValidator {
 }
 
 /// Returns the names of the features that a change requires.
-fn needed(old: &Object, new: &Object) -> Vec<&'static str> {
+fn required_features(old: &Object, new: &Object) -> Vec<&'static str> {
     FEATURES.iter().filter(|(_, needs)| needs(old, new)).map(|(name, _)| *name).collect()
 }
 
-fn resizes_whole(old: &Object, new: &Object) -> bool {
+fn resizes_pod_level_resources(old: &Object, new: &Object) -> bool {
     !old.at(&["spec", "resources"]).same_as(&new.at(&["spec", "resources"]))
 }
 
@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_need_what_upstream_infers_of_them() {
+    fn changes_require_the_features_that_upstream_infers() {
         let spec = |spec: &str| Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap();
         let of_pod = r#"{"resources":{"requests":{"cpu":"1"}}}"#;
         let init = r#"{"initContainers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}]}"#;
         let sidecar = r#"{"initContainers":[{"name":"a","restartPolicy":"Always","resources":{"requests":{"cpu":"1"}}}]}"#;
-        for (old, new, want) in [
+        for (old, new, expected) in [
             ("{}", "{}", &[][..]),
             (of_pod, of_pod, &[]),
             (of_pod, "{}", &["InPlacePodLevelResourcesVerticalScaling"]),
@@ -90,7 +90,7 @@ mod tests {
             (init, &init.replace('1', "2"), &["InPlacePodVerticalScalingInitContainers"]),
             (sidecar, &sidecar.replace('1', "2"), &[]),
         ] {
-            assert_eq!(needed(&spec(old), &spec(new)), want, "{old} {new}");
+            assert_eq!(required_features(&spec(old), &spec(new)), expected, "{old} {new}");
         }
     }
 }

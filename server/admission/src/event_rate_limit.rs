@@ -13,57 +13,59 @@ use portico_machinery::status::Reason;
 use portico_machinery::{Status, aggregate};
 use portico_registry::Objects;
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 use bucket::Bucket;
 pub(crate) use configuration::EventRateLimitConfiguration;
 use configuration::{Limit, LimitType};
 
 /// EventRateLimit plugin with its token buckets.
 pub(crate) struct EventRateLimit {
-    limits: Vec<Enforced>,
+    limits: Vec<LimitBuckets>,
     started: Instant,
 }
 
 /// Limit with its buckets by key, of which the least recently used is evicted.
-struct Enforced {
+struct LimitBuckets {
     limit: Limit,
     buckets: Mutex<LruCache<Box<str>, Bucket>>,
 }
 
 impl EventRateLimit {
     pub(crate) fn new(configuration: &EventRateLimitConfiguration) -> Self {
-        let enforced =
-            |limit: &Limit| Enforced { limit: *limit, buckets: Mutex::new(LruCache::new(limit.buckets())) };
+        let enforced = |limit: &Limit| LimitBuckets {
+            limit: *limit,
+            buckets: Mutex::new(LruCache::new(limit.max_buckets())),
+        };
         Self { limits: configuration.limits.iter().map(enforced).collect(), started: Instant::now() }
     }
 
     /// Takes a token from the bucket of each limit; returns the messages of the exhausted limits.
     fn refusals(&self, request: &ValidationRequest<'_>) -> Vec<String> {
         let since = self.started.elapsed();
-        let refusal = |enforced: &Enforced| {
-            let key = key(enforced.limit.ty, request);
+        let refusal = |enforced: &LimitBuckets| {
+            let key = bucket_key(enforced.limit.ty, request);
             let mut buckets = enforced.buckets.lock();
-            let taken = match buckets.get_mut(&*key) {
-                Some(bucket) => bucket.take(&enforced.limit, since),
+            let result = match buckets.get_mut(&*key) {
+                Some(bucket) => bucket.try_take(&enforced.limit, since),
                 None => {
                     let mut bucket = Bucket::full(&enforced.limit, since);
-                    let taken = bucket.take(&enforced.limit, since);
+                    let result = bucket.try_take(&enforced.limit, since);
                     buckets.insert(key.as_str().into(), bucket);
-                    taken
+                    result
                 }
             };
-            (!taken).then(|| format!("limit reached on type {} for key {key}", enforced.limit.ty.name()))
+            (!result).then(|| format!("limit reached on type {} for key {key}", enforced.limit.ty.name()))
         };
         self.limits.iter().filter_map(refusal).collect()
     }
 }
 
 impl Plugin for EventRateLimit {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "events", "")]
     }
 
-    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             if request.attributes.is_dry_run() {
                 return Ok(Vec::new());
@@ -79,7 +81,7 @@ impl Plugin for EventRateLimit {
 }
 
 /// Returns the key of the bucket from which a limit of this type takes the token for an event.
-fn key(ty: LimitType, request: &ValidationRequest<'_>) -> String {
+fn bucket_key(ty: LimitType, request: &ValidationRequest<'_>) -> String {
     match ty {
         LimitType::Server => String::new(),
         LimitType::Namespace => request.attributes.namespace.to_owned(),

@@ -6,24 +6,24 @@ use std::collections::BTreeSet;
 
 use portico_machinery::Object;
 use portico_registry::Objects;
-use portico_validation::pod_spec::is_extended;
+use portico_validation::pod_spec::is_extended_resource;
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use crate::plugin::{MutationFuture, MutationRequest, PODS, Plugin, ResourcePattern};
 
-const LIST: [&str; 2] = ["spec", "tolerations"];
+const TOLERATIONS_PATH: [&str; 2] = ["spec", "tolerations"];
 
 /// ExtendedResourceToleration plugin.
 pub(crate) struct ExtendedResourceToleration;
 
 impl Plugin for ExtendedResourceToleration {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
-    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
-            for resource in extended(request.new) {
-                tolerate(request.new, &resource);
+            for resource in requested_extended_resources(request.new) {
+                add_toleration(request.new, &resource);
             }
             Ok(())
         })
@@ -31,13 +31,17 @@ impl Plugin for ExtendedResourceToleration {
 }
 
 /// Returns the extended resources that a pod requests.
-fn extended(pod: &Object) -> BTreeSet<String> {
+fn requested_extended_resources(pod: &Object) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for list in ["containers", "initContainers"] {
         for container in pod.at(&["spec", list]).items() {
             let requests = container.field("resources").field("requests");
             names.extend(
-                requests.entries().map(|(name, _)| name).filter(|name| is_extended(name)).map(str::to_owned),
+                requests
+                    .entries()
+                    .map(|(name, _)| name)
+                    .filter(|name| is_extended_resource(name))
+                    .map(str::to_owned),
             );
         }
     }
@@ -45,26 +49,26 @@ fn extended(pod: &Object) -> BTreeSet<String> {
 }
 
 /// Adds a toleration, or replaces the existing ones for the same taint (upstream's `AddOrUpdateTolerationInPod`).
-fn tolerate(pod: &mut Object, key: &str) {
-    let mut wanted = Object::default();
-    wanted.set(&["key"], key);
-    wanted.set(&["operator"], "Exists");
-    wanted.set(&["effect"], "NoSchedule");
-    let matches = |own: &Object| {
-        own.str_at("key") == key
-            && own.str_at("effect") == "NoSchedule"
-            && own.str_at("operator") == "Exists"
-            && own.str_at("value").is_empty()
+fn add_toleration(pod: &mut Object, key: &str) {
+    let mut toleration = Object::default();
+    toleration.set(&["key"], key);
+    toleration.set(&["operator"], "Exists");
+    toleration.set(&["effect"], "NoSchedule");
+    let matches = |existing: &Object| {
+        existing.str_at("key") == key
+            && existing.str_at("effect") == "NoSchedule"
+            && existing.str_at("operator") == "Exists"
+            && existing.str_at("value").is_empty()
     };
     let mut found = false;
-    pod.edit_each(&LIST, |own| {
-        if matches(own) {
+    pod.edit_each(&TOLERATIONS_PATH, |existing| {
+        if matches(existing) {
             found = true;
-            own.clone_from(&wanted);
+            existing.clone_from(&toleration);
         }
     });
     if !found {
-        pod.push_node(&LIST, wanted.into_node());
+        pod.push_node(&TOLERATIONS_PATH, toleration.into_node());
     }
 }
 
@@ -73,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_tolerates_the_taints_of_what_it_asks_for_once() {
+    fn a_pod_gets_one_toleration_per_extended_resource() {
         let mut pod = Object::from_json(
             br#"{"spec":{
                 "initContainers":[{"resources":{"requests":{"example.com/b":"1"}}}],
@@ -82,11 +86,11 @@ mod tests {
                                {"key":"example.com/b","operator":"Exists","effect":"NoExecute"}]}}"#,
         )
         .unwrap();
-        assert_eq!(Vec::from_iter(extended(&pod)), ["example.com/a", "example.com/b"]);
-        for resource in extended(&pod) {
-            tolerate(&mut pod, &resource);
+        assert_eq!(Vec::from_iter(requested_extended_resources(&pod)), ["example.com/a", "example.com/b"]);
+        for resource in requested_extended_resources(&pod) {
+            add_toleration(&mut pod, &resource);
         }
-        let want = r#"[{"key":"example.com/a","operator":"Exists","effect":"NoSchedule"},{"key":"example.com/b","operator":"Exists","effect":"NoExecute"},{"key":"example.com/b","operator":"Exists","effect":"NoSchedule"}]"#;
-        assert_eq!(pod.at(&LIST).json(), want);
+        let expected = r#"[{"key":"example.com/a","operator":"Exists","effect":"NoSchedule"},{"key":"example.com/b","operator":"Exists","effect":"NoExecute"},{"key":"example.com/b","operator":"Exists","effect":"NoSchedule"}]"#;
+        assert_eq!(pod.at(&TOLERATIONS_PATH).json(), expected);
     }
 }

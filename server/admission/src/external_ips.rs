@@ -5,17 +5,17 @@
 use portico_machinery::Object;
 use portico_registry::Objects;
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 /// DenyServiceExternalIPs plugin.
 pub(crate) struct DenyServiceExternalIps;
 
 impl Plugin for DenyServiceExternalIps {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "services", "")]
     }
 
-    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             match has_new_addresses(request.new, request.old) {
                 true => Err(request.forbidden("Use of external IPs is denied by admission control")),
@@ -29,8 +29,8 @@ fn has_new_addresses(new: &Object, old: Option<&Object>) -> bool {
     let addresses = |service: &Object| -> Vec<String> {
         service.at(&["spec", "externalIPs"]).items().map(|address| address.str().to_owned()).collect()
     };
-    let known = old.map(addresses).unwrap_or_default();
-    addresses(new).iter().any(|address| !known.contains(address))
+    let old_addresses = old.map(addresses).unwrap_or_default();
+    addresses(new).iter().any(|address| !old_addresses.contains(address))
 }
 
 #[cfg(test)]
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_are_there_may_stay() {
+    fn only_existing_addresses_are_allowed() {
         let service = |addresses: &str| {
             Object::from_json(format!(r#"{{"spec":{{"externalIPs":{addresses}}}}}"#).as_bytes()).unwrap()
         };

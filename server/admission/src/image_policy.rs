@@ -14,7 +14,7 @@ use std::time::Instant;
 use portico_machinery::Status;
 use portico_registry::Objects;
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 pub use backend::ImageBackend;
 pub(crate) use configuration::ImagePolicyConfiguration;
 use review::Verdict;
@@ -25,7 +25,7 @@ use verdicts::Verdicts;
 pub use review::read_any;
 
 /// Prefix of the keys of audit annotations.
-const NOTE: &str = "imagepolicywebhook.image-policy.k8s.io/";
+const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
 /// Audit annotation: the pod was admitted although the backend could not be called.
 const FAILED_OPEN: &str = "failed-open";
 
@@ -51,16 +51,17 @@ impl ImagePolicyWebhook {
     /// # Errors
     /// The backend cannot be called, or its response is invalid.
     async fn verdict(&self, objects: &Objects, spec: &str) -> Result<Arc<Verdict>, String> {
-        if let Some(known) = self.verdicts.get(spec, Instant::now()) {
-            return Ok(known);
+        if let Some(cached) = self.verdicts.get(spec, Instant::now()) {
+            return Ok(cached);
         }
         let webhooks = objects.webhooks().ok_or("webhooks cannot be called before the server has started")?;
         let Self { configuration, .. } = self;
-        let answer = configuration.backend.ask(webhooks, review::question(spec), configuration.retry_backoff);
+        let answer =
+            configuration.backend.call(webhooks, review::request_body(spec), configuration.retry_backoff);
         let answer = answer.await.map_err(|error| error.to_string())?;
-        let verdict = Arc::new(review::verdict(&answer)?);
+        let verdict = Arc::new(review::parse_response(&answer)?);
         let ttl = if verdict.allowed { configuration.allow_ttl } else { configuration.deny_ttl };
-        self.verdicts.remember(spec, &verdict, answer.len(), (Instant::now(), ttl));
+        self.verdicts.insert(spec, &verdict, answer.len(), (Instant::now(), ttl));
         Ok(verdict)
     }
 
@@ -76,17 +77,17 @@ impl ImagePolicyWebhook {
 }
 
 impl Plugin for ImagePolicyWebhook {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", ""), ("", "pods", review::EPHEMERAL_CONTAINERS)]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             let (pod, attributes) = (request.new, request.attributes);
             let spec = review::spec(pod, attributes.subresource(), attributes.namespace);
             let spec = spec.map_err(|error| Box::new(Status::internal(error.to_string())))?;
             let note = |key: &str, value: &str| {
-                attributes.context.annotations.note(format!("{NOTE}{key}"), value.to_owned());
+                attributes.context.annotations.note(format!("{AUDIT_PREFIX}{key}"), value.to_owned());
             };
             let verdict = match self.verdict(objects, &spec).await {
                 Ok(verdict) => verdict,
@@ -102,7 +103,7 @@ impl Plugin for ImagePolicyWebhook {
             self.failing.store(false, Ordering::Relaxed);
             verdict.audit_annotations.iter().for_each(|(key, value)| note(key, value));
             match verdict.refusal() {
-                Some(why) => Err(request.forbidden(&why)),
+                Some(message) => Err(request.forbidden(&message)),
                 None => Ok(Vec::new()),
             }
         })

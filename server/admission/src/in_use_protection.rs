@@ -1,12 +1,12 @@
 //! StorageObjectInUseProtection: adds finalizers so that volumes, claims and attribute classes are not deleted while in use.
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
+use crate::plugin::{MutationFuture, MutationRequest, Plugin, ResourcePattern};
 use portico_registry::Objects;
 
 pub(super) struct StorageObjectInUseProtection;
 
 impl Plugin for StorageObjectInUseProtection {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[
             ("", "persistentvolumes", ""),
             ("", "persistentvolumeclaims", ""),
@@ -14,9 +14,9 @@ impl Plugin for StorageObjectInUseProtection {
         ]
     }
 
-    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
-            let resource = &change.attributes.served.resource;
+            let resource = &change.attributes.served_resource.resource;
             let finalizer = finalizer(&resource.group, &resource.resource).filter(|_| change.old.is_none());
             if let Some(finalizer) = finalizer.filter(|name| !change.new.finalizers().contains(name)) {
                 change.new.push(&["metadata", "finalizers"], finalizer);

@@ -11,10 +11,10 @@ use crate::plugin::{ANY, Plugin};
 
 /// Plugins by the resources that they handle, in order.
 #[derive(Default)]
-pub(crate) struct Index {
+pub(crate) struct PluginIndex {
     by_resource: HashMap<&'static str, Vec<Interest>>,
     /// Plugins that handle every resource, for resources that no other plugin names.
-    others: Vec<Interest>,
+    any_resource: Vec<Interest>,
 }
 
 /// Requests of one resource that a plugin handles.
@@ -29,47 +29,49 @@ struct Interest {
 }
 
 /// Upstream's name of a plugin, and the plugin.
-pub(crate) type Named = (&'static str, Arc<dyn Plugin>);
+pub(crate) type NamedPlugin = (&'static str, Arc<dyn Plugin>);
 
 impl Interest {
-    fn is_in(&self, attributes: &Attributes<'_>) -> bool {
+    fn matches(&self, attributes: &Attributes<'_>) -> bool {
         self.operations.contains(&attributes.operation)
-            && (self.group == attributes.served.resource.group || self.group == ANY)
+            && (self.group == attributes.served_resource.resource.group || self.group == ANY)
             && (self.subresource == attributes.subresource() || self.subresource == ANY)
     }
 }
 
-impl Index {
+impl PluginIndex {
     /// Creates an index of plugins, which run in the given order.
-    pub(crate) fn new(plugins: &[Named]) -> Self {
+    pub(crate) fn new(plugins: &[NamedPlugin]) -> Self {
         let targets = || plugins.iter().flat_map(|(_, plugin)| plugin.targets());
-        let named = targets().map(|(_, resource, _)| *resource).filter(|resource| *resource != ANY);
-        let by_resource = named.map(|resource| (resource, of(plugins, resource))).collect();
-        Self { by_resource, others: of(plugins, ANY) }
+        let named_resources = targets().map(|(_, resource, _)| *resource).filter(|resource| *resource != ANY);
+        let by_resource =
+            named_resources.map(|resource| (resource, interests_in(plugins, resource))).collect();
+        Self { by_resource, any_resource: interests_in(plugins, ANY) }
     }
 
     /// Returns the plugins that handle a request, with their names.
-    pub(crate) fn concerned<'a>(
+    pub(crate) fn matching<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
     ) -> impl Iterator<Item = (&'static str, &'a dyn Plugin)> {
-        let resource = attributes.served.resource.resource.as_str();
-        let interests = self.by_resource.get(resource).unwrap_or(&self.others);
-        let concerned = interests.iter().filter(|interest| interest.is_in(attributes));
-        concerned.map(|interest| (interest.name, &*interest.plugin))
+        let resource = attributes.served_resource.resource.resource.as_str();
+        let interests = self.by_resource.get(resource).unwrap_or(&self.any_resource);
+        let matching = interests.iter().filter(|interest| interest.matches(attributes));
+        matching.map(|interest| (interest.name, &*interest.plugin))
     }
 
     /// True if any plugin handles a request.
-    pub(crate) fn concerns(&self, attributes: &Attributes<'_>) -> bool {
-        self.concerned(attributes).next().is_some()
+    pub(crate) fn has_matching(&self, attributes: &Attributes<'_>) -> bool {
+        self.matching(attributes).next().is_some()
     }
 }
 
 /// Returns the interests of the plugins in a resource.
-fn of(plugins: &[Named], resource: &str) -> Vec<Interest> {
-    let interests = |(name, plugin): &Named| {
+fn interests_in(plugins: &[NamedPlugin], resource: &str) -> Vec<Interest> {
+    let interests = |(name, plugin): &NamedPlugin| {
         let (name, operations, plugin) = (*name, plugin.operations(), Arc::clone(plugin));
-        let targets = plugin.targets().iter().filter(move |(_, of, _)| *of == resource || *of == ANY);
+        let targets =
+            plugin.targets().iter().filter(move |(_, target, _)| *target == resource || *target == ANY);
         targets.map(move |(group, _, subresource)| Interest {
             group,
             subresource,

@@ -8,41 +8,43 @@ mod constraints;
 use portico_machinery::rbac::aggregate;
 use portico_machinery::{Cursor, GroupResource, Object};
 
-use crate::listing::all;
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
-use constraints::{Constrained, check};
-use portico_registry::{Attributes, Objects, Part, Result};
-use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
+use crate::listing::list_all;
+use crate::plugin::{
+    MutationFuture, MutationRequest, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
+use constraints::{CheckedAmounts, check};
+use portico_registry::{Attributes, ObjectPart, Objects, Result};
+use portico_validation::pod_spec::totals::{ResourceList, resource_list, spec_resources};
 
 /// Annotation that lists the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-const RESIZE: Part<'static> = Part::Subresource("resize");
+const RESIZE: ObjectPart<'static> = ObjectPart::Subresource("resize");
 
 pub(super) struct LimitRanger;
 
 impl Plugin for LimitRanger {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", ""), ("", "pods", "resize"), ("", "persistentvolumeclaims", "")]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
-            let is_pod = change.attributes.served.resource.resource == "pods";
-            if !is_pod || !concerns(is_pod, change.attributes.part, change.old) {
+            let is_pod = change.attributes.served_resource.resource.resource == "pods";
+            if !is_pod || !limits_apply(is_pod, change.attributes.part, change.old) {
                 return Ok(());
             }
             for range in ranges(objects, &change.attributes, change.new).await? {
-                fill_in(change.new, &range);
+                apply_defaults(change.new, &range);
             }
             Ok(())
         })
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             let write = request;
-            let is_pod = request.attributes.served.resource.resource == "pods";
-            if concerns(is_pod, write.attributes.part, write.old) {
+            let is_pod = request.attributes.served_resource.resource.resource == "pods";
+            if limits_apply(is_pod, write.attributes.part, write.old) {
                 for range in ranges(objects, &write.attributes, write.new).await? {
                     let errors = errors_of(&range, write.new, is_pod);
                     if !errors.is_empty() {
@@ -56,33 +58,33 @@ impl Plugin for LimitRanger {
 }
 
 /// True if limits apply: to pods on create and resize, to claims on every write, and never to objects that are being deleted.
-fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
+fn limits_apply(is_pod: bool, part: ObjectPart<'_>, old: Option<&Object>) -> bool {
     let deleting = old.is_some_and(|old| old.deletion_timestamp().is_some());
     !deleting && (!is_pod || old.is_none() || part == RESIZE)
 }
 
 async fn ranges(objects: &Objects, attributes: &Attributes<'_>, new: &Object) -> Result<Vec<Object>> {
-    let ranges = all(objects, Some(new.namespace()), &GroupResource::new("", "limitranges")).await?;
+    let ranges = list_all(objects, Some(new.namespace()), &GroupResource::new("", "limitranges")).await?;
     ranges.complete(attributes)
 }
 
 /// Sets default requests and limits on containers, and lists them in an annotation.
-fn fill_in(pod: &mut Object, range: &Object) {
-    let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
+fn apply_defaults(pod: &mut Object, range: &Object) {
+    let (mut requests, mut limits) = (ResourceList::new(), ResourceList::new());
     for limit in range.at(&["spec", "limits"]).items().filter(|l| l.field("type").str() == "Container") {
-        requests.extend(amounts(&limit.field("defaultRequest")));
-        limits.extend(amounts(&limit.field("default")));
+        requests.extend(resource_list(&limit.field("defaultRequest")));
+        limits.extend(resource_list(&limit.field("default")));
     }
     let mut notes = Vec::new();
-    for (list, word) in [("containers", "container"), ("initContainers", "init container")] {
+    for (list, noun) in [("containers", "container"), ("initContainers", "init container")] {
         pod.edit_each(&["spec", list], |container| {
             let filled = [("limits", &limits), ("requests", &requests)]
-                .map(|(list, of)| set_missing(container, list, of));
+                .map(|(list, defaults)| set_missing(container, list, defaults));
             let name = container.str_at("name").to_owned();
             let [limits, requests] = filled.map(|names| names.join(", "));
             for (names, list) in [(requests, "request"), (limits, "limit")] {
                 if !names.is_empty() {
-                    notes.push(format!("{names} {list} for {word} {name}"));
+                    notes.push(format!("{names} {list} for {noun} {name}"));
                 }
             }
         });
@@ -94,9 +96,9 @@ fn fill_in(pod: &mut Object, range: &Object) {
 }
 
 /// Sets the missing resources of a list; returns their names.
-fn set_missing(container: &mut Object, list: &str, wanted: &Amounts) -> Vec<String> {
+fn set_missing(container: &mut Object, list: &str, defaults: &ResourceList) -> Vec<String> {
     let mut set = Vec::new();
-    for (name, amount) in wanted {
+    for (name, amount) in defaults {
         let path = ["resources", list, name];
         if !container.at(&["resources", list]).key(name).is_present() {
             container.set(&path, amount.to_string());
@@ -113,18 +115,19 @@ fn errors_of(range: &Object, object: &Object, is_pod: bool) -> Vec<String> {
             "Container" if is_pod => {
                 for list in ["containers", "initContainers"] {
                     for container in spec.field(list).items() {
-                        check(&limit, &own(&container.field("resources")), &mut errors);
+                        check(&limit, &container_amounts(&container.field("resources")), &mut errors);
                     }
                 }
             }
             "Pod" if is_pod => {
                 let is_summed = |name: &str| matches!(name, "cpu" | "memory");
-                let [requests, limits] = ["requests", "limits"].map(|list| of_spec(&spec, list, is_summed));
-                check(&limit, &Constrained { requests, limits: Some(limits) }, &mut errors);
+                let [requests, limits] =
+                    ["requests", "limits"].map(|list| spec_resources(&spec, list, is_summed));
+                check(&limit, &CheckedAmounts { requests, limits: Some(limits) }, &mut errors);
             }
             "PersistentVolumeClaim" if !is_pod => {
-                let requests = amounts(&spec.field("resources").field("requests"));
-                check(&limit, &Constrained { requests, limits: None }, &mut errors);
+                let requests = resource_list(&spec.field("resources").field("requests"));
+                check(&limit, &CheckedAmounts { requests, limits: None }, &mut errors);
             }
             _ => {}
         }
@@ -132,7 +135,7 @@ fn errors_of(range: &Object, object: &Object, is_pod: bool) -> Vec<String> {
     errors
 }
 
-fn own(resources: &Cursor<'_>) -> Constrained {
-    let [requests, limits] = ["requests", "limits"].map(|list| amounts(&resources.field(list)));
-    Constrained { requests, limits: Some(limits) }
+fn container_amounts(resources: &Cursor<'_>) -> CheckedAmounts {
+    let [requests, limits] = ["requests", "limits"].map(|list| resource_list(&resources.field(list)));
+    CheckedAmounts { requests, limits: Some(limits) }
 }

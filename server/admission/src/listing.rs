@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Status};
-use portico_registry::{Attributes, Objects, Result, stored};
+use portico_registry::{Attributes, Objects, Result, stored_object};
 use portico_store::{Record, Snapshot, Store, Unreadable};
 
 /// Message of upstream while its informers have not synced.
@@ -48,13 +48,13 @@ impl Listing<Arc<Record>> {
     /// Lists the objects of a namespace, or all objects. An object whose key is damaged may belong to any namespace.
     pub(crate) fn of_snapshot(store: &dyn Store, snapshot: &Snapshot, namespace: Option<&str>) -> Self {
         let objects = snapshot.range(namespace, None).cloned().collect();
-        let missing = store.why_incomplete(snapshot.resource());
+        let missing = store.incomplete_reason(snapshot.resource());
         let unreadable = unreadable_in(snapshot, namespace);
         Self { objects, problem: problem(snapshot.resource(), missing.as_deref(), unreadable) }
     }
 
-    pub(crate) fn decoded(self) -> Listing<Object> {
-        let objects = self.objects.iter().map(|record| stored::decode(record)).collect();
+    pub(crate) fn decode(self) -> Listing<Object> {
+        let objects = self.objects.iter().map(|record| stored_object::decode(record)).collect();
         Listing { objects, problem: self.problem }
     }
 }
@@ -69,16 +69,16 @@ pub(crate) fn unreadable_in<'s>(
 }
 
 /// Returns the decoded objects of a resource in a namespace, or in all namespaces; empty if the resource is not served.
-pub(crate) async fn all(
+pub(crate) async fn list_all(
     objects: &Objects,
     namespace: Option<&str>,
     resource: &GroupResource,
 ) -> Result<Listing<Object>> {
-    let Ok(served) = objects.served(resource) else {
+    let Ok(served) = objects.served_resource(resource) else {
         return Ok(Listing::default());
     };
     let snapshot = objects.snapshot(&served).await?;
-    Ok(Listing::of_snapshot(&*objects.store, &snapshot, namespace).decoded())
+    Ok(Listing::of_snapshot(&*objects.store, &snapshot, namespace).decode())
 }
 
 /// Names the unreadable objects, or reports why objects may be missing, with the command that repairs this. `None` if all objects
@@ -88,13 +88,14 @@ pub(crate) fn problem<'u>(
     missing: Option<&str>,
     mut unreadable: impl Iterator<Item = &'u Unreadable>,
 ) -> Option<String> {
-    if let Some(why) = missing {
-        return Some(format!("{resource} may be missing from the storage: {why}; see `portico doctor`"));
+    if let Some(message) = missing {
+        return Some(format!("{resource} may be missing from the storage: {message}; see `portico doctor`"));
     }
     let mut names = vec![unreadable.next()?.key().path()];
     names.extend(unreadable.by_ref().take(MAX_NAMED - 1).map(|object| object.key().path()));
-    let more = unreadable.count();
-    let names = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    let hidden_count = unreadable.count();
+    let names = names.join(", ")
+        + &if hidden_count > 0 { format!(" and {hidden_count} more") } else { String::new() };
     Some(format!(
         "{resource} {names} cannot be read from the storage: restore the encryption key or delete the object, or remove it with \
          `portico doctor`"
@@ -104,5 +105,9 @@ pub(crate) fn problem<'u>(
 /// Returns 403 for a request that an unreadable object might match.
 pub(crate) fn not_ready(attributes: &Attributes<'_>, problem: &str) -> Box<Status> {
     let name = if attributes.name.is_empty() { "Unknown" } else { attributes.name };
-    Box::new(Status::forbidden(&attributes.served.resource, name, &format!("{NOT_READY}: {problem}")))
+    Box::new(Status::forbidden(
+        &attributes.served_resource.resource,
+        name,
+        &format!("{NOT_READY}: {problem}"),
+    ))
 }

@@ -1,11 +1,11 @@
 //! Matching of requests by webhooks, policies and bindings (upstream's `matching.Matcher` and `generic.Webhook.ShouldCallHook`).
 
-mod concern;
 mod constraints;
+mod rule_matches;
 mod rules;
 mod selectors;
 mod target;
 
-pub(crate) use concern::{Concern, Configured, Constrained, LazyTarget, Match};
-pub(crate) use constraints::{Constraints, MatchedAs};
-pub(crate) use target::{MatchTarget, Pair};
+pub(crate) use constraints::{Constraints, MatchedVersion};
+pub(crate) use rule_matches::{HasConstraints, HookSource, LazyTarget, RuleMatch, RuleMatches};
+pub(crate) use target::{MatchTarget, ObjectPair};

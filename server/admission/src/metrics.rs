@@ -9,21 +9,21 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use crate::policy_metrics::PolicyMetrics;
-use crate::steps::{OPERATIONS, Steps};
+use crate::step_metrics::{OPERATIONS, StepMetrics};
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
 /// Upper bounds of the histograms of webhook calls, in seconds.
-const CALLS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+const CALL_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 /// Upper bounds of the histograms of match conditions, in seconds.
-const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 /// Maximum status code used as a label. Higher codes count as this one, which bounds the number of series.
-const MOST_CODE: u16 = 600;
+const MAX_CODE: u16 = 600;
 
 /// Metrics of admission.
 pub(crate) struct Metrics {
     /// Metrics of steps and plugins.
-    pub(crate) steps: Steps,
+    pub(crate) steps: StepMetrics,
     durations: HistogramVec<Labels<4>>,
     requests: Family<Labels<5>, Counter>,
     rejections: Family<Labels<5>, Counter>,
@@ -37,11 +37,11 @@ pub(crate) struct Metrics {
 
 /// Metrics of the calls of one webhook that admitted requests, by operation. Created by the first such call.
 #[derive(Default)]
-pub(crate) struct PassedCalls([OnceLock<(Histogram, Counter)>; OPERATIONS.len()]);
+pub(crate) struct AdmittedCallMetrics([OnceLock<(Histogram, Counter)>; OPERATIONS.len()]);
 
 /// Labels of a webhook call or of match conditions.
 #[derive(Clone, Copy)]
-pub(crate) struct Counted<'a> {
+pub(crate) struct HookLabels<'a> {
     /// Name of the webhook or policy.
     pub(crate) name: &'a str,
     /// `admit`, `validating` or `validate`.
@@ -63,7 +63,7 @@ pub(crate) enum ErrorType {
 impl Metrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
-            steps: Steps::new(registry),
+            steps: StepMetrics::new(registry),
             durations: registry.histogram_vec(
                 Desc::histogram(
                     "apiserver_admission_webhook_admission_duration_seconds",
@@ -72,7 +72,7 @@ impl Metrics {
                      and broken out for each operation and API resource and type (validate or \
                      admit).",
                 ),
-                &CALLS,
+                &CALL_BUCKETS,
             ),
             requests: registry.counter_vec(Desc::counter(
                 "apiserver_admission_webhook_request_total",
@@ -124,24 +124,30 @@ impl Metrics {
                      name and broken out for each kind containing matchConditions (webhook or \
                      policy), operation and type (validate or admit).",
                 ),
-                &CONDITIONS,
+                &CONDITION_BUCKETS,
             ),
             policies: PolicyMetrics::new(registry),
         }
     }
 
     /// Counts a call that took this long and returned this code.
-    pub(crate) fn called(&self, call: Counted<'_>, rejected: Option<ErrorType>, code: u16, took: Duration) {
-        let Counted { name, step, operation } = call;
-        let code = code.min(MOST_CODE).to_string();
-        let (was_rejected, of) = (
+    pub(crate) fn observe_call(
+        &self,
+        call: HookLabels<'_>,
+        rejected: Option<ErrorType>,
+        code: u16,
+        elapsed: Duration,
+    ) {
+        let HookLabels { name, step, operation } = call;
+        let code = code.min(MAX_CODE).to_string();
+        let (was_rejected, labels) = (
             rejected.is_some().to_string(),
             [("name", name.to_owned()), ("type", step.to_owned()), ("operation", operation.to_owned())],
         );
-        let [of_name, of_type, of_operation] = of;
+        let [of_name, of_type, of_operation] = labels;
         let duration =
             [of_name.clone(), of_type.clone(), of_operation.clone(), ("rejected", was_rejected.clone())];
-        self.durations.get_or_create(&duration).observe(took.as_secs_f64());
+        self.durations.get_or_create(&duration).observe(elapsed.as_secs_f64());
         let request = [
             of_name.clone(),
             of_type.clone(),
@@ -159,46 +165,46 @@ impl Metrics {
 
     /// Counts a call that took this long and admitted the request. This is the most frequent case, so its labels
     /// are resolved once.
-    pub(crate) fn passed(
+    pub(crate) fn observe_admitted_call(
         &self,
-        known: &PassedCalls,
+        cache: &AdmittedCallMetrics,
         operation: Operation,
-        call: Counted<'_>,
-        took: Duration,
+        call: HookLabels<'_>,
+        elapsed: Duration,
     ) {
-        let Some(at) = OPERATIONS.iter().position(|known| *known == operation) else { return };
-        let (durations, requests) = known.0[at].get_or_init(|| {
-            let Counted { name, step, operation } = call;
-            let of = [("name", name), ("type", step), ("operation", operation)];
-            let [name, kind, operation] = of.map(|(label, value)| (label, value.to_owned()));
+        let Some(index) = OPERATIONS.iter().position(|candidate| *candidate == operation) else { return };
+        let (durations, requests) = cache.0[index].get_or_init(|| {
+            let HookLabels { name, step, operation } = call;
+            let labels = [("name", name), ("type", step), ("operation", operation)];
+            let [name, kind, operation] = labels.map(|(label, value)| (label, value.to_owned()));
             let rejected = ("rejected", false.to_string());
             let duration = [name.clone(), kind.clone(), operation.clone(), rejected.clone()];
             let request = [name, kind, operation, ("code", "200".to_owned()), rejected];
             (self.durations.get_or_create(&duration).clone(), self.requests.get_or_create(&request).clone())
         });
-        durations.observe(took.as_secs_f64());
+        durations.observe(elapsed.as_secs_f64());
         requests.inc();
     }
 
     /// Counts a webhook that could not be called and is ignored.
-    pub(crate) fn failed_open(&self, call: Counted<'_>) {
+    pub(crate) fn count_fail_open(&self, call: HookLabels<'_>) {
         let labels = [("name", call.name.to_owned()), ("type", call.step.to_owned())];
         self.failed_open.get_or_create(&labels).inc();
     }
 
     /// Counts an evaluation of match conditions that took this long, with any result.
-    pub(crate) fn conditions_evaluated(&self, of: Counted<'_>, kind: &'static str, took: Duration) {
-        self.condition_durations.get_or_create(&condition(of, kind)).observe(took.as_secs_f64());
+    pub(crate) fn observe_conditions(&self, hook: HookLabels<'_>, kind: &'static str, duration: Duration) {
+        self.condition_durations.get_or_create(&condition(hook, kind)).observe(duration.as_secs_f64());
     }
 
     /// Counts match conditions that excluded a request.
-    pub(crate) fn excluded(&self, of: Counted<'_>, kind: &'static str) {
-        self.exclusions.get_or_create(&condition(of, kind)).inc();
+    pub(crate) fn count_exclusion(&self, hook: HookLabels<'_>, kind: &'static str) {
+        self.exclusions.get_or_create(&condition(hook, kind)).inc();
     }
 
     /// Counts match conditions that failed.
-    pub(crate) fn condition_failed(&self, of: Counted<'_>, kind: &'static str) {
-        self.condition_errors.get_or_create(&condition(of, kind)).inc();
+    pub(crate) fn count_condition_error(&self, hook: HookLabels<'_>, kind: &'static str) {
+        self.condition_errors.get_or_create(&condition(hook, kind)).inc();
     }
 }
 
@@ -212,11 +218,11 @@ impl ErrorType {
     }
 }
 
-fn condition(of: Counted<'_>, kind: &'static str) -> Labels<4> {
+fn condition(hook: HookLabels<'_>, kind: &'static str) -> Labels<4> {
     [
-        ("name", of.name.to_owned()),
+        ("name", hook.name.to_owned()),
         ("kind", kind.to_owned()),
-        ("type", of.step.to_owned()),
-        ("operation", of.operation.to_owned()),
+        ("type", hook.step.to_owned()),
+        ("operation", hook.operation.to_owned()),
     ]
 }

@@ -5,13 +5,13 @@
 use portico_machinery::{GroupResource, Status};
 use portico_registry::{Attributes, Objects, Operation, Result};
 
-use crate::plugin::{ANY, DeleteRequest, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{ANY, DeleteRequest, Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 /// NamespaceExists plugin.
 pub(crate) struct NamespaceExists;
 
 impl Plugin for NamespaceExists {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[(ANY, ANY, ANY)]
     }
 
@@ -19,11 +19,15 @@ impl Plugin for NamespaceExists {
         &[Operation::Create, Operation::Update, Operation::Delete]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(check(objects, request.attributes))
     }
 
-    fn validate_delete<'a>(&'a self, objects: &'a Objects, request: DeleteRequest<'a>) -> Validating<'a> {
+    fn validate_delete<'a>(
+        &'a self,
+        objects: &'a Objects,
+        request: DeleteRequest<'a>,
+    ) -> ValidationFuture<'a> {
         Box::pin(check(objects, request.attributes))
     }
 }

@@ -6,16 +6,16 @@
 use portico_machinery::Status;
 use portico_registry::{Objects, Operation};
 
-use crate::plugin::{DeleteRequest, Mutating, Plugin, Target};
+use crate::plugin::{DeleteRequest, MutationFuture, Plugin, ResourcePattern};
 
 /// Namespaces that cannot be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// NamespaceLifecycle plugin.
 pub(crate) struct NamespaceLifecycle;
 
 impl Plugin for NamespaceLifecycle {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "namespaces", "")]
     }
 
@@ -23,13 +23,13 @@ impl Plugin for NamespaceLifecycle {
         &[Operation::Delete]
     }
 
-    fn admit_delete<'a>(&'a self, _objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
+    fn admit_delete<'a>(&'a self, _objects: &'a Objects, request: DeleteRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
             let name = request.attributes.name;
-            if !IMMORTAL.contains(&name) {
+            if !PROTECTED.contains(&name) {
                 return Ok(());
             }
-            let resource = &request.attributes.served.resource;
+            let resource = &request.attributes.served_resource.resource;
             Err(Box::new(Status::forbidden(resource, name, "this namespace may not be deleted")))
         })
     }

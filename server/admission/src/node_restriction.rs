@@ -3,25 +3,25 @@
 //! The Node authorizer decides which objects a kubelet may read, and which other objects it may write at all.
 
 mod audiences;
+mod certificate_requests;
 mod claims;
 mod evictions;
+mod node_objects;
 mod node_request;
 mod nodes;
-mod owned;
 mod pods;
-mod requests;
 mod tokens;
 
 use portico_registry::{Objects, Operation, Result};
 
 use self::node_request::NodeRequest;
-use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
+use crate::plugin::{ANY, DeleteRequest, MutationFuture, MutationRequest, Plugin, ResourcePattern};
 use crate::settings::AdmissionSettings;
 
 /// NodeRestriction plugin.
 pub(super) struct NodeRestriction {
     /// True if the gate `AllowInsecureKubeletCertificateSigningRequests` is enabled.
-    insecure_requests: bool,
+    allows_insecure_requests: bool,
     /// True if the gate `ServiceAccountNodeAudienceRestriction` is enabled.
     restricts_audiences: bool,
 }
@@ -31,7 +31,7 @@ impl NodeRestriction {
     pub(super) fn new(settings: &AdmissionSettings) -> Self {
         let gate = |name| settings.features.enabled(name);
         Self {
-            insecure_requests: gate("AllowInsecureKubeletCertificateSigningRequests"),
+            allows_insecure_requests: gate("AllowInsecureKubeletCertificateSigningRequests"),
             restricts_audiences: gate("ServiceAccountNodeAudienceRestriction"),
         }
     }
@@ -42,7 +42,7 @@ impl NodeRestriction {
             let user = &node_request.attributes.context.user.name;
             return Err(node_request.forbidden(&format!("could not determine node from user {user:?}")));
         }
-        let resource = &node_request.attributes.served.resource;
+        let resource = &node_request.attributes.served_resource.resource;
         match (resource.group.as_str(), resource.resource.as_str(), node_request.attributes.subresource()) {
             ("", "pods", "") => pods::check(&node_request, node).await,
             ("", "pods", "status") => pods::check_status(&node_request, node),
@@ -56,11 +56,11 @@ impl NodeRestriction {
             ("", "serviceaccounts", "token") => {
                 tokens::check(&node_request, node, self.restricts_audiences).await
             }
-            ("coordination.k8s.io", "leases", _) => owned::check_lease(&node_request, node),
-            ("storage.k8s.io", "csinodes", _) => owned::check_csi_node(&node_request, node),
-            ("resource.k8s.io", "resourceslices", _) => owned::check_slice(&node_request, node),
-            ("certificates.k8s.io", "certificatesigningrequests", _) if !self.insecure_requests => {
-                requests::check(&node_request, node)
+            ("coordination.k8s.io", "leases", _) => node_objects::check_lease(&node_request, node),
+            ("storage.k8s.io", "csinodes", _) => node_objects::check_csi_node(&node_request, node),
+            ("resource.k8s.io", "resourceslices", _) => node_objects::check_slice(&node_request, node),
+            ("certificates.k8s.io", "certificatesigningrequests", _) if !self.allows_insecure_requests => {
+                certificate_requests::check(&node_request, node)
             }
             _ => Ok(()),
         }
@@ -68,7 +68,7 @@ impl NodeRestriction {
 }
 
 impl Plugin for NodeRestriction {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[
             ("", "pods", ANY),
             ("", "nodes", ANY),
@@ -85,12 +85,12 @@ impl Plugin for NodeRestriction {
         &[Operation::Create, Operation::Update, Operation::Delete]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> MutationFuture<'a> {
         let MutationRequest { attributes, new, old } = request;
         Box::pin(self.check(NodeRequest { objects, attributes, new: Some(new), old }))
     }
 
-    fn admit_delete<'a>(&'a self, objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
+    fn admit_delete<'a>(&'a self, objects: &'a Objects, request: DeleteRequest<'a>) -> MutationFuture<'a> {
         let DeleteRequest { attributes, old } = request;
         Box::pin(self.check(NodeRequest { objects, attributes, new: None, old }))
     }

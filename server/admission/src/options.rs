@@ -38,12 +38,12 @@ struct RequestPreconditions<'a> {
 impl<'a> RequestOptions<'a> {
     /// Returns the options object; `None` for a connection. Webhooks and policies see a patch as an update (upstream's
     /// `patchToUpdateOptions`).
-    pub(crate) fn of(options: Options<'a>) -> Option<Self> {
+    pub(crate) fn from_options(options: Options<'a>) -> Option<Self> {
         Some(match options {
-            Options::Create(options) => Self::writing("CreateOptions", options),
-            Options::Update(options) => Self::writing("UpdateOptions", options),
-            Options::Patch(options) => Self::writing("UpdateOptions", &options.write),
-            Options::Delete(options) => Self::deleting(options),
+            Options::Create(options) => Self::for_write("CreateOptions", options),
+            Options::Update(options) => Self::for_write("UpdateOptions", options),
+            Options::Patch(options) => Self::for_write("UpdateOptions", &options.write),
+            Options::Delete(options) => Self::for_delete(options),
             Options::Connect => return None,
         })
     }
@@ -53,7 +53,7 @@ impl<'a> RequestOptions<'a> {
         Self { kind, api_version: "meta.k8s.io/v1", dry_run, ..Self::default() }
     }
 
-    fn writing(kind: &'static str, options: &'a CreateOptions) -> Self {
+    fn for_write(kind: &'static str, options: &'a CreateOptions) -> Self {
         Self {
             field_manager: &options.field_manager,
             field_validation: match options.field_validation {
@@ -66,7 +66,7 @@ impl<'a> RequestOptions<'a> {
         }
     }
 
-    fn deleting(options: &'a DeleteOptions) -> Self {
+    fn for_delete(options: &'a DeleteOptions) -> Self {
         let (uid, resource_version) =
             (options.preconditions.uid.as_deref(), options.preconditions.resource_version.as_deref());
         let any = uid.is_some() || resource_version.is_some();

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use portico_machinery::object::OwnerReference;
-use portico_machinery::{Attributes as Question, GroupResource, GroupVersion, Object, Status, UserInfo};
+use portico_machinery::{
+    Attributes as AccessAttributes, GroupResource, GroupVersion, Object, Status, UserInfo,
+};
 use portico_registry::{Attributes, Objects, Operation, ServedResource};
 
-use crate::plugin::{ANY, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{ANY, Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 const NO_DELETION: &str = "cannot set an ownerRef on a resource you can't delete";
 const NO_FINALIZERS: &str =
@@ -19,18 +21,18 @@ const NO_FINALIZERS: &str =
 pub(crate) struct OwnerReferences;
 
 impl Plugin for OwnerReferences {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[(ANY, ANY, ANY)]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move { check(objects, &request).await.map(|()| Vec::new()) })
     }
 }
 
 async fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<Status>> {
     let attributes = &request.attributes;
-    let resource = &attributes.served.resource;
+    let resource = &attributes.served_resource.resource;
     // Old kubelets write invalid owner references with the status of pods; the status strategy of pods restores them.
     let is_pod_status = (resource.group.as_str(), resource.resource.as_str()) == ("", "pods")
         && attributes.subresource() == "status";
@@ -40,33 +42,34 @@ async fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(),
         return Ok(());
     }
     let user = Arc::new(attributes.context.user.clone());
-    let ask = async |question: &Question, why: &str| {
-        let decision = objects.authorizer.decide(question).await;
-        let refusal = || request.forbidden(&format!("{why}: {}, <nil>", decision.reason));
-        if decision.allowed() { Ok(()) } else { Err(refusal()) }
+    let ask = async |access: &AccessAttributes, message: &str| {
+        let decision = objects.authorizer.decide(access).await;
+        let refusal = || request.forbidden(&format!("{message}: {}, <nil>", decision.reason));
+        if decision.is_allowed() { Ok(()) } else { Err(refusal()) }
     };
     if attributes.operation != Operation::Create {
-        ask(&deletion(&user, attributes), NO_DELETION).await?;
+        ask(&deletion_attributes(&user, attributes), NO_DELETION).await?;
     }
-    let blocking = newly_blocking(&new, &old);
-    if blocking.is_empty() || objects.authorizer.decide(&any_finalizer(&user)).await.allowed() {
+    let blocking = newly_blocking_references(&new, &old);
+    if blocking.is_empty() || objects.authorizer.decide(&any_finalizers_attributes(&user)).await.is_allowed()
+    {
         return Ok(());
     }
     for owner in blocking {
-        let question =
-            finalizers(objects, attributes, &user, owner).map_err(|why| request.forbidden(&why))?;
-        ask(&question, NO_FINALIZERS).await?;
+        let access = owner_finalizers_attributes(objects, attributes, &user, owner)
+            .map_err(|error| request.forbidden(&error))?;
+        ask(&access, NO_FINALIZERS).await?;
     }
     Ok(())
 }
 
 /// Returns the attributes for the permission to set the finalizers of an owner; an error if its kind is unknown.
-fn finalizers(
+fn owner_finalizers_attributes(
     objects: &Objects,
     attributes: &Attributes<'_>,
     user: &Arc<UserInfo>,
     owner: &OwnerReference,
-) -> Result<Question, String> {
+) -> Result<AccessAttributes, String> {
     let Some(served) = kind_of(objects, owner) else {
         let (version, kind) = (&owner.api_version, &owner.kind);
         return Err(format!(
@@ -74,8 +77,9 @@ fn finalizers(
         ));
     };
     let namespace = if served.info.namespaced { attributes.namespace } else { "" };
-    let question = Question::resource(Arc::clone(user), "update", &served.resource, namespace, &owner.name);
-    Ok(question.with_subresource("finalizers").with_version(&served.info.gvk.version))
+    let access =
+        AccessAttributes::resource(Arc::clone(user), "update", &served.resource, namespace, &owner.name);
+    Ok(access.with_subresource("finalizers").with_version(&served.info.gvk.version))
 }
 
 fn kind_of(objects: &Objects, owner: &OwnerReference) -> Option<Arc<ServedResource>> {
@@ -83,22 +87,25 @@ fn kind_of(objects: &Objects, owner: &OwnerReference) -> Option<Arc<ServedResour
     objects.by_kind(&version.kind(&owner.kind))
 }
 
-fn deletion(user: &Arc<UserInfo>, attributes: &Attributes<'_>) -> Question {
-    let (served, namespace) = (attributes.served, attributes.namespace);
-    Question::resource(Arc::clone(user), "delete", &served.resource, namespace, attributes.name)
+fn deletion_attributes(user: &Arc<UserInfo>, attributes: &Attributes<'_>) -> AccessAttributes {
+    let (served, namespace) = (attributes.served_resource, attributes.namespace);
+    AccessAttributes::resource(Arc::clone(user), "delete", &served.resource, namespace, attributes.name)
         .with_subresource(attributes.subresource())
         .with_version(&served.info.gvk.version)
 }
 
 /// Returns the attributes for the permission to set finalizers of all objects (upstream's `finalizeAnythingRecord`).
-fn any_finalizer(user: &Arc<UserInfo>) -> Question {
-    Question::resource(Arc::clone(user), "update", &GroupResource::new("*", "*"), "", "*")
+fn any_finalizers_attributes(user: &Arc<UserInfo>) -> AccessAttributes {
+    AccessAttributes::resource(Arc::clone(user), "update", &GroupResource::new("*", "*"), "", "*")
         .with_subresource("finalizers")
         .with_version("*")
 }
 
 /// Returns the owners whose deletion is newly blocked (upstream's `newBlockingOwnerDeletionRefs`).
-fn newly_blocking<'a>(new: &'a [OwnerReference], old: &[OwnerReference]) -> Vec<&'a OwnerReference> {
+fn newly_blocking_references<'a>(
+    new: &'a [OwnerReference],
+    old: &[OwnerReference],
+) -> Vec<&'a OwnerReference> {
     let blocks = |owner: &OwnerReference| owner.block_owner_deletion == Some(true);
     // Among several references to one owner the last one counts, as in upstream's index.
     let before = |uid: &str| old.iter().rev().find(|owner| owner.uid == uid);
@@ -122,22 +129,24 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_up_an_owner_anew_is_found() {
-        let (yes, no, unset) = (Some(true), Some(false), None);
+    fn newly_blocking_references_are_found() {
+        let (blocks, does_not_block, unset) = (Some(true), Some(false), None);
         for (new, old, found) in [
-            (vec![("a", yes)], vec![], vec!["a"]),
-            (vec![("a", no), ("b", unset)], vec![], vec![]),
-            (vec![("a", yes)], vec![("a", yes)], vec![]),
-            (vec![("a", yes)], vec![("a", no)], vec!["a"]),
-            (vec![("a", yes)], vec![("a", unset)], vec!["a"]),
-            (vec![("a", yes), ("b", yes)], vec![("a", yes)], vec!["b"]),
+            (vec![("a", blocks)], vec![], vec!["a"]),
+            (vec![("a", does_not_block), ("b", unset)], vec![], vec![]),
+            (vec![("a", blocks)], vec![("a", blocks)], vec![]),
+            (vec![("a", blocks)], vec![("a", does_not_block)], vec!["a"]),
+            (vec![("a", blocks)], vec![("a", unset)], vec!["a"]),
+            (vec![("a", blocks), ("b", blocks)], vec![("a", blocks)], vec!["b"]),
         ] {
             let owners = |list: &[(&str, Option<bool>)]| {
                 list.iter().map(|(uid, blocks)| owner(uid, *blocks)).collect::<Vec<_>>()
             };
             let (of_new, of_old) = (owners(&new), owners(&old));
-            let uids: Vec<&str> =
-                newly_blocking(&of_new, &of_old).into_iter().map(|owner| owner.uid.as_str()).collect();
+            let uids: Vec<&str> = newly_blocking_references(&of_new, &of_old)
+                .into_iter()
+                .map(|owner| owner.uid.as_str())
+                .collect();
             assert_eq!(uids, found, "{new:?} {old:?}");
         }
     }

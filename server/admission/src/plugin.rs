@@ -18,9 +18,13 @@ pub(crate) struct MutationRequest<'a> {
 
 impl MutationRequest<'_> {
     /// Returns 403 with the message of a plugin.
-    pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
+    pub(crate) fn forbidden(&self, message: &str) -> Box<Status> {
         let name = [self.new.name(), self.new.generate_name()].into_iter().find(|name| !name.is_empty());
-        Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
+        Box::new(Status::forbidden(
+            &self.attributes.served_resource.resource,
+            name.unwrap_or("Unknown"),
+            message,
+        ))
     }
 }
 
@@ -37,8 +41,8 @@ pub(crate) struct ValidationRequest<'a> {
 
 impl ValidationRequest<'_> {
     /// Returns 403 with the message of a plugin.
-    pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
-        Box::new(Status::forbidden(&self.attributes.served.resource, self.new.name(), why))
+    pub(crate) fn forbidden(&self, message: &str) -> Box<Status> {
+        Box::new(Status::forbidden(&self.attributes.served_resource.resource, self.new.name(), message))
     }
 }
 
@@ -53,32 +57,36 @@ pub(crate) struct DeleteRequest<'a> {
 
 impl DeleteRequest<'_> {
     /// Returns 403 with the message of a plugin.
-    pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
+    pub(crate) fn forbidden(&self, message: &str) -> Box<Status> {
         let mut names = [Some(self.attributes.name), self.old.map(Object::name)].into_iter().flatten();
         let name = names.find(|name| !name.is_empty());
-        Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
+        Box::new(Status::forbidden(
+            &self.attributes.served_resource.resource,
+            name.unwrap_or("Unknown"),
+            message,
+        ))
     }
 }
 
 /// Future of a mutating plugin.
-pub(crate) type Mutating<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+pub(crate) type MutationFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// Future of a validating plugin. Its output is the warnings for the caller.
-pub(crate) type Validating<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>>> + Send + 'a>>;
+pub(crate) type ValidationFuture<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>>> + Send + 'a>>;
 
 /// Group, resource, and subresource (or the empty string) that a plugin handles; each may be [`ANY`].
-pub(crate) type Target = (&'static str, &'static str, &'static str);
+pub(crate) type ResourcePattern = (&'static str, &'static str, &'static str);
 
 /// Pattern that matches every group, resource or subresource, including no subresource.
 pub(crate) const ANY: &str = "*";
 
 /// Pattern for pods without subresources.
-pub(crate) const PODS: &[Target] = &[("", "pods", "")];
+pub(crate) const PODS: &[ResourcePattern] = &[("", "pods", "")];
 
 /// Admission plugin: changes or refuses requests for some resources. A plugin may have configuration and state.
 pub(crate) trait Plugin: Send + Sync {
     /// Returns the resources that the plugin handles.
-    fn targets(&self) -> &'static [Target];
+    fn targets(&self) -> &'static [ResourcePattern];
 
     /// Returns the operations that the plugin handles (upstream's `Handles`).
     fn operations(&self) -> &'static [Operation] {
@@ -86,22 +94,30 @@ pub(crate) trait Plugin: Send + Sync {
     }
 
     /// Changes a write before it is prepared and validated, or refuses it. The object of a connect request is its options.
-    fn mutate<'a>(&'a self, _objects: &'a Objects, _request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, _request: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async { Ok(()) })
     }
 
     /// Refuses a valid write, or returns warnings.
-    fn validate<'a>(&'a self, _objects: &'a Objects, _request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        _request: ValidationRequest<'a>,
+    ) -> ValidationFuture<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Refuses a delete during mutating admission.
-    fn admit_delete<'a>(&'a self, _objects: &'a Objects, _request: DeleteRequest<'a>) -> Mutating<'a> {
+    fn admit_delete<'a>(&'a self, _objects: &'a Objects, _request: DeleteRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async { Ok(()) })
     }
 
     /// Refuses a delete during validating admission, or returns warnings.
-    fn validate_delete<'a>(&'a self, _objects: &'a Objects, _request: DeleteRequest<'a>) -> Validating<'a> {
+    fn validate_delete<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        _request: DeleteRequest<'a>,
+    ) -> ValidationFuture<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }

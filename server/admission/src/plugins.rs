@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use portico_kit::metrics::Registry;
 
-use self::Made::{By, Counting, InChain, InRegistry, Inert};
+use self::PluginOrigin::{InChain, InRegistry, Inert, Module, ModuleWithMetrics};
 use crate::plugin::Plugin;
 use crate::settings::AdmissionSettings;
 use crate::{
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub(crate) on_by_default: bool,
     /// Phases of admission in which upstream runs the plugin.
     pub(crate) phases: Phases,
-    pub(crate) made: Made,
+    pub(crate) origin: PluginOrigin,
 }
 
 /// Phases of admission in which a plugin runs.
@@ -37,11 +37,11 @@ pub(crate) struct Phases {
 
 /// Implementation of a plugin.
 #[derive(Clone, Copy)]
-pub(crate) enum Made {
+pub(crate) enum PluginOrigin {
     /// Module of this crate.
-    By(fn(&AdmissionSettings) -> Arc<dyn Plugin>),
+    Module(fn(&AdmissionSettings) -> Arc<dyn Plugin>),
     /// Module of this crate that has metrics.
-    Counting(fn(&AdmissionSettings, &Registry) -> Arc<dyn Plugin>),
+    ModuleWithMetrics(fn(&AdmissionSettings, &Registry) -> Arc<dyn Plugin>),
     /// Part of the chain: policies, webhooks, quotas.
     InChain,
     /// Part of the registry, for every write.
@@ -65,129 +65,151 @@ pub(crate) const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING_WEBHOOK: &str = "ValidatingAdmissionWebhook";
 pub(crate) const RESOURCE_QUOTA: &str = "ResourceQuota";
 
-const fn on(name: &'static str, phases: Phases, made: Made) -> Row {
-    Row { name, on_by_default: true, phases, made }
+const fn on_by_default(name: &'static str, phases: Phases, origin: PluginOrigin) -> Row {
+    Row { name, on_by_default: true, phases, origin }
 }
 
-const fn off(name: &'static str, phases: Phases, made: Made) -> Row {
-    Row { name, on_by_default: false, phases, made }
+const fn off_by_default(name: &'static str, phases: Phases, origin: PluginOrigin) -> Row {
+    Row { name, on_by_default: false, phases, origin }
 }
 
 /// Returns a plugin that requires a feature gate; a plugin without effect if the gate is disabled.
-fn behind(gate: &str, settings: &AdmissionSettings, plugin: impl Plugin + 'static) -> Arc<dyn Plugin> {
+fn with_feature_gate(
+    gate: &str,
+    settings: &AdmissionSettings,
+    plugin: impl Plugin + 'static,
+) -> Arc<dyn Plugin> {
     if settings.features.enabled(gate) { Arc::new(plugin) } else { Arc::new(always::AlwaysAdmit) }
 }
 
 /// All plugins. Within each phase, plugins run in this order.
 pub(crate) const PLUGINS: [Row; 41] = [
-    off("AlwaysAdmit", BOTH, By(|_| Arc::new(always::AlwaysAdmit))),
-    off(NAMESPACE_AUTO_PROVISION, MUTATES, InRegistry),
-    on(NAMESPACE_LIFECYCLE, MUTATES, By(|_| Arc::new(namespace_lifecycle::NamespaceLifecycle))),
-    off("NamespaceExists", VALIDATES, By(|_| Arc::new(namespace_exists::NamespaceExists))),
-    off(
+    off_by_default("AlwaysAdmit", BOTH, Module(|_| Arc::new(always::AlwaysAdmit))),
+    off_by_default(NAMESPACE_AUTO_PROVISION, MUTATES, InRegistry),
+    on_by_default(
+        NAMESPACE_LIFECYCLE,
+        MUTATES,
+        Module(|_| Arc::new(namespace_lifecycle::NamespaceLifecycle)),
+    ),
+    off_by_default("NamespaceExists", VALIDATES, Module(|_| Arc::new(namespace_exists::NamespaceExists))),
+    off_by_default(
         "LimitPodHardAntiAffinityTopology",
         VALIDATES,
-        By(|_| Arc::new(anti_affinity::LimitPodHardAntiAffinityTopology)),
+        Module(|_| Arc::new(anti_affinity::LimitPodHardAntiAffinityTopology)),
     ),
-    on("LimitRanger", BOTH, By(|_| Arc::new(limit_ranger::LimitRanger))),
-    on("ServiceAccount", BOTH, By(|_| Arc::new(service_account::ServiceAccount))),
-    off(
+    on_by_default("LimitRanger", BOTH, Module(|_| Arc::new(limit_ranger::LimitRanger))),
+    on_by_default("ServiceAccount", BOTH, Module(|_| Arc::new(service_account::ServiceAccount))),
+    off_by_default(
         "NodeRestriction",
         MUTATES,
-        By(|settings| Arc::new(node_restriction::NodeRestriction::new(settings))),
+        Module(|settings| Arc::new(node_restriction::NodeRestriction::new(settings))),
     ),
-    on("TaintNodesByCondition", MUTATES, By(|_| Arc::new(node_taints::TaintNodesByCondition))),
-    off("AlwaysPullImages", BOTH, By(|_| Arc::new(always_pull_images::AlwaysPullImages))),
-    off(
+    on_by_default("TaintNodesByCondition", MUTATES, Module(|_| Arc::new(node_taints::TaintNodesByCondition))),
+    off_by_default("AlwaysPullImages", BOTH, Module(|_| Arc::new(always_pull_images::AlwaysPullImages))),
+    off_by_default(
         "ImagePolicyWebhook",
         VALIDATES,
-        By(|s| Arc::new(image_policy::ImagePolicyWebhook::new(&s.configuration.image_policy))),
+        Module(|s| Arc::new(image_policy::ImagePolicyWebhook::new(&s.configuration.image_policy))),
     ),
-    on(
+    on_by_default(
         "PodSecurity",
         VALIDATES,
-        Counting(|s, metrics| {
+        ModuleWithMetrics(|s, metrics| {
             Arc::new(pod_security::PodSecurity::new(&s.configuration.pod_security, metrics))
         }),
     ),
-    off(
+    off_by_default(
         "PodNodeSelector",
         BOTH,
-        By(|s| Arc::new(pod_node_selector::PodNodeSelector::new(&s.configuration.pod_node_selector))),
+        Module(|s| Arc::new(pod_node_selector::PodNodeSelector::new(&s.configuration.pod_node_selector))),
     ),
-    on("Priority", BOTH, By(|_| Arc::new(priority::Priority))),
-    on(
+    on_by_default("Priority", BOTH, Module(|_| Arc::new(priority::Priority))),
+    on_by_default(
         "DefaultTolerationSeconds",
         MUTATES,
-        By(|s| {
+        Module(|s| {
             Arc::new(tolerations::DefaultTolerationSeconds::new(
                 s.tolerations.not_ready_seconds,
                 s.tolerations.unreachable_seconds,
             ))
         }),
     ),
-    off(
+    off_by_default(
         "PodTolerationRestriction",
         BOTH,
-        By(|s| {
+        Module(|s| {
             Arc::new(pod_toleration_restriction::PodTolerationRestriction::new(
                 &s.configuration.pod_toleration_restriction,
             ))
         }),
     ),
-    off(
+    off_by_default(
         "EventRateLimit",
         VALIDATES,
-        By(|s| Arc::new(event_rate_limit::EventRateLimit::new(&s.configuration.event_rate_limit))),
+        Module(|s| Arc::new(event_rate_limit::EventRateLimit::new(&s.configuration.event_rate_limit))),
     ),
-    off(
+    off_by_default(
         "ExtendedResourceToleration",
         MUTATES,
-        By(|_| Arc::new(extended_resources::ExtendedResourceToleration)),
+        Module(|_| Arc::new(extended_resources::ExtendedResourceToleration)),
     ),
-    on("DefaultStorageClass", MUTATES, By(|_| Arc::new(default_class::STORAGE))),
-    on(
+    on_by_default("DefaultStorageClass", MUTATES, Module(|_| Arc::new(default_class::STORAGE))),
+    on_by_default(
         "StorageObjectInUseProtection",
         MUTATES,
-        By(|_| Arc::new(in_use_protection::StorageObjectInUseProtection)),
+        Module(|_| Arc::new(in_use_protection::StorageObjectInUseProtection)),
     ),
-    on("PodGroupProtection", MUTATES, Inert),
-    off(
+    on_by_default("PodGroupProtection", MUTATES, Inert),
+    off_by_default(
         "OwnerReferencesPermissionEnforcement",
         VALIDATES,
-        By(|_| Arc::new(owner_references::OwnerReferences)),
+        Module(|_| Arc::new(owner_references::OwnerReferences)),
     ),
-    on("PersistentVolumeClaimResize", VALIDATES, By(|_| Arc::new(claim_resize::PersistentVolumeClaimResize))),
-    on("RuntimeClass", BOTH, By(|_| Arc::new(runtime_class::RuntimeClass))),
-    on("CertificateApproval", VALIDATES, By(|_| Arc::new(certificates::CertificateApproval))),
-    on("CertificateSigning", VALIDATES, By(|_| Arc::new(certificates::CertificateSigning))),
-    on("ClusterTrustBundleAttest", VALIDATES, By(|_| Arc::new(certificates::ClusterTrustBundleAttest))),
-    on(
+    on_by_default(
+        "PersistentVolumeClaimResize",
+        VALIDATES,
+        Module(|_| Arc::new(claim_resize::PersistentVolumeClaimResize)),
+    ),
+    on_by_default("RuntimeClass", BOTH, Module(|_| Arc::new(runtime_class::RuntimeClass))),
+    on_by_default("CertificateApproval", VALIDATES, Module(|_| Arc::new(certificates::CertificateApproval))),
+    on_by_default("CertificateSigning", VALIDATES, Module(|_| Arc::new(certificates::CertificateSigning))),
+    on_by_default(
+        "ClusterTrustBundleAttest",
+        VALIDATES,
+        Module(|_| Arc::new(certificates::ClusterTrustBundleAttest)),
+    ),
+    on_by_default(
         "CertificateSubjectRestriction",
         VALIDATES,
-        By(|_| Arc::new(certificates::CertificateSubjectRestriction)),
+        Module(|_| Arc::new(certificates::CertificateSubjectRestriction)),
     ),
-    on("DefaultIngressClass", MUTATES, By(|_| Arc::new(default_class::INGRESS))),
-    off("DenyServiceExternalIPs", VALIDATES, By(|_| Arc::new(external_ips::DenyServiceExternalIps))),
-    on(
+    on_by_default("DefaultIngressClass", MUTATES, Module(|_| Arc::new(default_class::INGRESS))),
+    off_by_default(
+        "DenyServiceExternalIPs",
+        VALIDATES,
+        Module(|_| Arc::new(external_ips::DenyServiceExternalIps)),
+    ),
+    on_by_default(
         "PodTopologyLabels",
         MUTATES,
-        By(|s| behind("PodTopologyLabelsAdmission", s, topology_labels::PodTopologyLabels)),
+        Module(|s| with_feature_gate("PodTopologyLabelsAdmission", s, topology_labels::PodTopologyLabels)),
     ),
-    on("PodGroupWorkloadExists", VALIDATES, Inert),
-    on(
+    on_by_default("PodGroupWorkloadExists", VALIDATES, Inert),
+    on_by_default(
         "NodeDeclaredFeatureValidator",
         VALIDATES,
-        By(|s| behind("NodeDeclaredFeatures", s, declared_features::NodeDeclaredFeatureValidator)),
+        Module(|s| {
+            with_feature_gate("NodeDeclaredFeatures", s, declared_features::NodeDeclaredFeatureValidator)
+        }),
     ),
-    on("JobValidation", VALIDATES, Inert),
-    on("PodResizeValidator", VALIDATES, By(|_| Arc::new(pod_resize::PodResizeValidator))),
-    on(MUTATING_POLICY, MUTATES, InChain),
-    on(MUTATING_WEBHOOK, MUTATES, InChain),
-    on(VALIDATING_POLICY, VALIDATES, InChain),
-    on(VALIDATING_WEBHOOK, VALIDATES, InChain),
-    on(RESOURCE_QUOTA, VALIDATES, InChain),
-    off("AlwaysDeny", BOTH, By(|_| Arc::new(always::AlwaysDeny))),
+    on_by_default("JobValidation", VALIDATES, Inert),
+    on_by_default("PodResizeValidator", VALIDATES, Module(|_| Arc::new(pod_resize::PodResizeValidator))),
+    on_by_default(MUTATING_POLICY, MUTATES, InChain),
+    on_by_default(MUTATING_WEBHOOK, MUTATES, InChain),
+    on_by_default(VALIDATING_POLICY, VALIDATES, InChain),
+    on_by_default(VALIDATING_WEBHOOK, VALIDATES, InChain),
+    on_by_default(RESOURCE_QUOTA, VALIDATES, InChain),
+    off_by_default("AlwaysDeny", BOTH, Module(|_| Arc::new(always::AlwaysDeny))),
 ];
 
 /// True if a plugin runs after webhooks and policies, as upstream's last plugin does.
@@ -199,13 +221,13 @@ pub(crate) fn is_last(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn names(of: impl Fn(&Row) -> bool) -> String {
-        PLUGINS.iter().filter(|row| of(row)).map(|row| row.name).collect::<Vec<_>>().join(",")
+    fn names(is_included: impl Fn(&Row) -> bool) -> String {
+        PLUGINS.iter().filter(|row| is_included(row)).map(|row| row.name).collect::<Vec<_>>().join(",")
     }
 
     /// Expects the two lines that kube-apiserver 1.36.3 logs at startup.
     #[test]
-    fn what_is_on_by_default_is_what_upstream_loads() {
+    fn the_default_plugins_are_those_that_upstream_loads() {
         assert_eq!(
             names(|row| row.on_by_default && row.phases.mutates),
             "NamespaceLifecycle,LimitRanger,ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,StorageObjectInUseProtection,PodGroupProtection,RuntimeClass,DefaultIngressClass,PodTopologyLabels,MutatingAdmissionPolicy,MutatingAdmissionWebhook"

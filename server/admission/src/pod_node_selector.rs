@@ -10,7 +10,9 @@ use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status, names};
 use portico_registry::{Attributes, Objects, Operation, Result};
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{
+    MutationFuture, MutationRequest, PODS, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
 pub(crate) use configuration::PodNodeSelectorConfiguration;
 
 /// Annotation with the node selector of a namespace.
@@ -33,28 +35,29 @@ impl PodNodeSelector {
     }
 
     /// Returns the node selector of the namespace of a request.
-    async fn of_namespace(&self, objects: &Objects, namespace: &str) -> Result<Labels> {
+    async fn namespace_selector(&self, objects: &Objects, namespace: &str) -> Result<Labels> {
         let Some(found) = objects.object_of("", "namespaces", "", namespace).await? else {
             return Err(Box::new(Status::internal(format!("namespace {namespace} does not exist"))));
         };
-        let selector = found.annotation(ANNOTATION).unwrap_or_else(|| self.configured(DEFAULT));
-        labels(selector).map_err(unreadable)
+        let selector = found.annotation(ANNOTATION).unwrap_or_else(|| self.configured_selector(DEFAULT));
+        parse_labels(selector).map_err(selector_error)
     }
 
-    fn configured(&self, name: &str) -> &str {
+    fn configured_selector(&self, name: &str) -> &str {
         self.configuration.selectors.get(name).map_or("", String::as_str)
     }
 
     /// Refuses a pod whose selector the namespace does not allow.
     fn check(&self, attributes: &Attributes<'_>, selected: &Labels, pod: &Object) -> Result<()> {
-        let own = pod_labels(pod);
-        let refuse = |why| Box::new(Status::forbidden(&attributes.served.resource, pod.name(), why));
-        if conflict(selected, &own) {
+        let pod_selector = pod_labels(pod);
+        let refuse =
+            |message| Box::new(Status::forbidden(&attributes.served_resource.resource, pod.name(), message));
+        if has_conflict(selected, &pod_selector) {
             return Err(refuse(CONFLICT));
         }
-        let allowed = labels(self.configured(attributes.namespace)).map_err(unreadable)?;
+        let allowed = parse_labels(self.configured_selector(attributes.namespace)).map_err(selector_error)?;
         let is_allowed = |(key, value): (&String, &String)| allowed.get(key) == Some(value);
-        if !allowed.is_empty() && !own.iter().all(is_allowed) {
+        if !allowed.is_empty() && !pod_selector.iter().all(is_allowed) {
             return Err(refuse(NOT_ALLOWED));
         }
         Ok(())
@@ -62,7 +65,7 @@ impl PodNodeSelector {
 }
 
 impl Plugin for PodNodeSelector {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
@@ -70,11 +73,11 @@ impl Plugin for PodNodeSelector {
         &[Operation::Create]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
             let MutationRequest { attributes, new, .. } = request;
-            let selected = self.of_namespace(objects, attributes.namespace).await?;
-            if !conflict(&selected, &pod_labels(new)) {
+            let selected = self.namespace_selector(objects, attributes.namespace).await?;
+            if !has_conflict(&selected, &pod_labels(new)) {
                 for (key, value) in &selected {
                     new.set(&["spec", "nodeSelector", key], value);
                 }
@@ -83,9 +86,9 @@ impl Plugin for PodNodeSelector {
         })
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            let selected = self.of_namespace(objects, request.attributes.namespace).await?;
+            let selected = self.namespace_selector(objects, request.attributes.namespace).await?;
             self.check(&request.attributes, &selected, request.new)?;
             Ok(Vec::new())
         })
@@ -98,17 +101,17 @@ fn pod_labels(pod: &Object) -> Labels {
 }
 
 /// True if a label has different values in the two maps.
-fn conflict(these: &Labels, those: &Labels) -> bool {
-    these.iter().any(|(key, value)| those.get(key).is_some_and(|other| other != value))
+fn has_conflict(first: &Labels, second: &Labels) -> bool {
+    first.iter().any(|(key, value)| second.get(key).is_some_and(|other| other != value))
 }
 
 /// Returns 500 for an invalid selector, as upstream does.
-fn unreadable(why: String) -> Box<Status> {
-    Box::new(Status::failure(Reason::Unknown, why))
+fn selector_error(message: String) -> Box<Status> {
+    Box::new(Status::failure(Reason::Unknown, message))
 }
 
 /// Parses the labels of a selector such as `a=b,c=d` (upstream's `ConvertSelectorToLabelsMap`).
-fn labels(selector: &str) -> Result<Labels, String> {
+fn parse_labels(selector: &str) -> Result<Labels, String> {
     let mut labels = Labels::new();
     if selector.is_empty() {
         return Ok(labels);
@@ -119,8 +122,8 @@ fn labels(selector: &str) -> Result<Labels, String> {
             return Err(format!("invalid selector: [{}]", parts.join(" ")));
         };
         let (key, value) = (key.trim(), value.trim());
-        let wrong = |at: &str, what: &str, diagnostics: &[String]| {
-            Err(format!("{at}: Invalid value: {what:?}: {}", diagnostics.join("; ")))
+        let wrong = |at: &str, rule: &str, diagnostics: &[String]| {
+            Err(format!("{at}: Invalid value: {rule:?}: {}", diagnostics.join("; ")))
         };
         let (of_key, of_value) = (names::qualified_name(key), names::label_value(value));
         if !of_key.is_empty() {
@@ -139,8 +142,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_are_read_as_upstream_reads_them() {
-        let read = |text| labels(text).map(|labels| format!("{labels:?}"));
+    fn selectors_are_parsed_as_upstream_parses_them() {
+        let read = |text| parse_labels(text).map(|labels| format!("{labels:?}"));
         for (text, labels) in [
             ("", "{}"),
             ("a=b", r#"{"a": "b"}"#),

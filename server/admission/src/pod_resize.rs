@@ -5,9 +5,11 @@
 use portico_machinery::status::Cause;
 use portico_machinery::{Object, Quantity};
 use portico_registry::{Objects, Operation};
-use portico_validation::pod_spec::totals::{Amounts, add, amounts, counts_for_pods, of_spec};
+use portico_validation::pod_spec::totals::{
+    ResourceList, add_resources, is_pod_level_resource, resource_list, spec_resources,
+};
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 const OS_LABEL: &str = "kubernetes.io/os";
 const CAPACITY: &str = "NodeCapacity";
@@ -17,7 +19,7 @@ const PLATFORM: &str = "UnsupportedPlatform";
 pub(crate) struct PodResizeValidator;
 
 impl Plugin for PodResizeValidator {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", "resize")]
     }
 
@@ -25,16 +27,16 @@ impl Plugin for PodResizeValidator {
         &[Operation::Update]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            let Some(name) = node_of_changed(&request) else { return Ok(Vec::new()) };
+            let Some(name) = node_of_changed_pod(&request) else { return Ok(Vec::new()) };
             let Some(node) = objects.object_of("", "nodes", "", name).await? else {
                 return Err(request.forbidden(&format!("node {name:?} not found")));
             };
             match refusal(request.new, &node) {
-                Some((why, reason)) => Err(Box::new(
+                Some((message, reason)) => Err(Box::new(
                     request
-                        .forbidden(&why)
+                        .forbidden(&message)
                         .with_cause(Cause { reason: reason.to_owned(), ..Cause::default() }),
                 )),
                 None => Ok(Vec::new()),
@@ -44,7 +46,7 @@ impl Plugin for PodResizeValidator {
 }
 
 /// Returns the node of a pod, if the spec has changed and the pod is scheduled.
-pub(crate) fn node_of_changed<'a>(request: &ValidationRequest<'a>) -> Option<&'a str> {
+pub(crate) fn node_of_changed_pod<'a>(request: &ValidationRequest<'a>) -> Option<&'a str> {
     let spec = |pod: &'a Object| pod.at(&["spec"]);
     let changed = request.old.is_some_and(|old| !spec(old).same_as(&spec(request.new)));
     Some(request.new.str_at("spec.nodeName")).filter(|node| changed && !node.is_empty())
@@ -54,30 +56,31 @@ pub(crate) fn node_of_changed<'a>(request: &ValidationRequest<'a>) -> Option<&'a
 fn refusal(pod: &Object, node: &Object) -> Option<(String, &'static str)> {
     if let Some(os) = node.label(OS_LABEL).filter(|os| *os != "linux") {
         let name = node.name();
-        let why = format!("pod resize is only supported on linux nodes, node {name:?} is {os:?}");
-        return Some((why, PLATFORM));
+        let message = format!("pod resize is only supported on linux nodes, node {name:?} is {os:?}");
+        return Some((message, PLATFORM));
     }
     let spec = pod.at(&["spec"]);
-    let mut requests = of_spec(&spec, "requests", counts_for_pods);
-    add(&mut requests, &amounts(&spec.field("overhead")));
-    let beyond = beyond(&requests, node);
-    let why = || format!("node didn't have enough allocatable resources: {}", beyond.join("; "));
-    (!beyond.is_empty()).then(|| (why(), CAPACITY))
+    let mut requests = spec_resources(&spec, "requests", is_pod_level_resource);
+    add_resources(&mut requests, &resource_list(&spec.field("overhead")));
+    let exceeded = exceeded_resources(&requests, node);
+    let message = || format!("node didn't have enough allocatable resources: {}", exceeded.join("; "));
+    (!exceeded.is_empty()).then(|| (message(), CAPACITY))
 }
 
 /// Returns descriptions of the requested resources that exceed the node.
-fn beyond(requests: &Amounts, node: &Object) -> Vec<String> {
-    let mut beyond = Vec::new();
+fn exceeded_resources(requests: &ResourceList, node: &Object) -> Vec<String> {
+    let mut exceeded = Vec::new();
     for name in ["cpu", "memory"] {
-        let number = |of: &Quantity| if name == "cpu" { of.milli_value() } else { of.value() };
+        let number =
+            |quantity: &Quantity| if name == "cpu" { quantity.milli_value() } else { quantity.value() };
         let requested = requests.get(name).cloned().unwrap_or_default();
         let allocatable = node.at(&["status", "allocatable"]).key(name).quantity().unwrap_or_default();
         if requested > allocatable {
             let (requested, allocatable) = (number(&requested), number(&allocatable));
-            beyond.push(format!("{name}, requested: {requested}, allocatable: {allocatable}"));
+            exceeded.push(format!("{name}, requested: {requested}, allocatable: {allocatable}"));
         }
     }
-    beyond
+    exceeded
 }
 
 #[cfg(test)]
@@ -85,12 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_keeps_within_its_node() {
+    fn a_pod_cannot_exceed_its_node() {
         let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
         let pod = object(
             r#"{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"1500m","memory":"1Gi"}}}]}}"#,
         );
-        for (node, why) in [
+        for (node, expected) in [
             (r#"{"status":{"allocatable":{"cpu":"2","memory":"2Gi"}}}"#, None),
             (
                 r#"{"metadata":{"name":"n","labels":{"kubernetes.io/os":"linux"}},"status":{"allocatable":{"cpu":"1","memory":"2Gi"}}}"#,
@@ -115,7 +118,11 @@ mod tests {
             ),
         ] {
             let refused = refusal(&pod, &object(node));
-            assert_eq!(refused.as_ref().map(|(why, reason)| (why.as_str(), *reason)), why, "{node}");
+            assert_eq!(
+                refused.as_ref().map(|(message, reason)| (message.as_str(), *reason)),
+                expected,
+                "{node}"
+            );
         }
     }
 }

@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, HashSet};
 use portico_kit::metrics::Registry;
 use portico_machinery::{Cursor, GroupResource, Object, Status, aggregate, field};
 
-use crate::listing::all;
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::listing::list_all;
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 use checks::violations;
 pub(crate) use configuration::PodSecurityConfiguration;
 use metrics::{Mode, PodSecurityMetrics};
@@ -34,7 +34,7 @@ use violation::Pod;
 const MAX_PODS: usize = 3_000;
 
 /// Prefix of the keys of audit annotations.
-const NOTE: &str = "pod-security.kubernetes.io/";
+const AUDIT_PREFIX: &str = "pod-security.kubernetes.io/";
 
 /// PodSecurity plugin.
 pub(super) struct PodSecurity {
@@ -43,7 +43,7 @@ pub(super) struct PodSecurity {
 }
 
 impl Plugin for PodSecurity {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[
             ("", "namespaces", ""),
             ("", "pods", ""),
@@ -60,12 +60,12 @@ impl Plugin for PodSecurity {
         ]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            match request.attributes.served.resource.resource.as_str() {
-                "namespaces" => self.namespace(objects, request).await,
-                "pods" => self.pod(objects, request).await,
-                resource => self.template(objects, request, template_path(resource)).await,
+            match request.attributes.served_resource.resource.resource.as_str() {
+                "namespaces" => self.validate_namespace(objects, request).await,
+                "pods" => self.validate_pod(objects, request).await,
+                resource => self.validate_template(objects, request, template_path(resource)).await,
             }
         })
     }
@@ -82,7 +82,11 @@ impl PodSecurity {
     }
 
     /// Checks that the labels of a namespace are valid, and warns about existing pods that violate a stricter policy.
-    async fn namespace(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+    async fn validate_namespace(
+        &self,
+        objects: &Objects,
+        request: ValidationRequest<'_>,
+    ) -> Result<Vec<String>> {
         let (new, old) = (request.new, request.old);
         let (policy, errors) = self.policy(new);
         let (before, errors_before) = match old {
@@ -90,27 +94,29 @@ impl PodSecurity {
             None => (policy, Vec::new()),
         };
         if !errors.is_empty() && errors != errors_before {
-            let kind = request.attributes.served.stored_info().group_kind();
+            let kind = request.attributes.served_resource.stored_info().group_kind();
             return Err(Box::new(Status::invalid(&kind, new.name(), &errors)));
         }
-        let (now, was) = (policy.enforce, before.enforce);
-        let relaxed = now.version == was.version && now.level <= was.level;
-        let stricter = now != was && now.level != Level::Privileged && !relaxed;
-        let exempt = self.configuration.exempts_namespace(new.name());
-        if exempt && (old.is_none() || stricter) {
-            return Ok(self.ignored(new, &policy));
+        let (new_standard, old_standard) = (policy.enforce, before.enforce);
+        let is_relaxed =
+            new_standard.version == old_standard.version && new_standard.level <= old_standard.level;
+        let is_stricter =
+            new_standard != old_standard && new_standard.level != Level::Privileged && !is_relaxed;
+        let is_exempt = self.configuration.exempts_namespace(new.name());
+        if is_exempt && (old.is_none() || is_stricter) {
+            return Ok(self.exempt_namespace_warning(new, &policy));
         }
-        if exempt || old.is_none() || !stricter {
+        if is_exempt || old.is_none() || !is_stricter {
             return Ok(Vec::new());
         }
-        let pods = all(objects, Some(new.name()), &GroupResource::new("", "pods")).await?.objects;
-        let looked_at: Vec<&Object> =
-            pods.iter().filter(|pod| !self.exempts_class(&pod.at(&["spec"]))).collect();
-        Ok(existing(new.name(), now, &looked_at))
+        let pods = list_all(objects, Some(new.name()), &GroupResource::new("", "pods")).await?.objects;
+        let examined: Vec<&Object> =
+            pods.iter().filter(|pod| !self.is_class_exempt(&pod.at(&["spec"]))).collect();
+        Ok(existing_pod_warnings(new.name(), new_standard, &examined))
     }
 
     /// Returns the warning for labels of a namespace that is exempt.
-    fn ignored(&self, namespace: &Object, policy: &Policy) -> Vec<String> {
+    fn exempt_namespace_warning(&self, namespace: &Object, policy: &Policy) -> Vec<String> {
         if policy.is_privileged() || policy.is_equivalent(&self.configuration.default) {
             return Vec::new();
         }
@@ -120,15 +126,15 @@ impl PodSecurity {
         )]
     }
 
-    async fn pod(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+    async fn validate_pod(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
         if self.is_exempt(&request) {
             return Ok(Vec::new());
         }
         let (policy, errors) = self.policy_of(objects, &request).await?;
         let enforce = policy.enforce;
         if errors.is_empty() && policy.is_privileged() {
-            note(&request, "enforce-policy", enforce.to_string());
-            self.metrics.evaluated(true, enforce, Mode::Enforce, &request.attributes);
+            annotate(&request, "enforce-policy", enforce.to_string());
+            self.metrics.count_evaluation(true, enforce, Mode::Enforce, &request.attributes);
             return Ok(Vec::new());
         }
         let spec = request.new.at(&["spec"]);
@@ -139,19 +145,19 @@ impl PodSecurity {
         if self.has_exempt_class(&request, &spec) {
             return Ok(Vec::new());
         }
-        self.note_unreadable(&request, &errors);
-        note(&request, "enforce-policy", enforce.to_string());
+        self.annotate_errors(&request, &errors);
+        annotate(&request, "enforce-policy", enforce.to_string());
         let forbidden = violations(enforce, &pod);
-        self.metrics.evaluated(forbidden.is_empty(), enforce, Mode::Enforce, &request.attributes);
-        self.note_audit(&request, policy.audit, &pod);
+        self.metrics.count_evaluation(forbidden.is_empty(), enforce, Mode::Enforce, &request.attributes);
+        self.annotate_violations(&request, policy.audit, &pod);
         if !forbidden.is_empty() {
-            let why = format!("violates PodSecurity \"{enforce}\": {}", checks::detailed(&forbidden));
-            return Err(request.forbidden(&why));
+            let message = format!("violates PodSecurity \"{enforce}\": {}", checks::join_details(&forbidden));
+            return Err(request.forbidden(&message));
         }
-        Ok(self.warned(&request, policy.warn, &pod))
+        Ok(self.violation_warnings(&request, policy.warn, &pod))
     }
 
-    async fn template(
+    async fn validate_template(
         &self,
         objects: &Objects,
         request: ValidationRequest<'_>,
@@ -164,53 +170,53 @@ impl PodSecurity {
         let (policy, errors) = match self.policy_of(objects, &request).await {
             Ok(read) => read,
             Err(status) => {
-                note(&request, "error", status.message);
+                annotate(&request, "error", status.message);
                 return Ok(Vec::new());
             }
         };
-        let silent = policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged;
+        let has_no_modes = policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged;
         let template = request.new.at(path);
-        if errors.is_empty() && silent || !template.is_present() {
+        if errors.is_empty() && has_no_modes || !template.is_present() {
             return Ok(Vec::new());
         }
         if self.has_exempt_class(&request, &template.field("spec")) {
             return Ok(Vec::new());
         }
-        self.note_unreadable(&request, &errors);
+        self.annotate_errors(&request, &errors);
         let pod = Pod::of(template);
-        self.note_audit(&request, policy.audit, &pod);
-        Ok(self.warned(&request, policy.warn, &pod))
+        self.annotate_violations(&request, policy.audit, &pod);
+        Ok(self.violation_warnings(&request, policy.warn, &pod))
     }
 
     /// True if the namespace or the user of a request is exempt.
     fn is_exempt(&self, request: &ValidationRequest<'_>) -> bool {
         let attributes = &request.attributes;
-        let by = if self.configuration.exempts_namespace(attributes.namespace) {
+        let exempted_by = if self.configuration.exempts_namespace(attributes.namespace) {
             "namespace"
         } else if self.configuration.exempts_user(&attributes.context.user.name) {
             "user"
         } else {
             return false;
         };
-        self.exempt(request, by);
+        self.record_exemption(request, exempted_by);
         true
     }
 
     /// True if the runtime class of a pod is exempt; records the exemption.
     fn has_exempt_class(&self, request: &ValidationRequest<'_>, spec: &Cursor<'_>) -> bool {
-        let exempts = self.exempts_class(spec);
+        let exempts = self.is_class_exempt(spec);
         if exempts {
-            self.exempt(request, "runtimeClass");
+            self.record_exemption(request, "runtimeClass");
         }
         exempts
     }
 
-    fn exempt(&self, request: &ValidationRequest<'_>, by: &str) {
-        note(request, "exempt", by.to_owned());
-        self.metrics.exempted(&request.attributes);
+    fn record_exemption(&self, request: &ValidationRequest<'_>, exemption: &str) {
+        annotate(request, "exempt", exemption.to_owned());
+        self.metrics.count_exemption(&request.attributes);
     }
 
-    fn exempts_class(&self, spec: &Cursor<'_>) -> bool {
+    fn is_class_exempt(&self, spec: &Cursor<'_>) -> bool {
         self.configuration.exempts_runtime_class(spec.field("runtimeClassName").str())
     }
 
@@ -226,27 +232,32 @@ impl PodSecurity {
         });
         found
             .map(|namespace| self.policy(&namespace))
-            .inspect_err(|_| self.metrics.failed(true, &request.attributes))
+            .inspect_err(|_| self.metrics.count_error(true, &request.attributes))
     }
 
-    fn note_unreadable(&self, request: &ValidationRequest<'_>, errors: &[field::Error]) {
+    fn annotate_errors(&self, request: &ValidationRequest<'_>, errors: &[field::Error]) {
         if !errors.is_empty() {
-            note(request, "error", format!("Failed to parse policy: {}", aggregate(errors)));
-            self.metrics.failed(false, &request.attributes);
+            annotate(request, "error", format!("Failed to parse policy: {}", aggregate(errors)));
+            self.metrics.count_error(false, &request.attributes);
         }
     }
 
-    fn note_audit(&self, request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) {
+    fn annotate_violations(&self, request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) {
         if let Some(text) = warning(standard, pod) {
-            note(request, "audit-violations", text);
-            self.metrics.evaluated(false, standard, Mode::Audit, &request.attributes);
+            annotate(request, "audit-violations", text);
+            self.metrics.count_evaluation(false, standard, Mode::Audit, &request.attributes);
         }
     }
 
-    fn warned(&self, request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) -> Vec<String> {
+    fn violation_warnings(
+        &self,
+        request: &ValidationRequest<'_>,
+        standard: Standard,
+        pod: &Pod<'_>,
+    ) -> Vec<String> {
         let warning = warning(standard, pod);
         if warning.is_some() {
-            self.metrics.evaluated(false, standard, Mode::Warn, &request.attributes);
+            self.metrics.count_evaluation(false, standard, Mode::Warn, &request.attributes);
         }
         warning.into_iter().collect()
     }
@@ -262,13 +273,13 @@ fn template_path(resource: &str) -> &'static [&'static str] {
 }
 
 /// Adds an audit annotation.
-fn note(request: &ValidationRequest<'_>, what: &str, value: String) {
-    request.attributes.context.annotations.note(format!("{NOTE}{what}"), value);
+fn annotate(request: &ValidationRequest<'_>, key: &str, value: String) {
+    request.attributes.context.annotations.note(format!("{AUDIT_PREFIX}{key}"), value);
 }
 
 fn warning(standard: Standard, pod: &Pod<'_>) -> Option<String> {
     let found = violations(standard, pod);
-    let message = || format!("would violate PodSecurity \"{standard}\": {}", checks::detailed(&found));
+    let message = || format!("would violate PodSecurity \"{standard}\": {}", checks::join_details(&found));
     (!found.is_empty()).then(message)
 }
 
@@ -287,13 +298,13 @@ fn images(spec: &Cursor<'_>, list: &str) -> Vec<(String, String)> {
 }
 
 /// Returns the warnings about existing pods of a namespace that becomes stricter: one line for each kind of violation.
-fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String> {
-    let first = by_controller(pods);
+fn existing_pod_warnings(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String> {
+    let first = one_per_controller(pods);
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pod in first.iter().take(MAX_PODS) {
         let violations = violations(standard, &Pod::of(pod.cursor()));
         if !violations.is_empty() {
-            found.entry(checks::brief(&violations)).or_default().push(pod.name());
+            found.entry(checks::join_reasons(&violations)).or_default().push(pod.name());
         }
     }
     let mut warnings = Vec::new();
@@ -310,12 +321,12 @@ fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String
     }
     let mut lines: Vec<String> = found
         .into_iter()
-        .map(|(what, names)| {
+        .map(|(warning, names)| {
             let name = names.iter().min().copied().unwrap_or_default();
             match names.len() {
-                1 => format!("{name}: {what}"),
-                2 => format!("{name} (and 1 other pod): {what}"),
-                all => format!("{name} (and {} other pods): {what}", all - 1),
+                1 => format!("{name}: {warning}"),
+                2 => format!("{name} (and 1 other pod): {warning}"),
+                all => format!("{name} (and {} other pods): {warning}", all - 1),
             }
         })
         .collect();
@@ -325,7 +336,7 @@ fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String
 }
 
 /// Sorts pods so that one pod of each controller comes first.
-fn by_controller<'a>(pods: &[&'a Object]) -> Vec<&'a Object> {
+fn one_per_controller<'a>(pods: &[&'a Object]) -> Vec<&'a Object> {
     let mut seen = HashSet::new();
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for pod in pods.iter().copied() {

@@ -8,9 +8,11 @@ mod toleration;
 use portico_machinery::status::Reason;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::{Objects, Operation, Result};
-use portico_validation::pod_spec::quality;
+use portico_validation::pod_spec::qos;
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{
+    MutationFuture, MutationRequest, PODS, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
 pub(crate) use configuration::PodTolerationRestrictionConfiguration;
 use toleration::{Toleration, are_allowed, merge};
 
@@ -18,7 +20,7 @@ use toleration::{Toleration, are_allowed, merge};
 const DEFAULT: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
 /// Annotation with the allowed tolerations of a namespace.
 const WHITELIST: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
-const LIST: [&str; 2] = ["spec", "tolerations"];
+const TOLERATIONS_PATH: [&str; 2] = ["spec", "tolerations"];
 
 /// PodTolerationRestriction plugin.
 pub(crate) struct PodTolerationRestriction {
@@ -32,49 +34,52 @@ impl PodTolerationRestriction {
 
     /// Refuses tolerations that the namespace does not allow, or, without an annotation, the configuration.
     fn check(&self, namespace: &Object, pod: &Object) -> Result<()> {
-        let tolerations = of_pod(pod);
+        let tolerations = pod_tolerations(pod);
         if tolerations.is_empty() {
             return Ok(());
         }
-        let (whitelist, of) = match of_namespace(namespace, WHITELIST)? {
+        let (whitelist, source) = match namespace_tolerations(namespace, WHITELIST)? {
             Some(whitelist) => (whitelist, "namespace"),
             None => (self.configuration.whitelist.clone(), "cluster"),
         };
         if are_allowed(&tolerations, &whitelist) {
             return Ok(());
         }
-        Err(unknown(format!(
-            "pod tolerations (possibly merged with namespace default tolerations) conflict with its {of} whitelist"
+        Err(unknown_error(format!(
+            "pod tolerations (possibly merged with namespace default tolerations) conflict with its {source} whitelist"
         )))
     }
 }
 
 impl Plugin for PodTolerationRestriction {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
             let MutationRequest { attributes, new, .. } = request;
             let namespace = find_namespace(objects, attributes.namespace).await?;
-            let mut further = Vec::new();
+            let mut added = Vec::new();
             if attributes.operation == Operation::Create {
-                let own = of_namespace(&namespace, DEFAULT)?;
-                further = own.unwrap_or_else(|| self.configuration.default.clone());
+                let namespace_defaults = namespace_tolerations(&namespace, DEFAULT)?;
+                added = namespace_defaults.unwrap_or_else(|| self.configuration.default.clone());
             }
-            if is_more_than_best_effort(new) {
-                further.push(memory_pressure());
+            if is_above_best_effort(new) {
+                added.push(memory_pressure_toleration());
             }
-            if !further.is_empty() {
-                let merged = merge(of_pod(new), &further);
-                new.put(&LIST, merged.iter().map(|toleration| toleration.to_object().into_node()).collect());
+            if !added.is_empty() {
+                let merged = merge(pod_tolerations(new), &added);
+                new.put(
+                    &TOLERATIONS_PATH,
+                    merged.iter().map(|toleration| toleration.to_object().into_node()).collect(),
+                );
             }
             self.check(&namespace, new)
         })
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             let namespace = find_namespace(objects, request.attributes.namespace).await?;
             self.check(&namespace, request.new)?;
@@ -88,21 +93,21 @@ async fn find_namespace(objects: &Objects, name: &str) -> Result<Object> {
     found.ok_or_else(|| Box::new(Status::not_found(&GroupResource::new("", "namespaces"), name)))
 }
 
-fn of_pod(pod: &Object) -> Vec<Toleration> {
-    pod.at(&LIST).items().map(|item| Toleration::read(&item)).collect()
+fn pod_tolerations(pod: &Object) -> Vec<Toleration> {
+    pod.at(&TOLERATIONS_PATH).items().map(|item| Toleration::read(&item)).collect()
 }
 
 /// Reads the tolerations in an annotation of a namespace; `None` without the annotation, an empty list if it is empty.
-fn of_namespace(namespace: &Object, annotation: &str) -> Result<Option<Vec<Toleration>>> {
+fn namespace_tolerations(namespace: &Object, annotation: &str) -> Result<Option<Vec<Toleration>>> {
     let Some(text) = namespace.annotation(annotation) else { return Ok(None) };
     if text.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    configuration::list(text.as_bytes()).map(Some).map_err(unknown)
+    configuration::parse_list(text.as_bytes()).map(Some).map_err(unknown_error)
 }
 
 /// Returns the toleration for memory pressure that upstream adds to every pod that is not BestEffort.
-fn memory_pressure() -> Toleration {
+fn memory_pressure_toleration() -> Toleration {
     Toleration {
         key: "node.kubernetes.io/memory-pressure".to_owned(),
         operator: "Exists".to_owned(),
@@ -112,13 +117,13 @@ fn memory_pressure() -> Toleration {
 }
 
 /// True unless the quality of service of the status, or of the spec without a status, is BestEffort (upstream's `GetPodQOS`).
-fn is_more_than_best_effort(pod: &Object) -> bool {
-    let reported = pod.str_at("status.qosClass");
-    let class = if reported.is_empty() { quality::class(&pod.at(&["spec"])) } else { reported };
+fn is_above_best_effort(pod: &Object) -> bool {
+    let status_class = pod.str_at("status.qosClass");
+    let class = if status_class.is_empty() { qos::qos_class(&pod.at(&["spec"])) } else { status_class };
     class != "BestEffort"
 }
 
 /// Returns 500 with upstream's message and without a reason.
-fn unknown(why: String) -> Box<Status> {
-    Box::new(Status::failure(Reason::Unknown, why))
+fn unknown_error(message: String) -> Box<Status> {
+    Box::new(Status::failure(Reason::Unknown, message))
 }

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
-use portico_policy::Problem;
+use portico_policy::ExpressionError;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
 /// Upper bounds of the histograms of checks, in seconds (upstream's).
-const CHECKS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
+const CHECK_BUCKETS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
 /// Upper bounds of the histograms of compilations and evaluations, in seconds (defaults of Prometheus, which upstream uses).
-const EXPRESSIONS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const EXPRESSION_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Metrics of admission policies.
 pub(crate) struct PolicyMetrics {
@@ -26,7 +26,7 @@ pub(crate) struct PolicyMetrics {
 
 /// Labels for a policy and its binding.
 #[derive(Clone, Copy)]
-pub(crate) struct Checked<'n> {
+pub(crate) struct BindingLabels<'n> {
     pub(crate) policy: &'n str,
     pub(crate) binding: &'n str,
 }
@@ -46,7 +46,7 @@ pub(crate) enum ErrorType {
 
 impl ErrorType {
     /// Classifies an error by its message (upstream's `ErrorType`).
-    pub(crate) fn of(message: &str) -> Self {
+    pub(crate) fn from_message(message: &str) -> Self {
         if message.starts_with("compilation") {
             Self::Compile
         } else if message.starts_with("validation failed due to running out of cost budget") {
@@ -57,10 +57,10 @@ impl ErrorType {
     }
 
     /// Returns the error type of a mutation that compiled and could not be evaluated.
-    pub(crate) fn of_problem(problem: &Problem) -> Self {
+    pub(crate) fn from_problem(problem: &ExpressionError) -> Self {
         match problem {
-            Problem::OutOfBudget => Self::OutOfBudget,
-            Problem::Failed(_) => Self::Invalid,
+            ExpressionError::OutOfBudget => Self::OutOfBudget,
+            ExpressionError::Failed(_) => Self::Invalid,
         }
     }
 
@@ -91,7 +91,7 @@ impl PolicyMetrics {
                      seconds, labeled by policy and further including binding and enforcement \
                      action taken.",
                 ),
-                &CHECKS,
+                &CHECK_BUCKETS,
             ),
             mutations: registry.counter_vec(Desc::counter(
                 "apiserver_mutating_admission_policy_check_total",
@@ -106,7 +106,7 @@ impl PolicyMetrics {
                     "[ALPHA] Mutation admission latency for individual mutation expressions in \
                      seconds, labeled by policy and binding.",
                 ),
-                &CHECKS,
+                &CHECK_BUCKETS,
             ),
             compilations: registry.histogram(
                 Desc::histogram(
@@ -114,7 +114,7 @@ impl PolicyMetrics {
                     &[],
                     "[BETA] CEL compilation time in seconds.",
                 ),
-                &EXPRESSIONS,
+                &EXPRESSION_BUCKETS,
             ),
             evaluations: registry.histogram(
                 Desc::histogram(
@@ -122,47 +122,47 @@ impl PolicyMetrics {
                     &[],
                     "[BETA] CEL evaluation time in seconds.",
                 ),
-                &EXPRESSIONS,
+                &EXPRESSION_BUCKETS,
             ),
         }
     }
 
     /// Compiles a policy and measures the duration.
-    pub(crate) fn compiling<T>(&self, compile: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
+    pub(crate) fn time_compilation<T>(&self, compile: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
         let compiled = compile();
-        self.compilations.observe(begun.elapsed().as_secs_f64());
+        self.compilations.observe(started.elapsed().as_secs_f64());
         compiled
     }
 
     /// Counts an evaluation of expressions.
-    pub(crate) fn evaluated(&self, took: Duration) {
-        self.evaluations.observe(took.as_secs_f64());
+    pub(crate) fn observe_evaluation(&self, duration: Duration) {
+        self.evaluations.observe(duration.as_secs_f64());
     }
 
     /// Counts a failed validation and its consequence: `deny`, `warn`, `audit`, or `allow` if the failure is ignored.
-    pub(crate) fn validated(
+    pub(crate) fn observe_validation(
         &self,
-        checked: Checked<'_>,
+        checked: BindingLabels<'_>,
         error: ErrorType,
         action: &'static str,
-        took: Duration,
+        duration: Duration,
     ) {
         let [policy, binding, error] = labels(checked, error);
-        let of = [policy, binding, error, ("enforcement_action", action.to_owned())];
-        self.validations.get_or_create(&of).inc();
-        self.validation_durations.get_or_create(&of).observe(took.as_secs_f64());
+        let labels = [policy, binding, error, ("enforcement_action", action.to_owned())];
+        self.validations.get_or_create(&labels).inc();
+        self.validation_durations.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 
     /// Counts a mutation that was applied or failed.
-    pub(crate) fn mutated(&self, checked: Checked<'_>, error: ErrorType, took: Duration) {
-        let of = labels(checked, error);
-        self.mutations.get_or_create(&of).inc();
-        self.mutation_durations.get_or_create(&of).observe(took.as_secs_f64());
+    pub(crate) fn observe_mutation(&self, checked: BindingLabels<'_>, error: ErrorType, duration: Duration) {
+        let labels = labels(checked, error);
+        self.mutations.get_or_create(&labels).inc();
+        self.mutation_durations.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 }
 
-fn labels(checked: Checked<'_>, error: ErrorType) -> Labels<3> {
+fn labels(checked: BindingLabels<'_>, error: ErrorType) -> Labels<3> {
     [
         ("policy", checked.policy.to_owned()),
         ("policy_binding", checked.binding.to_owned()),

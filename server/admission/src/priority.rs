@@ -2,8 +2,10 @@
 
 use portico_machinery::{GroupResource, Object};
 
-use crate::listing::all;
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
+use crate::listing::list_all;
+use crate::plugin::{
+    MutationFuture, MutationRequest, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
 use portico_registry::{Attributes, Objects, Result};
 
 const GROUP: &str = "scheduling.k8s.io";
@@ -13,13 +15,13 @@ const PREEMPT: &str = "PreemptLowerPriority";
 pub(super) struct Priority;
 
 impl Plugin for Priority {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", ""), (GROUP, CLASSES, "")]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
-            match (change.attributes.served.resource.resource.as_str(), change.old) {
+            match (change.attributes.served_resource.resource.resource.as_str(), change.old) {
                 (CLASSES, _) => Ok(()),
                 (_, None) => create(objects, change).await,
                 (_, Some(old)) => {
@@ -34,10 +36,10 @@ impl Plugin for Priority {
         })
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            if request.attributes.served.resource.resource == CLASSES {
-                only_default(objects, &request).await?;
+            if request.attributes.served_resource.resource.resource == CLASSES {
+                check_single_default(objects, &request).await?;
             }
             Ok(Vec::new())
         })
@@ -63,18 +65,18 @@ async fn create(objects: &Objects, change: MutationRequest<'_>) -> Result<()> {
     if let Some(class) = &class {
         change.new.set(&["spec", "priorityClassName"], class.name());
         priority = class.at(&["value"]).i64().unwrap_or(0);
-        if let Some(own) = class.at(&["preemptionPolicy"]).opt_str().filter(|own| !own.is_empty()) {
-            own.clone_into(&mut policy);
+        if let Some(class_policy) = class.at(&["preemptionPolicy"]).opt_str().filter(|own| !own.is_empty()) {
+            class_policy.clone_into(&mut policy);
         }
     }
-    agrees(&change, priority, &policy)?;
+    check_sent_values(&change, priority, &policy)?;
     change.new.set(&["spec", "priority"], priority);
     change.new.set(&["spec", "preemptionPolicy"], policy);
     Ok(())
 }
 
 /// Checks that the values sent by the client equal the computed ones.
-fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<()> {
+fn check_sent_values(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<()> {
     if let Some(sent) = change.new.at(&["spec", "priority"]).i64().filter(|sent| *sent != priority) {
         return Err(change.forbidden(&format!(
             "the integer value of priority ({sent}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
@@ -90,10 +92,10 @@ fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<(
 }
 
 async fn classes(objects: &Objects, attributes: &Attributes<'_>) -> Result<Vec<Object>> {
-    all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(attributes)
+    list_all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(attributes)
 }
 
-async fn only_default(objects: &Objects, change: &ValidationRequest<'_>) -> Result<()> {
+async fn check_single_default(objects: &Objects, change: &ValidationRequest<'_>) -> Result<()> {
     if !change.new.at(&["globalDefault"]).bool() {
         return Ok(());
     }

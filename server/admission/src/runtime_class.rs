@@ -2,13 +2,15 @@
 
 use portico_machinery::{Cursor, Object};
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{
+    MutationFuture, MutationRequest, PODS, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
 use portico_registry::{Objects, Operation, Result};
 
 pub(super) struct RuntimeClass;
 
 impl Plugin for RuntimeClass {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
@@ -16,14 +18,16 @@ impl Plugin for RuntimeClass {
         &[Operation::Create]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
-            let class = class_of(objects, change.new).await?.map_err(|why| change.forbidden(&why))?;
-            let own = change.new.at(&["spec", "overhead"]);
-            if let Some(why) = misfit(&own, &class).filter(|_| !own.is_empty()) {
-                return Err(change.forbidden(why));
+            let class = class_of(objects, change.new).await?.map_err(|error| change.forbidden(&error))?;
+            let pod_overhead = change.new.at(&["spec", "overhead"]);
+            if let Some(message) =
+                overhead_mismatch(&pod_overhead, &class).filter(|_| !pod_overhead.is_empty())
+            {
+                return Err(change.forbidden(message));
             }
-            drop(own);
+            drop(pod_overhead);
             if let Some(node) = class.get(&["overhead", "podFixed"]) {
                 change.new.put(&["spec", "overhead"], node);
             }
@@ -31,11 +35,11 @@ impl Plugin for RuntimeClass {
         })
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
-            let class = class_of(objects, request.new).await?.map_err(|why| request.forbidden(&why))?;
-            match misfit(&request.new.at(&["spec", "overhead"]), &class) {
-                Some(why) => Err(request.forbidden(why)),
+            let class = class_of(objects, request.new).await?.map_err(|error| request.forbidden(&error))?;
+            match overhead_mismatch(&request.new.at(&["spec", "overhead"]), &class) {
+                Some(message) => Err(request.forbidden(message)),
                 None => Ok(Vec::new()),
             }
         })
@@ -53,33 +57,33 @@ async fn class_of(objects: &Objects, pod: &Object) -> Result<Result<Object, Stri
 }
 
 /// Returns an error message if an overhead is not that of the class.
-fn misfit(own: &Cursor<'_>, class: &Object) -> Option<&'static str> {
+fn overhead_mismatch(pod_overhead: &Cursor<'_>, class: &Object) -> Option<&'static str> {
     if !class.at(&["overhead"]).is_present() {
-        let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-        return own.is_present().then_some(why);
+        let message = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+        return pod_overhead.is_present().then_some(message);
     }
     let fixed = class.at(&["overhead", "podFixed"]);
-    let same = own.len() == fixed.len()
-        && own.entries().all(|(name, value)| fixed.field(name).quantity() == value.quantity());
-    (!same).then_some("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    let is_same = pod_overhead.len() == fixed.len()
+        && pod_overhead.entries().all(|(name, value)| fixed.field(name).quantity() == value.quantity());
+    (!is_same).then_some("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 }
 
 fn schedule(change: MutationRequest<'_>, class: &Object) -> Result<()> {
     for (key, value) in class.at(&["scheduling", "nodeSelector"]).entries() {
-        let own = change.new.at(&["spec", "nodeSelector"]).entry_str(key);
-        if let Some(own) = own.filter(|own| *own != value.str()) {
-            let why = format!(
-                "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {own}",
+        let pod_value = change.new.at(&["spec", "nodeSelector"]).entry_str(key);
+        if let Some(pod_value) = pod_value.filter(|own| *own != value.str()) {
+            let message = format!(
+                "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {pod_value}",
                 value.str()
             );
-            return Err(change.forbidden(&why));
+            return Err(change.forbidden(&message));
         }
         change.new.set(&["spec", "nodeSelector", key], value.str());
     }
     let path = ["spec", "tolerations"];
     for toleration in class.at(&["scheduling", "tolerations"]).items() {
-        let there = change.new.at(&path).items().any(|own| own.same_as(&toleration));
-        if let Some(node) = toleration.node().filter(|_| !there) {
+        let exists = change.new.at(&path).items().any(|existing| existing.same_as(&toleration));
+        if let Some(node) = toleration.node().filter(|_| !exists) {
             change.new.push_node(&path, node);
         }
     }

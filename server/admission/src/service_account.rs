@@ -9,7 +9,9 @@ use portico_machinery::features::parse_bool;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{
+    MutationFuture, MutationRequest, Plugin, ResourcePattern, ValidationFuture, ValidationRequest,
+};
 use portico_registry::Result;
 use portico_registry::{Objects, Operation};
 use portico_validation::pod_spec::{MIRROR, secrets_of};
@@ -20,29 +22,29 @@ const EPHEMERAL: &str = "ephemeralcontainers";
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// Attempts to find the default account. A controller creates the default account of a new namespace after a short time.
 const ATTEMPTS: usize = 10;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) struct ServiceAccount;
 
 impl Plugin for ServiceAccount {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", ""), ("", "pods", EPHEMERAL)]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
             if change.attributes.operation != Operation::Create {
                 return Ok(());
             }
             if change.new.annotation(MIRROR).is_some() {
-                return mirror_error(change.new).map_or(Ok(()), |why| Err(change.forbidden(why)));
+                return mirror_error(change.new).map_or(Ok(()), |message| Err(change.forbidden(message)));
             }
             change.new.edit(&["spec"], |spec| {
-                spec.set_empty(&["serviceAccountName"], DEFAULT);
+                spec.set_if_empty(&["serviceAccountName"], DEFAULT);
                 let name = spec.str_at("serviceAccountName").to_owned();
                 spec.set(&["serviceAccount"], name);
             });
-            let account = account(objects, change.new).await?.map_err(|why| change.forbidden(&why))?;
+            let account = account(objects, change.new).await?.map_err(|error| change.forbidden(&error))?;
             if automounts(change.new, &account) {
                 change.new.edit(&["spec"], token_volume::mount);
             }
@@ -51,12 +53,13 @@ impl Plugin for ServiceAccount {
             {
                 change.new.put(&["spec", "imagePullSecrets"], secrets);
             }
-            let unlisted = secrets::unlisted(change.new, &account).filter(|_| enforces(&account));
-            unlisted.map_or(Ok(()), |why| Err(change.forbidden(&why)))
+            let unlisted = secrets::unlisted_secret(change.new, &account)
+                .filter(|_| enforces_mountable_secrets(&account));
+            unlisted.map_or(Ok(()), |message| Err(change.forbidden(&message)))
         })
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             let pod = request.new;
             let ephemeral = request.attributes.subresource() == EPHEMERAL;
@@ -64,30 +67,31 @@ impl Plugin for ServiceAccount {
                 return Ok(Vec::new());
             }
             if !ephemeral && pod.annotation(MIRROR).is_some() {
-                return mirror_error(pod).map_or(Ok(Vec::new()), |why| Err(request.forbidden(why)));
+                return mirror_error(pod).map_or(Ok(Vec::new()), |message| Err(request.forbidden(message)));
             }
             if pod.str_at(NAME).is_empty() {
                 let (namespace, name) = (request.attributes.namespace, pod.name());
-                let why = format!("no service account specified for pod {namespace}/{name}");
-                return Err(request.forbidden(&why));
+                let message = format!("no service account specified for pod {namespace}/{name}");
+                return Err(request.forbidden(&message));
             }
-            let account = account(objects, pod).await?.map_err(|why| request.forbidden(&why))?;
-            if !enforces(&account) {
+            let account = account(objects, pod).await?.map_err(|error| request.forbidden(&error))?;
+            if !enforces_mountable_secrets(&account) {
                 return Ok(Vec::new());
             }
             if ephemeral {
                 // Upstream's error has no specific reason here.
-                let unlisted = secrets::unlisted_of_ephemeral(pod, &account);
-                let refuse = |why| Err(Box::new(Status::failure(Reason::Unknown, why)));
+                let unlisted = secrets::unlisted_ephemeral_secret(pod, &account);
+                let refuse = |message| Err(Box::new(Status::failure(Reason::Unknown, message)));
                 return unlisted.map_or(Ok(Vec::new()), refuse);
             }
-            secrets::unlisted(pod, &account).map_or(Ok(Vec::new()), |why| Err(request.forbidden(&why)))
+            secrets::unlisted_secret(pod, &account)
+                .map_or(Ok(Vec::new()), |message| Err(request.forbidden(&message)))
         })
     }
 }
 
 /// True if pods may use only the secrets of their account (upstream's `enforceMountableSecrets`).
-fn enforces(account: &Object) -> bool {
+fn enforces_mountable_secrets(account: &Object) -> bool {
     account.annotation(ENFORCE).and_then(parse_bool).unwrap_or(false)
 }
 
@@ -116,7 +120,7 @@ async fn account(objects: &Objects, pod: &Object) -> Result<Result<Object, Strin
             return Ok(Ok(account));
         }
         if attempt < attempts {
-            tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
     Ok(Err(format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found")))

@@ -3,7 +3,7 @@
 
 use portico_machinery::Object;
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use crate::plugin::{MutationFuture, MutationRequest, PODS, Plugin, ResourcePattern};
 use portico_registry::Objects;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -11,36 +11,38 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 /// DefaultTolerationSeconds plugin, with the times in seconds.
 pub(super) struct DefaultTolerationSeconds {
-    not_ready: i64,
-    unreachable: i64,
+    not_ready_seconds: i64,
+    unreachable_seconds: i64,
 }
 
 impl DefaultTolerationSeconds {
-    pub(super) fn new(not_ready: i64, unreachable: i64) -> Self {
-        Self { not_ready, unreachable }
+    pub(super) fn new(not_ready_seconds: i64, unreachable_seconds: i64) -> Self {
+        Self { not_ready_seconds, unreachable_seconds }
     }
 }
 
 impl Plugin for DefaultTolerationSeconds {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         PODS
     }
 
-    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
-            for (key, seconds) in [(NOT_READY, self.not_ready), (UNREACHABLE, self.unreachable)] {
-                tolerate(change.new, key, seconds);
+            for (key, seconds) in
+                [(NOT_READY, self.not_ready_seconds), (UNREACHABLE, self.unreachable_seconds)]
+            {
+                add_toleration(change.new, key, seconds);
             }
             Ok(())
         })
     }
 }
 
-fn tolerate(pod: &mut Object, key: &str, seconds: i64) {
+fn add_toleration(pod: &mut Object, key: &str, seconds: i64) {
     let path = ["spec", "tolerations"];
     let tolerated = pod.at(&path).items().any(|toleration| {
-        let (of, effect) = (toleration.field("key").str(), toleration.field("effect").str());
-        (of == key || of.is_empty()) && matches!(effect, "NoExecute" | "")
+        let (tolerated_key, effect) = (toleration.field("key").str(), toleration.field("effect").str());
+        (tolerated_key == key || tolerated_key.is_empty()) && matches!(effect, "NoExecute" | "")
     });
     if tolerated {
         return;

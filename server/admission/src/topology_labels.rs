@@ -1,7 +1,7 @@
 //! PodTopologyLabels: copies the zone and region of the assigned node to a pod.
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
-use portico_registry::{Objects, Part};
+use crate::plugin::{MutationFuture, MutationRequest, Plugin, ResourcePattern};
+use portico_registry::{ObjectPart, Objects};
 
 /// Labels that are copied from the node and overwrite those of the pod.
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -9,19 +9,19 @@ const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.i
 pub(super) struct PodTopologyLabels;
 
 impl Plugin for PodTopologyLabels {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("", "pods", ""), ("", "pods", "binding")]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> MutationFuture<'a> {
         Box::pin(async move {
             let node = match change.attributes.part {
-                Part::Main => change.new.str_at("spec.nodeName"),
+                ObjectPart::Main => change.new.str_at("spec.nodeName"),
                 // The labels of a binding are copied to its pod.
-                Part::Subresource(_) if change.new.str_at("target.kind") == "Node" => {
+                ObjectPart::Subresource(_) if change.new.str_at("target.kind") == "Node" => {
                     change.new.str_at("target.name")
                 }
-                Part::Subresource(_) => "",
+                ObjectPart::Subresource(_) => "",
             };
             if change.old.is_some() || node.is_empty() {
                 return Ok(());

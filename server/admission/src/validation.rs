@@ -7,19 +7,19 @@ use portico_machinery::Object;
 use portico_policy::ValidatingPolicy;
 use portico_registry::{Attributes, Objects, Result};
 
-use crate::index::Index;
-use crate::loaded::Loaded;
-use crate::matching::{Concern, LazyTarget, Pair};
+use crate::index::PluginIndex;
+use crate::loaded_plugins::LoadedPlugins;
+use crate::matching::{LazyTarget, ObjectPair, RuleMatches};
 use crate::metrics::Metrics;
 use crate::plugin::{DeleteRequest, Plugin, ValidationRequest};
 use crate::plugins::{VALIDATING_POLICY, VALIDATING_WEBHOOK};
 use crate::policies::{Hooks, is_excluded, validate};
-use crate::steps::Step;
+use crate::step_metrics::Step;
 use crate::webhooks::ConfiguredWebhooks;
 
 /// Steps that may refuse a request, in order.
 pub(crate) struct ValidatingSteps {
-    plugins: Index,
+    plugins: PluginIndex,
     pub(crate) policies: Option<Hooks<ValidatingPolicy>>,
     /// Validating webhooks.
     pub(crate) webhooks: Option<ConfiguredWebhooks>,
@@ -29,7 +29,7 @@ pub(crate) struct ValidatingSteps {
 }
 
 impl ValidatingSteps {
-    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>, expression_cost_limit: u64) -> Self {
+    pub(crate) fn new(loaded: &LoadedPlugins, metrics: Arc<Metrics>, expression_cost_limit: u64) -> Self {
         Self {
             plugins: loaded.index(|row| row.phases.validates),
             policies: loaded.has(VALIDATING_POLICY).then(|| Hooks::validating(Arc::clone(&metrics))),
@@ -40,7 +40,7 @@ impl ValidatingSteps {
     }
 
     /// Prepares the steps that match a request; `None` if there are none.
-    pub(crate) fn concerned<'a>(
+    pub(crate) fn prepare<'a>(
         &'a self,
         objects: &'a Objects,
         attributes: Attributes<'a>,
@@ -48,13 +48,13 @@ impl ValidatingSteps {
         old: Option<&'a Object>,
     ) -> Option<Validation<'a>> {
         let target = LazyTarget::new(attributes, self.expression_cost_limit);
-        let policies = self.policies.as_ref().filter(|_| !is_excluded(attributes.served));
-        let policies = policies.and_then(|all| Concern::of(all, objects, &target));
-        let webhooks = self.webhooks.as_ref().and_then(|all| Concern::of(all, objects, &target));
+        let policies = self.policies.as_ref().filter(|_| !is_excluded(attributes.served_resource));
+        let policies = policies.and_then(|all| RuleMatches::find(all, objects, &target));
+        let webhooks = self.webhooks.as_ref().and_then(|all| RuleMatches::find(all, objects, &target));
         let configured = policies.is_some() || webhooks.is_some();
-        let concerned = configured || self.plugins.concerns(&attributes);
-        let pair = Pair { new, old };
-        concerned.then_some(Validation { steps: self, objects, attributes, target, policies, webhooks, pair })
+        let has_steps = configured || self.plugins.has_matching(&attributes);
+        let pair = ObjectPair { new, old };
+        has_steps.then_some(Validation { steps: self, objects, attributes, target, policies, webhooks, pair })
     }
 }
 
@@ -64,9 +64,9 @@ pub(crate) struct Validation<'a> {
     objects: &'a Objects,
     attributes: Attributes<'a>,
     target: LazyTarget<'a>,
-    policies: Option<Concern<'a, Hooks<ValidatingPolicy>>>,
-    webhooks: Option<Concern<'a, ConfiguredWebhooks>>,
-    pair: Pair<'a>,
+    policies: Option<RuleMatches<'a, Hooks<ValidatingPolicy>>>,
+    webhooks: Option<RuleMatches<'a, ConfiguredWebhooks>>,
+    pair: ObjectPair<'a>,
 }
 
 impl Validation<'_> {
@@ -76,43 +76,43 @@ impl Validation<'_> {
     /// The first refusal.
     pub(crate) async fn run(mut self) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
-        for (name, plugin) in self.steps.plugins.concerned(&self.attributes) {
-            extend(&mut warnings, self.counted(name, self.ask(plugin)).await)?;
+        for (name, plugin) in self.steps.plugins.matching(&self.attributes) {
+            collect_warnings(&mut warnings, self.measure(name, self.run_plugin(plugin)).await)?;
         }
         let (policies, webhooks) = (self.policies.take(), self.webhooks.take());
         if let Some(policies) = policies {
-            extend(&mut warnings, self.counted(VALIDATING_POLICY, self.evaluate(policies)).await)?;
+            collect_warnings(&mut warnings, self.measure(VALIDATING_POLICY, self.evaluate(policies)).await)?;
         }
         if let Some(webhooks) = webhooks {
-            extend(&mut warnings, self.counted(VALIDATING_WEBHOOK, self.call(webhooks)).await)?;
+            collect_warnings(&mut warnings, self.measure(VALIDATING_WEBHOOK, self.call(webhooks)).await)?;
         }
         Ok(warnings)
     }
 
-    async fn evaluate(&self, policies: Concern<'_, Hooks<ValidatingPolicy>>) -> Result<Vec<String>> {
+    async fn evaluate(&self, policies: RuleMatches<'_, Hooks<ValidatingPolicy>>) -> Result<Vec<String>> {
         let Some(target) = self.target.get() else { return Ok(Vec::new()) };
         let matches = policies.matches(self.objects, target).await?;
         validate(&matches, self.objects, target, &self.steps.metrics, self.pair).await
     }
 
-    async fn call(&self, webhooks: Concern<'_, ConfiguredWebhooks>) -> Result<Vec<String>> {
+    async fn call(&self, webhooks: RuleMatches<'_, ConfiguredWebhooks>) -> Result<Vec<String>> {
         let Some(target) = self.target.get() else { return Ok(Vec::new()) };
-        let configured = webhooks.configured;
+        let configured = webhooks.source;
         let matches = webhooks.matches(self.objects, target).await?;
         configured.validate(&matches, self.objects, target, &self.steps.metrics, self.pair).await
     }
 
     /// Measures the duration of a plugin.
-    async fn counted<T>(&self, plugin: &'static str, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let begun = Instant::now();
+    async fn measure<T>(&self, plugin: &'static str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let started = Instant::now();
         let outcome = work.await;
         let step = (Step::Validate, self.attributes.operation);
-        self.steps.metrics.steps.plugin(plugin, step, outcome.is_err(), begun.elapsed());
+        self.steps.metrics.steps.observe_plugin(plugin, step, outcome.is_err(), started.elapsed());
         outcome
     }
 
-    async fn ask(&self, plugin: &dyn Plugin) -> Result<Vec<String>> {
-        let (attributes, Pair { new, old }) = (self.attributes, self.pair);
+    async fn run_plugin(&self, plugin: &dyn Plugin) -> Result<Vec<String>> {
+        let (attributes, ObjectPair { new, old }) = (self.attributes, self.pair);
         match new {
             Some(new) => plugin.validate(self.objects, ValidationRequest { attributes, new, old }).await,
             None => plugin.validate_delete(self.objects, DeleteRequest { attributes, old }).await,
@@ -121,9 +121,9 @@ impl Validation<'_> {
 }
 
 /// Adds the warnings of a step, or adds the earlier warnings to its refusal.
-fn extend(warnings: &mut Vec<String>, validated: Result<Vec<String>>) -> Result<()> {
+fn collect_warnings(warnings: &mut Vec<String>, validated: Result<Vec<String>>) -> Result<()> {
     match validated {
-        Ok(further) => warnings.extend(further),
+        Ok(more) => warnings.extend(more),
         Err(status) => return Err(status.with_warnings(std::mem::take(warnings))),
     }
     Ok(())

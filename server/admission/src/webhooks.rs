@@ -7,7 +7,7 @@
 mod answer;
 mod call;
 mod configuration;
-mod configured;
+mod configured_webhooks;
 mod explain;
 mod health;
 mod mutating;
@@ -16,9 +16,9 @@ mod review_request;
 mod validating;
 
 pub(crate) use configuration::Webhook;
-pub(crate) use configured::ConfiguredWebhooks;
-pub use explain::{Explained, Trouble};
-pub(crate) use mutating::Round;
+pub(crate) use configured_webhooks::ConfiguredWebhooks;
+pub use explain::{ExplainedWebhook, WebhookFailure};
+pub(crate) use mutating::WebhookRound;
 pub(crate) use plugin_configuration::WebhookPluginConfiguration;
 
 /// Exposed for fuzz targets, because responses of webhooks are untrusted.

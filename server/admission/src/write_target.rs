@@ -1,7 +1,7 @@
 //! Write that is explained but not executed: the possible requests for its path, for the comparison with rules.
 
 use portico_registry::{
-    Attributes, Context, CreateOptions, DeleteOptions, Operation, Options, Part, ServedResource,
+    Attributes, Context, CreateOptions, DeleteOptions, ObjectPart, Operation, Options, ServedResource,
     UpdateOptions,
 };
 
@@ -31,8 +31,8 @@ impl ExplainedRequests {
     }
 
     /// Returns a request for each possible operation. Requests are compared only with rules; no expression is evaluated.
-    pub(crate) fn targets<'a>(&'a self, written: WriteTarget<'a>) -> Vec<MatchTarget<'a>> {
-        let WriteTarget { served, subresource, namespace, name } = written;
+    pub(crate) fn targets<'a>(&'a self, write_target: WriteTarget<'a>) -> Vec<MatchTarget<'a>> {
+        let WriteTarget { served: served_resource, subresource, namespace, name } = write_target;
         let attributes = |operation: Operation| Attributes {
             context: &self.context,
             operation,
@@ -42,12 +42,16 @@ impl ExplainedRequests {
                 Operation::Delete => Options::Delete(&self.delete),
                 Operation::Connect => Options::Connect,
             },
-            served,
-            part: if subresource.is_empty() { Part::Main } else { Part::Subresource(subresource) },
+            served_resource,
+            part: if subresource.is_empty() {
+                ObjectPart::Main
+            } else {
+                ObjectPart::Subresource(subresource)
+            },
             namespace,
             name,
         };
-        let operations = written.operations().into_iter();
+        let operations = write_target.operations().into_iter();
         operations.filter_map(|operation| MatchTarget::new(attributes(operation), 0)).collect()
     }
 }
@@ -56,11 +60,11 @@ impl WriteTarget<'_> {
     /// Returns the operations that are possible on the path.
     fn operations(&self) -> Vec<Operation> {
         let info = &self.served.info;
-        let known = info.subresource(self.subresource);
-        if known.is_some_and(|subresource| subresource.connect) {
+        let described = info.subresource(self.subresource);
+        if described.is_some_and(|subresource| subresource.is_connect) {
             return vec![Operation::Connect];
         }
-        let verbs = known.map_or(&info.verbs, |subresource| &subresource.verbs);
+        let verbs = described.map_or(&info.verbs, |subresource| &subresource.verbs);
         let has = |any: &[&str]| verbs.iter().any(|verb| any.contains(&verb.as_str()));
         let all = [
             (Operation::Create, &["create"][..]),

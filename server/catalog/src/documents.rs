@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use portico_machinery::digest::sha256_hex;
 
 /// Minimum size in bytes of documents that are stored compressed.
-const COMPRESS_FROM: usize = 8 * 1024;
+const MIN_COMPRESSED_SIZE: usize = 8 * 1024;
 /// Number of documents kept after the last entry that named them is gone, because a facade may be fetching them.
-const RETIRED: usize = 256;
+const MAX_RETIRED: usize = 256;
 /// Discovery and OpenAPI documents of all backends, compressed.
 ///
 /// Limit (Backends, bytes): further ones are omitted, and a line is logged.
@@ -31,41 +31,41 @@ pub struct Documents(Arc<Mutex<Store>>);
 
 #[derive(Default)]
 struct Store {
-    kept: HashMap<String, Kept>,
+    documents: HashMap<String, StoredDocument>,
     /// Number of entries that name a document.
-    named: HashMap<String, usize>,
+    references: HashMap<String, usize>,
     retired: VecDeque<String>,
     bytes: usize,
-    made: Made,
+    generated: GeneratedDocuments,
 }
 
 #[derive(Clone)]
-enum Kept {
+enum StoredDocument {
     Plain(Bytes),
-    Deflated(Bytes, usize),
+    Compressed(Bytes, usize),
     /// Generated on request. Small documents are generated each time, because facades cache them.
     Recipe(Recipe),
 }
 
 /// Cache of large generated documents, compressed. The least recently used are evicted.
 #[derive(Default)]
-struct Made {
-    documents: IndexMap<String, Kept>,
+struct GeneratedDocuments {
+    documents: IndexMap<String, StoredDocument>,
     bytes: usize,
     limit: usize,
 }
 
-impl Made {
-    fn get(&mut self, name: &str) -> Option<Kept> {
-        let kept = self.documents.shift_remove(name)?;
-        self.documents.insert(name.to_owned(), kept.clone());
-        Some(kept)
+impl GeneratedDocuments {
+    fn get(&mut self, name: &str) -> Option<StoredDocument> {
+        let document = self.documents.shift_remove(name)?;
+        self.documents.insert(name.to_owned(), document.clone());
+        Some(document)
     }
 
-    fn put(&mut self, name: &str, kept: Kept) {
+    fn put(&mut self, name: &str, document: StoredDocument) {
         self.remove(name);
-        self.bytes += kept.size();
-        self.documents.insert(name.to_owned(), kept);
+        self.bytes += document.size();
+        self.documents.insert(name.to_owned(), document);
         while self.bytes > self.limit {
             let Some((_, oldest)) = self.documents.shift_remove_index(0) else { break };
             self.bytes -= oldest.size();
@@ -73,39 +73,39 @@ impl Made {
     }
 
     fn remove(&mut self, name: &str) {
-        if let Some(gone) = self.documents.shift_remove(name) {
-            self.bytes -= gone.size();
+        if let Some(removed) = self.documents.shift_remove(name) {
+            self.bytes -= removed.size();
         }
     }
 }
 
-impl Kept {
+impl StoredDocument {
     fn new(bytes: &[u8]) -> Self {
-        if bytes.len() < COMPRESS_FROM {
+        if bytes.len() < MIN_COMPRESSED_SIZE {
             return Self::Plain(Bytes::copy_from_slice(bytes));
         }
         let mut encoder = DeflateEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
         // Writing to memory cannot fail; if it did, the document would be stored uncompressed.
         match encoder.write_all(bytes).and_then(|()| encoder.finish()) {
-            Ok(packed) => Self::Deflated(Bytes::from(packed.into_boxed_slice()), bytes.len()),
+            Ok(compressed) => Self::Compressed(Bytes::from(compressed.into_boxed_slice()), bytes.len()),
             Err(_) => Self::Plain(Bytes::copy_from_slice(bytes)),
         }
     }
 
     fn size(&self) -> usize {
         match self {
-            Self::Plain(bytes) | Self::Deflated(bytes, _) => bytes.len(),
+            Self::Plain(bytes) | Self::Compressed(bytes, _) => bytes.len(),
             Self::Recipe(_) => 0,
         }
     }
 
-    fn open(&self) -> Option<Bytes> {
+    fn decompress(&self) -> Option<Bytes> {
         match self {
             Self::Plain(bytes) => Some(bytes.clone()),
             Self::Recipe(make) => Some(make().into()),
-            Self::Deflated(packed, length) => {
+            Self::Compressed(compressed, length) => {
                 let mut bytes = Vec::with_capacity(*length);
-                DeflateDecoder::new(&packed[..]).read_to_end(&mut bytes).ok()?;
+                DeflateDecoder::new(&compressed[..]).read_to_end(&mut bytes).ok()?;
                 Some(bytes.into())
             }
         }
@@ -120,90 +120,92 @@ impl fmt::Debug for Documents {
 
 impl Documents {
     /// Creates an empty store that caches up to `cache_bytes` of generated documents.
-    pub(crate) fn new(made_bytes: usize) -> Self {
-        let made = Made { limit: made_bytes, ..Made::default() };
-        Self(Arc::new(Mutex::new(Store { made, ..Store::default() })))
+    pub(crate) fn new(cache_bytes: usize) -> Self {
+        let generated = GeneratedDocuments { limit: cache_bytes, ..GeneratedDocuments::default() };
+        Self(Arc::new(Mutex::new(Store { generated, ..Store::default() })))
     }
 
     /// Stores a document and returns its hash; an empty string if the store is full.
     #[must_use]
     pub(crate) fn put(&self, bytes: &[u8]) -> String {
         let hash = sha256_hex(bytes);
-        if self.0.lock().kept.contains_key(&hash) {
+        if self.0.lock().documents.contains_key(&hash) {
             return hash;
         }
-        let kept = Kept::new(bytes);
+        let document = StoredDocument::new(bytes);
         let mut store = self.0.lock();
-        if store.bytes + kept.size() > LIMIT {
-            tracing::warn!(size = kept.size(), limit = LIMIT, "document store is full, document skipped");
+        if store.bytes + document.size() > LIMIT {
+            tracing::warn!(size = document.size(), limit = LIMIT, "document store is full, document skipped");
             return String::new();
         }
-        store.bytes += kept.size();
-        if let Some(twin) = store.kept.insert(hash.clone(), kept) {
-            store.bytes -= twin.size();
+        store.bytes += document.size();
+        if let Some(replaced) = store.documents.insert(hash.clone(), document) {
+            store.bytes -= replaced.size();
         }
         hash
     }
 
     /// Stores a recipe under a name that identifies the inputs of the document.
     pub(crate) fn offer(&self, name: String, make: Recipe) -> String {
-        self.0.lock().kept.insert(name.clone(), Kept::Recipe(make));
+        self.0.lock().documents.insert(name.clone(), StoredDocument::Recipe(make));
         name
     }
 
     /// Adds references of an entry to documents.
-    pub(crate) fn name<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
+    pub(crate) fn add_references<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
         let mut store = self.0.lock();
         for hash in hashes {
-            *store.named.entry(hash.to_owned()).or_default() += 1;
+            *store.references.entry(hash.to_owned()).or_default() += 1;
         }
     }
 
     /// Removes references of an entry. Documents without references are deleted after some time.
-    pub(crate) fn retire<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
+    pub(crate) fn remove_references<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
         let mut store = self.0.lock();
         for hash in hashes {
-            match store.named.get_mut(hash) {
+            match store.references.get_mut(hash) {
                 Some(count) if *count > 1 => *count -= 1,
                 _ => {
-                    store.named.remove(hash);
+                    store.references.remove(hash);
                     store.retired.push_back(hash.to_owned());
                 }
             }
         }
-        while store.retired.len() > RETIRED {
+        while store.retired.len() > MAX_RETIRED {
             let Some(oldest) = store.retired.pop_front() else { break };
-            if store.named.contains_key(&oldest) {
+            if store.references.contains_key(&oldest) {
                 continue;
             }
-            if let Some(gone) = store.kept.remove(&oldest) {
-                store.bytes -= gone.size();
+            if let Some(removed) = store.documents.remove(&oldest) {
+                store.bytes -= removed.size();
             }
-            store.made.remove(&oldest);
+            store.generated.remove(&oldest);
         }
     }
 
     /// Returns a document, if an entry names it.
     pub async fn get(&self, hash: &str) -> Option<Bytes> {
         match self.find(hash)? {
-            Kept::Recipe(make) => {
+            StoredDocument::Recipe(make) => {
                 let bytes = make();
-                if bytes.len() >= COMPRESS_FROM {
-                    let packed = Kept::new(&bytes);
-                    self.0.lock().made.put(hash, packed);
+                if bytes.len() >= MIN_COMPRESSED_SIZE {
+                    let document = StoredDocument::new(&bytes);
+                    self.0.lock().generated.put(hash, document);
                 }
                 Some(bytes.into())
             }
-            kept => kept.open(),
+            document => document.decompress(),
         }
     }
 
     /// Returns the stored form; a recipe only if the document is not cached.
-    fn find(&self, hash: &str) -> Option<Kept> {
+    fn find(&self, hash: &str) -> Option<StoredDocument> {
         let mut store = self.0.lock();
-        match store.kept.get(hash)?.clone() {
-            Kept::Recipe(make) => Some(store.made.get(hash).unwrap_or(Kept::Recipe(make))),
-            kept => Some(kept),
+        match store.documents.get(hash)?.clone() {
+            StoredDocument::Recipe(make) => {
+                Some(store.generated.get(hash).unwrap_or(StoredDocument::Recipe(make)))
+            }
+            document => Some(document),
         }
     }
 
@@ -211,7 +213,7 @@ impl Documents {
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let store = self.0.lock();
-        (store.kept.len(), store.bytes)
+        (store.documents.len(), store.bytes)
     }
 }
 
@@ -220,9 +222,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn documents_are_had_by_hash_small_and_large() {
+    async fn documents_of_all_sizes_are_found_by_hash() {
         let documents = Documents::default();
-        for size in [0, 10, COMPRESS_FROM, 200_000] {
+        for size in [0, 10, MIN_COMPRESSED_SIZE, 200_000] {
             let bytes: Vec<u8> = (0..size).map(|i| (i % 7) as u8).collect();
             let hash = documents.put(&bytes);
             assert_eq!(documents.get(&hash).await.unwrap(), bytes);
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_that_is_offered_is_made_when_asked_for() {
+    async fn an_offered_document_is_generated_on_request() {
         let documents = Documents::default();
         let name = documents.offer("made-x".to_owned(), Arc::new(|| b"fresh".to_vec()));
         assert_eq!(documents.get(&name).await.unwrap(), "fresh");
@@ -242,41 +244,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_document_is_made_once_until_others_take_its_room() {
-        let documents = Documents::new(COMPRESS_FROM + 1_000);
-        let made = Arc::new(Mutex::new(Vec::new()));
+    async fn a_large_document_is_generated_once_until_it_is_evicted() {
+        let documents = Documents::new(MIN_COMPRESSED_SIZE + 1_000);
+        let generated = Arc::new(Mutex::new(Vec::new()));
         for name in ["made-a", "made-b"] {
-            let made = Arc::clone(&made);
+            let made = Arc::clone(&generated);
             let make = move || {
                 made.lock().push(name);
                 // Incompressible content: the cache has room for one document.
-                let mixed = |i: u64| (i ^ (i >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 56;
-                let seeds = (0..COMPRESS_FROM as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-                seeds.map(|seed| mixed(seed) as u8).collect()
+                let pseudo_random = |i: u64| (i ^ (i >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 56;
+                let seeds = (0..MIN_COMPRESSED_SIZE as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                seeds.map(|seed| pseudo_random(seed) as u8).collect()
             };
             documents.offer(name.to_owned(), Arc::new(make));
         }
         for name in ["made-a", "made-a", "made-b", "made-b", "made-a"] {
-            assert_eq!(documents.get(name).await.unwrap().len(), COMPRESS_FROM);
+            assert_eq!(documents.get(name).await.unwrap().len(), MIN_COMPRESSED_SIZE);
         }
-        assert_eq!(*made.lock(), ["made-a", "made-b", "made-a"]);
+        assert_eq!(*generated.lock(), ["made-a", "made-b", "made-a"]);
     }
 
     #[tokio::test]
-    async fn what_nobody_names_goes_after_a_while_and_what_is_named_stays() {
+    async fn unreferenced_documents_are_deleted_after_some_time_and_referenced_ones_stay() {
         let documents = Documents::default();
-        let named = documents.put(b"named");
-        documents.name([named.as_str()]);
+        let referenced = documents.put(b"named");
+        documents.add_references([referenced.as_str()]);
         let first = documents.put(b"first");
-        documents.name([first.as_str()]);
-        documents.retire([first.as_str()]);
+        documents.add_references([first.as_str()]);
+        documents.remove_references([first.as_str()]);
         assert!(documents.get(&first).await.is_some(), "a facade may be fetching it");
-        for i in 0..RETIRED {
+        for i in 0..MAX_RETIRED {
             let hash = documents.put(format!("{i}").as_bytes());
-            documents.name([hash.as_str(), named.as_str()]);
-            documents.retire([hash.as_str(), named.as_str()]);
+            documents.add_references([hash.as_str(), referenced.as_str()]);
+            documents.remove_references([hash.as_str(), referenced.as_str()]);
         }
         assert!(documents.get(&first).await.is_none());
-        assert!(documents.get(&named).await.is_some());
+        assert!(documents.get(&referenced).await.is_some());
     }
 }

@@ -15,5 +15,5 @@ pub use catalog::{Catalog, Settings};
 pub use custom::Definition;
 pub use documents::Documents;
 pub use entries::ServedReader;
-pub use local::{Fragment, fragment};
-pub use remote::{Answer, Fetch, FetchFailure, FetchFuture, Get};
+pub use local::{Fragment, new_fragment};
+pub use remote::{Fetch, FetchFailure, FetchFuture, FetchedDocument, GetRequest};

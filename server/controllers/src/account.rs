@@ -3,7 +3,7 @@
 use portico_registry::{Context, ObjectRef};
 
 /// Returns the context of one of upstream's controller service accounts in `kube-system`.
-pub(crate) fn account(name: &str) -> Context {
+pub(crate) fn service_account_context(name: &str) -> Context {
     Context::system(&format!("system:serviceaccount:kube-system:{name}"))
 }
 
@@ -22,7 +22,7 @@ impl NamespacedName {
 
     /// Returns a reference to the object with this namespace and name in a resource.
     #[must_use]
-    pub(crate) fn of(&self, group: &str, resource: &str) -> ObjectRef {
+    pub(crate) fn object_ref(&self, group: &str, resource: &str) -> ObjectRef {
         ObjectRef {
             resource: portico_machinery::GroupResource::new(group, resource),
             namespace: self.namespace.clone(),

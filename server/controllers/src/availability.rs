@@ -6,22 +6,25 @@
 
 mod cache;
 mod controller;
-mod decide;
-mod gates;
+mod decision;
 mod local;
 mod metrics;
 mod peers;
 mod probe;
+mod probe_limits;
 mod remote;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{HINT_AGE, PERIOD};
+pub use cache::{FACADE_REPORT_TTL, PROBE_INTERVAL};
 pub use controller::{Availability, Observation};
-pub use decide::{ConditionStatus, Decision, ProbePlan, Verdict, decide_local, decide_probed, decide_remote};
+pub use decision::{
+    AvailabilityVerdict, ConditionStatus, Decision, ProbePlan, decide_local, decide_probed, decide_remote,
+};
 pub use peers::{OBJECTION_WAIT, PeerReport};
 pub use probe::{
-    ATTEMPTS, GUARD, HEDGE, HttpProber, ProbeFailure, ProbeSettings, ProbeStage, Prober, attempt,
+    ATTEMPTS, HEDGE_DELAY, HttpProber, PROBE_TIMEOUT, ProbeFailure, ProbeSettings, ProbeStage, Prober,
+    run_attempts,
 };
-pub use status::{RegistrySink, Sink};
+pub use status::{RegistrySink, StatusSink};

@@ -1,10 +1,10 @@
 //! Controllers that approve CertificateSigningRequests of kubelets, sign those for the built-in signers, and clean them up
 //! (kube-controller-manager's `certificatesigningrequest-*` controllers), and the trust bundle of the API's own certificate.
 
-pub mod approving;
+pub mod approver;
 pub mod cleaner;
+mod controller;
 mod kubelet;
-mod queue;
 pub mod request;
 pub mod signing;
 pub mod trust_bundle;

@@ -15,7 +15,7 @@ mod finalizer;
 mod index;
 mod naming;
 mod non_structural;
-mod verdict;
+mod status_change;
 
 pub use custom_resources::CustomResources;
 pub use definition::{Definition, Version};

@@ -1,7 +1,7 @@
 //! `disruption-controller`: maintains the status of PodDisruptionBudgets, which evictions check, and resets stale
 //! DisruptionTarget conditions of pods.
 
-mod decide;
+mod decision;
 mod scale;
 mod selector_text;
 
@@ -12,18 +12,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{ListOptions, Logged, Registry, Stored};
+use portico_registry::{ListOptions, LogEntry, Registry, StoredObject};
 
-use crate::account::{NamespacedName, account};
+use crate::account::{NamespacedName, service_account_context};
 use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
-use crate::outcome::unless;
 use crate::selectors::Selectors;
+use crate::write_result::ignore_reasons;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "disruption-controller";
@@ -32,14 +32,14 @@ pub const NAME: &str = "disruption-controller";
 const COMPONENT: &str = "controllermanager";
 
 /// Delay between a change of a pod and the update of its budgets, to combine changes that follow at once.
-const GATHER: Duration = Duration::from_millis(50);
+const BATCH_DELAY: Duration = Duration::from_millis(50);
 
 /// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Disruption {
     budgets: WorkQueue<NamespacedName>,
     /// Pods with the condition DisruptionTarget.
-    claims: WorkQueue<NamespacedName>,
+    pods: WorkQueue<NamespacedName>,
     selectors: Arc<Mutex<Selectors>>,
     recorder: EventRecorder,
 }
@@ -49,8 +49,8 @@ impl Disruption {
     #[must_use]
     pub fn new(queues: &QueueMetrics, events: &Events) -> Self {
         Self {
-            budgets: WorkQueue::with_metrics("disruption", Policy::CONTROLLER, queues),
-            claims: WorkQueue::with_metrics("stale_pod_disruption", Policy::CONTROLLER, queues),
+            budgets: WorkQueue::with_metrics("disruption", BackoffPolicy::CONTROLLER, queues),
+            pods: WorkQueue::with_metrics("stale_pod_disruption", BackoffPolicy::CONTROLLER, queues),
             selectors: Arc::default(),
             recorder: events.recorder(COMPONENT, NAME),
         }
@@ -61,25 +61,25 @@ impl Disruption {
         let (worker, recorder) = (registry.clone(), self.recorder.clone());
         run_workers(tasks, NAME, 1, self.budgets.clone(), move |key| {
             let (registry, recorder) = (worker.clone(), recorder.clone());
-            async move { report(&registry, &recorder, &key).await }
+            async move { reconcile_budget(&registry, &recorder, &key).await }
         });
         let registry = registry.clone();
-        run_workers(tasks, "stale-pod-disruption", 1, self.claims.clone(), move |key| {
+        run_workers(tasks, "stale-pod-disruption", 1, self.pods.clone(), move |key| {
             let registry = registry.clone();
-            async move { take_back(&registry, &key).await }
+            async move { reset_stale_target(&registry, &key).await }
         });
     }
 
-    fn on_budget(&self, change: &Logged) {
-        let selector = if change.is_gone() { None } else { selector_of(change.stored().object()) };
+    fn on_budget(&self, change: &LogEntry) {
+        let selector = if change.is_deleted() { None } else { selector_of(change.stored().object()) };
         self.selectors.lock().put(change.namespace(), change.name(), selector);
-        if !change.is_gone() {
+        if !change.is_deleted() {
             self.budgets.add(NamespacedName::new(change.namespace(), change.name()));
         }
     }
 
-    fn on_pod(&self, change: &Logged) {
-        let (pod, before) = (change.stored(), change.before());
+    fn on_pod(&self, change: &LogEntry) {
+        let (pod, before) = (change.stored(), change.previous());
         let budgets: BTreeSet<String> = {
             let selectors = self.selectors.lock();
             let states = before.iter().chain([&pod]);
@@ -95,24 +95,24 @@ impl Disruption {
             self.recorder.warn(pod.object(), "MultiplePodDisruptionBudgets", message);
         }
         for budget in budgets {
-            self.budgets.add_after(NamespacedName::new(change.namespace(), &budget), GATHER);
+            self.budgets.add_after(NamespacedName::new(change.namespace(), &budget), BATCH_DELAY);
         }
-        if !change.is_gone() {
-            self.follow_claim(&pod);
+        if !change.is_deleted() {
+            self.enqueue_stale_target(&pod);
         }
     }
 
-    fn follow_claim(&self, pod: &Stored) {
-        if may_claim(pod)
-            && let Some(left) = decide::stale_after(pod.object(), Timestamp::now())
+    fn enqueue_stale_target(&self, pod: &StoredObject) {
+        if may_be_disruption_target(pod)
+            && let Some(delay) = decision::stale_after(pod.object(), Timestamp::now())
         {
-            self.claims.add_after(NamespacedName::new(pod.namespace(), pod.name()), left);
+            self.pods.add_after(NamespacedName::new(pod.namespace(), pod.name()), delay);
         }
     }
 }
 
 impl Listener for Disruption {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let budgets = registry.list(&budgets(), "", &ListOptions::default()).await?.items;
             let pods = registry.list(&pods(), "", &ListOptions::default()).await?.items;
@@ -123,12 +123,12 @@ impl Listener for Disruption {
                 self.budgets.add(NamespacedName::new(budget.namespace(), budget.name()));
             }
             drop(selectors);
-            pods.iter().for_each(|pod| self.follow_claim(pod));
+            pods.iter().for_each(|pod| self.enqueue_stale_target(pod));
             Ok(())
         })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         match (resource.group.as_str(), resource.resource.as_str()) {
             ("policy", "poddisruptionbudgets") => self.on_budget(change),
@@ -148,22 +148,22 @@ fn pods() -> GroupResource {
 
 /// Returns the selector of a budget; `None`, which selects no pods, if it is missing or invalid.
 fn selector_of(budget: &Object) -> Option<LabelSelector> {
-    LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten()
+    LabelSelector::from_object(&budget.at(&["spec", "selector"])).ok().flatten()
 }
 
 /// Returns true if a pod may have the condition DisruptionTarget, without decoding the pod.
-fn may_claim(pod: &Stored) -> bool {
+fn may_be_disruption_target(pod: &StoredObject) -> bool {
     const CLAIM: &[u8] = b"\"DisruptionTarget\"";
     memchr::memmem::find(pod.record().value.json(), CLAIM).is_some()
 }
 
-async fn report(
+async fn reconcile_budget(
     registry: &Registry,
     recorder: &EventRecorder,
     key: &NamespacedName,
-) -> Result<Reconciled, Box<Status>> {
-    let Some(stored) = registry.get_stored(&key.of("policy", "poddisruptionbudgets")).await? else {
-        return Ok(Reconciled::Done);
+) -> Result<ReconcileOutcome, Box<Status>> {
+    let Some(stored) = registry.get_stored(&key.object_ref("policy", "poddisruptionbudgets")).await? else {
+        return Ok(ReconcileOutcome::Done);
     };
     let (budget, now) = (stored.object(), Timestamp::now());
     let selected = match selector_of(budget) {
@@ -173,37 +173,37 @@ async fn report(
         }
         None => Vec::new(),
     };
-    let pods: Vec<&Object> = selected.iter().map(Stored::object).collect();
+    let pods: Vec<&Object> = selected.iter().map(StoredObject::object).collect();
     if pods.is_empty() {
         recorder.normal(budget, "NoPods", "No matching pods found".to_owned());
     }
-    let disrupted = decide::disrupted(budget, &pods, now);
+    let disrupted = decision::granted_evictions(budget, &pods, now);
     let reported = match expected(registry, budget, &pods).await {
         Ok(expected) => {
-            warn_of_pods(recorder, budget, &pods, &disrupted.late);
-            let healthy = decide::healthy(&pods, &disrupted);
-            decide::reported(budget, expected, healthy, &disrupted.pods, now)
+            warn_of_pods(recorder, budget, &pods, &disrupted.overdue);
+            let healthy = decision::count_healthy(&pods, &disrupted);
+            decision::with_status(budget, expected, healthy, &disrupted.pods, now)
         }
         Err(why) => {
             let message = format!("Failed to calculate the number of expected pods: {why}");
             recorder.warn(budget, "CalculateExpectedPodCountFailed", message);
-            Some(decide::failed(budget, &why, now)).filter(|failed| failed != budget)
+            Some(decision::with_failure(budget, &why, now)).filter(|failed| failed != budget)
         }
     };
     if let Some(reported) = reported {
-        registry.update_status(&account(NAME), &budgets(), reported).await?;
+        registry.update_status(&service_account_context(NAME), &budgets(), reported).await?;
     }
-    Ok(disrupted.recheck.map_or(Reconciled::Done, Reconciled::Again))
+    Ok(disrupted.recheck.map_or(ReconcileOutcome::Done, ReconcileOutcome::RequeueAfter))
 }
 
 /// Records warnings about pods that have no controller, and about pods that were not deleted in time.
-fn warn_of_pods(recorder: &EventRecorder, budget: &Object, pods: &[&Object], late: &BTreeSet<String>) {
+fn warn_of_pods(recorder: &EventRecorder, budget: &Object, pods: &[&Object], overdue: &BTreeSet<String>) {
     let is_managed = |pod: &Object| pod.owner_references().iter().any(|owner| owner.controller == Some(true));
-    if decide::counts_scale(budget) && !pods.iter().all(|pod| is_managed(pod)) {
-        let selector = selector_text::print(budget);
+    if decision::needs_scale(budget) && !pods.iter().all(|pod| is_managed(pod)) {
+        let selector = selector_text::format(budget);
         recorder.warn(budget, "UnmanagedPods", format!("Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."));
     }
-    for pod in pods.iter().filter(|pod| late.contains(pod.name())) {
+    for pod in pods.iter().filter(|pod| overdue.contains(pod.name())) {
         // Upstream prints the namespace twice instead of the name.
         let namespace = budget.namespace();
         let message = format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
@@ -215,26 +215,31 @@ async fn expected(
     registry: &Registry,
     budget: &Object,
     pods: &[&Object],
-) -> Result<decide::Expected, String> {
+) -> Result<decision::ExpectedPods, String> {
     let count = i64::try_from(pods.len()).unwrap_or(i64::MAX);
-    let scale = match decide::counts_scale(budget) {
-        true => scale::wanted(registry, pods).await.map_err(|error| error.to_string())?,
+    let scale = match decision::needs_scale(budget) {
+        true => scale::expected_scale(registry, pods).await.map_err(|error| error.to_string())?,
         false => 0,
     };
-    decide::expected(budget, count, scale)
+    decision::expected(budget, count, scale)
 }
 
-async fn take_back(registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
-    let Some(pod) = registry.get_stored(&key.of("", "pods")).await? else { return Ok(Reconciled::Done) };
+async fn reset_stale_target(
+    registry: &Registry,
+    key: &NamespacedName,
+) -> Result<ReconcileOutcome, Box<Status>> {
+    let Some(pod) = registry.get_stored(&key.object_ref("", "pods")).await? else {
+        return Ok(ReconcileOutcome::Done);
+    };
     let now = Timestamp::now();
-    match decide::stale_after(pod.object(), now) {
+    match decision::stale_after(pod.object(), now) {
         None => {}
-        Some(left) if !left.is_zero() => return Ok(Reconciled::Again(left)),
+        Some(delay) if !delay.is_zero() => return Ok(ReconcileOutcome::RequeueAfter(delay)),
         Some(_) => {
-            let calmed = decide::calmed(pod.object(), now);
-            let written = registry.update_status(&account(NAME), &pods(), calmed).await;
-            unless(written, &[Reason::NotFound])?;
+            let updated = decision::without_disruption_target(pod.object(), now);
+            let written = registry.update_status(&service_account_context(NAME), &pods(), updated).await;
+            ignore_reasons(written, &[Reason::NotFound])?;
         }
     }
-    Ok(Reconciled::Done)
+    Ok(ReconcileOutcome::Done)
 }

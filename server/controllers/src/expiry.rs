@@ -8,7 +8,7 @@ use portico_registry::{AgeClock, Registry};
 /// Interval between two sweeps; a tenth of the time to live if that is shorter.
 const PERIOD: Duration = Duration::from_secs(60);
 /// Minimum interval between two sweeps.
-const LEAST: Duration = Duration::from_millis(100);
+const MIN_PERIOD: Duration = Duration::from_millis(100);
 
 /// Sweeps at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, ttl: Duration, tasks: TaskSet) {
@@ -19,7 +19,7 @@ async fn sweep(registry: &Registry, ttl: Duration) {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
     // A single jump of the system clock expires nothing.
     let mut clock = AgeClock::new();
-    let mut ticks = tokio::time::interval(PERIOD.min(ttl / 10).max(LEAST));
+    let mut ticks = tokio::time::interval(PERIOD.min(ttl / 10).max(MIN_PERIOD));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

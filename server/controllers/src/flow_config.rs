@@ -6,14 +6,16 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{Context, CreateOptions, DeleteOptions, ListOptions, Part, Registry, UpdateOptions};
-use portico_resources::{FlowObject, flow_objects};
+use portico_registry::{
+    Context, CreateOptions, DeleteOptions, ListOptions, ObjectPart, Registry, UpdateOptions,
+};
+use portico_resources::{BuiltinFlowObject, builtin_flow_objects};
 
-use crate::outcome::unless;
-use crate::rounds::at_intervals;
+use crate::periodic::at_intervals;
+use crate::write_result::ignore_reasons;
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 /// Annotation that is `true` if the server maintains the spec.
@@ -25,9 +27,9 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// Action for a built-in object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum FlowConfigStep {
     /// The object is up to date or belongs to the user.
-    Leave,
+    Skip,
     /// Create the missing object.
     Create(Object),
     /// Update the object to this state.
@@ -36,30 +38,31 @@ pub enum Step {
 
 /// Decides about one of the built-in objects. Pure.
 #[must_use]
-pub fn step(builtin: &FlowObject, current: Option<&Object>) -> Step {
-    let Some(current) = current else { return Step::Create(builtin.object.clone()) };
+pub fn step(builtin: &BuiltinFlowObject, current: Option<&Object>) -> FlowConfigStep {
+    let Some(current) = current else { return FlowConfigStep::Create(builtin.object.clone()) };
     let annotated = current.annotation(ANNOTATION).and_then(|text| text.parse::<bool>().ok());
     // A suggested object that a user changed before the annotation existed belongs to the user.
-    let keeps = builtin.mandatory || annotated.unwrap_or(current.generation() == 1);
-    let mut wanted = current.clone();
+    let is_maintained = builtin.mandatory || annotated.unwrap_or(current.generation() == 1);
+    let mut desired = current.clone();
     if builtin.mandatory || annotated.is_none() {
-        wanted.set(&["metadata", "annotations", ANNOTATION], keeps.to_string());
+        desired.set(&["metadata", "annotations", ANNOTATION], is_maintained.to_string());
     }
-    if keeps {
+    if is_maintained {
         let exempt = current.get(&["spec", "exempt"]);
-        wanted.copy_from(&builtin.object, &["spec"]);
-        if let Some(exempt) = exempt.filter(|_| builtin.is("PriorityLevelConfiguration", "exempt")) {
-            wanted.put(&["spec", "exempt"], exempt);
+        desired.copy_from(&builtin.object, &["spec"]);
+        if let Some(exempt) = exempt.filter(|_| builtin.has_name("PriorityLevelConfiguration", "exempt")) {
+            desired.put(&["spec", "exempt"], exempt);
         }
     }
-    if wanted == *current { Step::Leave } else { Step::Update(wanted) }
+    if desired == *current { FlowConfigStep::Skip } else { FlowConfigStep::Update(desired) }
 }
 
 /// Returns true if an object was once built in and no longer is. Pure.
 #[must_use]
 pub fn is_left_over(object: &Object) -> bool {
-    let ours = object.annotation(ANNOTATION).and_then(|text| text.parse().ok()) == Some(true);
-    ours && !flow_objects().iter().any(|builtin| builtin.is(object.kind(), object.name()))
+    let is_maintained = object.annotation(ANNOTATION).and_then(|text| text.parse().ok()) == Some(true);
+    is_maintained
+        && !builtin_flow_objects().iter().any(|builtin| builtin.has_name(object.kind(), object.name()))
 }
 
 /// Reconciles all built-in objects once.
@@ -72,52 +75,54 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
         let listed = registry.list(&resource, "", &ListOptions::default()).await?;
         present.extend(listed.items.into_iter().map(|stored| (resource.clone(), stored)));
     }
-    let find = |builtin: &FlowObject| {
+    let find = |builtin: &BuiltinFlowObject| {
         let mut objects = present.iter().map(|(_, stored)| stored.object());
-        objects.find(|object| builtin.is(object.kind(), object.name()))
+        objects.find(|object| builtin.has_name(object.kind(), object.name()))
     };
-    let steps: Vec<Step> = flow_objects().iter().map(|builtin| step(builtin, find(builtin))).collect();
+    let steps: Vec<FlowConfigStep> =
+        builtin_flow_objects().iter().map(|builtin| step(builtin, find(builtin))).collect();
     // Concurrent writes share a commit.
-    let done = join_all(steps.into_iter().map(|step| carry_out(registry, step))).await;
-    done.into_iter().find_map(Result::err).map_or(Ok(()), Err)?;
+    let results = join_all(steps.into_iter().map(|step| execute(registry, step))).await;
+    results.into_iter().find_map(Result::err).map_or(Ok(()), Err)?;
     for (resource, stored) in present.iter().filter(|(_, stored)| is_left_over(stored.object())) {
         let deleted = registry
             .delete(&Context::system(MANAGER), resource, "", stored.name(), &DeleteOptions::default())
             .await;
-        unless(deleted, &[Reason::NotFound])?;
+        ignore_reasons(deleted, &[Reason::NotFound])?;
     }
     Ok(())
 }
 
 /// Reconciles at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
-    let keep = at_intervals(PERIOD, Policy::RECONNECT, || async {
-        let done = reconcile(&registry).await;
-        done.inspect_err(|status| {
-            tracing::warn!(
-                error = %status,
-                "cannot reconcile the objects of API priority and fairness, retrying"
-            )
-        })
-        .is_ok()
+    let reconcile_loop = at_intervals(PERIOD, BackoffPolicy::RECONNECT, || async {
+        let result = reconcile(&registry).await;
+        result
+            .inspect_err(|status| {
+                tracing::warn!(
+                    error = %status,
+                    "cannot reconcile the objects of API priority and fairness, retrying"
+                )
+            })
+            .is_ok()
     });
-    tasks.token().run_until_cancelled(keep).await;
+    tasks.token().run_until_cancelled(reconcile_loop).await;
 }
 
-async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
+async fn execute(registry: &Registry, step: FlowConfigStep) -> Result<(), Box<Status>> {
     let context = Context::system(MANAGER);
     let resource_of = |object: &Object| if object.kind() == "FlowSchema" { schemas() } else { levels() };
     match step {
-        Step::Leave => Ok(()),
-        Step::Create(object) => {
+        FlowConfigStep::Skip => Ok(()),
+        FlowConfigStep::Create(object) => {
             let resource = resource_of(&object);
             let created = registry.create(&context, &resource, object, &CreateOptions::default()).await;
-            unless(created, &[Reason::AlreadyExists])
+            ignore_reasons(created, &[Reason::AlreadyExists])
         }
-        Step::Update(object) => {
+        FlowConfigStep::Update(object) => {
             let resource = resource_of(&object);
             registry
-                .update(&context, &resource, Part::Main, object, &UpdateOptions::default())
+                .update(&context, &resource, ObjectPart::Main, object, &UpdateOptions::default())
                 .await
                 .map(drop)
         }
@@ -136,45 +141,49 @@ fn schemas() -> GroupResource {
 mod tests {
     use super::*;
 
-    fn builtin(kind: &str, name: &str) -> &'static FlowObject {
-        flow_objects().iter().find(|builtin| builtin.is(kind, name)).unwrap()
+    fn builtin(kind: &str, name: &str) -> &'static BuiltinFlowObject {
+        builtin_flow_objects().iter().find(|builtin| builtin.has_name(kind, name)).unwrap()
     }
 
     #[test]
-    fn what_is_missing_is_made_and_what_is_right_is_left() {
+    fn missing_objects_are_created_and_correct_ones_are_skipped() {
         let catch_all = builtin("FlowSchema", "catch-all");
-        assert_eq!(step(catch_all, None), Step::Create(catch_all.object.clone()));
-        assert_eq!(step(catch_all, Some(&catch_all.object)), Step::Leave);
+        assert_eq!(step(catch_all, None), FlowConfigStep::Create(catch_all.object.clone()));
+        assert_eq!(step(catch_all, Some(&catch_all.object)), FlowConfigStep::Skip);
     }
 
     #[test]
-    fn the_annotation_decides_whose_a_suggested_object_is() {
+    fn the_annotation_decides_whether_a_suggested_object_is_maintained() {
         let low = builtin("PriorityLevelConfiguration", "workload-low");
         let mut edited = low.object.clone();
         edited.set(&["spec", "limited", "nominalConcurrencyShares"], 1);
-        assert_eq!(step(low, Some(&edited)), Step::Update(low.object.clone()));
+        assert_eq!(step(low, Some(&edited)), FlowConfigStep::Update(low.object.clone()));
         edited.set(&["metadata", "annotations", ANNOTATION], "false");
-        assert_eq!(step(low, Some(&edited)), Step::Leave);
+        assert_eq!(step(low, Some(&edited)), FlowConfigStep::Skip);
         edited.remove(&["metadata", "annotations"]);
         edited.set(&["metadata", "generation"], 2);
-        let Step::Update(theirs) = step(low, Some(&edited)) else { panic!("it is marked as theirs") };
-        assert_eq!(theirs.annotation(ANNOTATION), Some("false"));
-        assert_eq!(theirs.at(&["spec", "limited", "nominalConcurrencyShares"]).i64(), Some(1));
+        let FlowConfigStep::Update(updated) = step(low, Some(&edited)) else {
+            panic!("an edited object must be annotated as not maintained")
+        };
+        assert_eq!(updated.annotation(ANNOTATION), Some("false"));
+        assert_eq!(updated.at(&["spec", "limited", "nominalConcurrencyShares"]).i64(), Some(1));
     }
 
     #[test]
-    fn a_mandatory_object_is_put_right_but_for_the_shares_of_the_exempt() {
+    fn a_mandatory_object_is_reset_except_for_the_shares_of_the_exempt_level() {
         let exempt = builtin("PriorityLevelConfiguration", "exempt");
         let mut edited = exempt.object.clone();
         edited.set(&["metadata", "annotations", ANNOTATION], "false");
         edited.set(&["spec", "exempt", "lendablePercent"], 50);
-        let Step::Update(wanted) = step(exempt, Some(&edited)) else { panic!("the annotation is put right") };
-        assert_eq!(wanted.annotation(ANNOTATION), Some("true"));
-        assert_eq!(wanted.at(&["spec", "exempt", "lendablePercent"]).i64(), Some(50));
+        let FlowConfigStep::Update(updated) = step(exempt, Some(&edited)) else {
+            panic!("the annotation must be reset")
+        };
+        assert_eq!(updated.annotation(ANNOTATION), Some("true"));
+        assert_eq!(updated.at(&["spec", "exempt", "lendablePercent"]).i64(), Some(50));
     }
 
     #[test]
-    fn only_our_own_left_overs_go() {
+    fn only_objects_with_the_annotation_are_deleted() {
         let mut object = builtin("FlowSchema", "probes").object.clone();
         assert!(!is_left_over(&object));
         object.set(&["metadata", "name"], "once");

@@ -8,13 +8,13 @@ use futures::stream::StreamExt;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_machinery::flow_control::{Fact, Key, Resource};
-use portico_registry::{Change, Registry, Stored};
+use portico_registry::{Change, Registry, StoredObject};
 
 /// Maximum number of events passed on together.
 const BATCH: usize = 128;
 
 /// New content of objects; `None` for objects that were deleted or are invalid.
-pub type Changes = Vec<(Key, Option<Fact>)>;
+pub type FlowChanges = Vec<(Key, Option<Fact>)>;
 
 /// Error that ends the feed.
 #[derive(Debug, thiserror::Error)]
@@ -34,21 +34,21 @@ pub enum FlowFeedError {
 pub async fn run(
     registry: Registry,
     tasks: TaskSet,
-    sink: impl Fn(Changes) + Send + Sync + 'static,
+    sink: impl Fn(FlowChanges) + Send + Sync + 'static,
 ) -> Result<(), FlowFeedError> {
     let resources = Resource::ALL.map(|resource| (resource, resource.group_resource()));
-    let followed = registry.follow_together(resources).await.map_err(FlowFeedError::Follow)?;
-    let (mut known, mut changes) = (Known::default(), Changes::new());
-    for (resource, initial) in &followed.initial {
-        known.relist(*resource, initial, &mut changes);
+    let feed = registry.follow_all(resources).await.map_err(FlowFeedError::Follow)?;
+    let (mut known_keys, mut changes) = (KnownKeys::default(), FlowChanges::new());
+    for (resource, initial) in &feed.initial {
+        known_keys.relist(*resource, initial, &mut changes);
     }
     sink(changes);
-    let mut batches = followed.changes.ready_chunks(BATCH);
+    let mut batches = feed.changes.ready_chunks(BATCH);
     let stop = tasks.token();
     while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
         let Some(batch) = batch else { return Err(FlowFeedError::Closed) };
-        let mut changes = Changes::new();
-        batch.into_iter().for_each(|(resource, change)| known.take(resource, &change, &mut changes));
+        let mut changes = FlowChanges::new();
+        batch.into_iter().for_each(|(resource, change)| known_keys.apply(resource, &change, &mut changes));
         sink(changes);
     }
     Ok(())
@@ -56,12 +56,12 @@ pub async fn run(
 
 /// Existing keys, to detect deletions in a relist.
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     keys: BTreeSet<Key>,
 }
 
-impl Known {
-    fn take(&mut self, resource: Resource, change: &Change, changes: &mut Changes) {
+impl KnownKeys {
+    fn apply(&mut self, resource: Resource, change: &Change, changes: &mut FlowChanges) {
         match change {
             Change::Put(stored) => self.put(resource, stored, changes),
             Change::Deleted(stored) => {
@@ -73,7 +73,7 @@ impl Known {
         }
     }
 
-    fn put(&mut self, resource: Resource, stored: &Stored, changes: &mut Changes) {
+    fn put(&mut self, resource: Resource, stored: &StoredObject, changes: &mut FlowChanges) {
         let key = key(resource, stored);
         let fact = Fact::read(resource, stored.object());
         let fact = fact.inspect_err(
@@ -83,15 +83,15 @@ impl Known {
         changes.push((key, fact.ok()));
     }
 
-    fn relist(&mut self, resource: Resource, all: &[Stored], changes: &mut Changes) {
+    fn relist(&mut self, resource: Resource, all: &[StoredObject], changes: &mut FlowChanges) {
         let present: BTreeSet<Key> = all.iter().map(|stored| key(resource, stored)).collect();
-        let gone = |key: &Key| key.resource == resource && !present.contains(key);
-        changes.extend(self.keys.iter().filter(|key| gone(key)).map(|key| (key.clone(), None)));
-        self.keys.retain(|key| !gone(key));
+        let is_removed = |key: &Key| key.resource == resource && !present.contains(key);
+        changes.extend(self.keys.iter().filter(|key| is_removed(key)).map(|key| (key.clone(), None)));
+        self.keys.retain(|key| !is_removed(key));
         all.iter().for_each(|stored| self.put(resource, stored, changes));
     }
 }
 
-fn key(resource: Resource, stored: &Stored) -> Key {
+fn key(resource: Resource, stored: &StoredObject) -> Key {
     Key { resource, name: stored.name().to_owned() }
 }

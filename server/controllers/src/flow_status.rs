@@ -3,17 +3,17 @@
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status, time};
 use portico_registry::{
-    Context, CreateOptions, ListOptions, Logged, ObjectRef, Part, PatchOptions, Place, Registry,
+    Context, CreateOptions, ListOptions, LogEntry, ObjectPart, ObjectPath, ObjectRef, PatchOptions, Registry,
 };
 use serde::Serialize;
 
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 /// Upstream's field manager.
@@ -22,7 +22,7 @@ const DANGLING: &str = "Dangling";
 
 /// Item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Item {
+enum FlowStatusItem {
     /// A schema, by name.
     Schema(String),
     /// The schemas that name this level.
@@ -66,7 +66,7 @@ pub fn condition(schema: &Object, level_exists: bool, now: Timestamp) -> Option<
 /// Controller of the condition of all schemas. Cheap to clone.
 #[derive(Clone)]
 pub struct FlowStatus {
-    queue: WorkQueue<Item>,
+    queue: WorkQueue<FlowStatusItem>,
 }
 
 impl FlowStatus {
@@ -74,7 +74,11 @@ impl FlowStatus {
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
         Self {
-            queue: WorkQueue::with_metrics("priority_and_fairness_config_queue", Policy::CONTROLLER, metrics),
+            queue: WorkQueue::with_metrics(
+                "priority_and_fairness_config_queue",
+                BackoffPolicy::CONTROLLER,
+                metrics,
+            ),
         }
     }
 
@@ -83,52 +87,55 @@ impl FlowStatus {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "flow-status", 1, self.queue.clone(), move |item| {
             let (worker, registry) = (worker.clone(), registry.clone());
-            async move { worker.reconcile(&registry, item).await.map(|()| Reconciled::Done) }
+            async move { worker.reconcile(&registry, item).await.map(|()| ReconcileOutcome::Done) }
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, item: Item) -> Result<(), Box<Status>> {
+    async fn reconcile(&self, registry: &Registry, item: FlowStatusItem) -> Result<(), Box<Status>> {
         let level = match item {
-            Item::Schema(name) => return keep(registry, &name).await,
-            Item::Level(level) => Some(level),
-            Item::All => None,
+            FlowStatusItem::Schema(name) => return reconcile_schema(registry, &name).await,
+            FlowStatusItem::Level(level) => Some(level),
+            FlowStatusItem::All => None,
         };
         let all = registry.list(&schemas(), "", &ListOptions::default()).await?.items;
         for schema in
             all.iter().filter(|s| level.as_deref().is_none_or(|level| level_of(s.object()) == level))
         {
-            self.queue.add(Item::Schema(schema.name().to_owned()));
+            self.queue.add(FlowStatusItem::Schema(schema.name().to_owned()));
         }
         Ok(())
     }
 }
 
 impl Listener for FlowStatus {
-    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
-        self.queue.add(Item::All);
+    fn resync<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.queue.add(FlowStatusItem::All);
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         if change.resource().group != GROUP {
             return;
         }
         match change.resource().resource.as_str() {
-            "flowschemas" if !change.is_gone() => self.queue.add(Item::Schema(change.name().to_owned())),
-            "prioritylevelconfigurations" => self.queue.add(Item::Level(change.name().to_owned())),
+            "flowschemas" if !change.is_deleted() => {
+                self.queue.add(FlowStatusItem::Schema(change.name().to_owned()))
+            }
+            "prioritylevelconfigurations" => self.queue.add(FlowStatusItem::Level(change.name().to_owned())),
             _ => {}
         }
     }
 }
 
-async fn keep(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
-    let at = |resource: &str, name: &str| ObjectRef {
+async fn reconcile_schema(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
+    let object_ref = |resource: &str, name: &str| ObjectRef {
         resource: GroupResource::new(GROUP, resource),
         namespace: String::new(),
         name: name.to_owned(),
     };
-    let Some(schema) = registry.get_stored(&at("flowschemas", name)).await? else { return Ok(()) };
-    let level = registry.get_stored(&at("prioritylevelconfigurations", level_of(schema.object()))).await?;
+    let Some(schema) = registry.get_stored(&object_ref("flowschemas", name)).await? else { return Ok(()) };
+    let level =
+        registry.get_stored(&object_ref("prioritylevelconfigurations", level_of(schema.object()))).await?;
     let Some(condition) = condition(schema.object(), level.is_some(), Timestamp::now()) else {
         return Ok(());
     };
@@ -138,11 +145,11 @@ async fn keep(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     config.set(&["status", "conditions"], [condition]);
     let write = CreateOptions { field_manager: MANAGER.to_owned(), ..CreateOptions::default() };
     let options = PatchOptions { write, force: Some(true) };
-    let place = Place { part: Part::Subresource("status"), namespace: "", name };
+    let path = ObjectPath { part: ObjectPart::Subresource("status"), namespace: "", name };
     let context = Context::system("system:apiserver");
-    let applied = registry.apply(&context, &schemas(), place, &config.to_json(), &options).await;
+    let applied = registry.apply(&context, &schemas(), path, &config.to_json(), &options).await;
     // Deleted, or deleted and created again: a later event enqueues the schema.
-    unless(applied, &[Reason::NotFound, Reason::Conflict])
+    ignore_reasons(applied, &[Reason::NotFound, Reason::Conflict])
 }
 
 fn level_of(schema: &Object) -> &str {
@@ -158,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whether_a_schemas_level_is_there_is_reported_once() {
+    fn the_existence_of_a_schemas_level_is_reported_once() {
         let mut schema = Object::new(&GroupVersion::new(GROUP, "v1").kind("FlowSchema"));
         schema.set(&["spec", "priorityLevelConfiguration", "name"], "p");
         let now = Timestamp::from_second(0).unwrap();

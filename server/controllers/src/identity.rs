@@ -1,7 +1,7 @@
 //! Identity of this server: the Lease `apiserver-...` in kube-system, renewed periodically (hook
 //! `start-kube-apiserver-identity-lease-controller`).
 
-pub mod expired;
+pub mod lease_cleaner;
 pub mod peers;
 
 use std::net::SocketAddr;
@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{self, SHA256};
 use jiff::Timestamp;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
-use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry};
+use portico_registry::{Context, CreateOptions, DeleteOptions, ObjectPart, Registry};
 use tokio::sync::watch;
 
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Upstream's `leaseDurationSeconds`.
 pub const LEASE_SECONDS: i32 = 3600;
 /// Upstream's renewal interval.
-pub const RENEW: Duration = Duration::from_secs(10);
+pub const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum time that a stop waits for the renewal in flight, so that the removal ends within the grace period of a stop.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
@@ -70,16 +70,16 @@ fn id(hostname: &str) -> String {
 /// Encodes as base32 of RFC 4648, lower case, without padding.
 fn base32(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let (mut text, mut bits, mut have) = (String::new(), 0u32, 0u32);
+    let (mut text, mut bits, mut bit_count) = (String::new(), 0u32, 0u32);
     for byte in bytes {
-        (bits, have) = ((bits << 8) | u32::from(*byte), have + 8);
-        while have >= 5 {
-            have -= 5;
-            text.push(char::from(ALPHABET[(bits >> have & 31) as usize]));
+        (bits, bit_count) = ((bits << 8) | u32::from(*byte), bit_count + 8);
+        while bit_count >= 5 {
+            bit_count -= 5;
+            text.push(char::from(ALPHABET[(bits >> bit_count & 31) as usize]));
         }
     }
-    if have > 0 {
-        text.push(char::from(ALPHABET[(bits << (5 - have) & 31) as usize]));
+    if bit_count > 0 {
+        text.push(char::from(ALPHABET[(bits << (5 - bit_count) & 31) as usize]));
     }
     text
 }
@@ -87,7 +87,7 @@ fn base32(bytes: &[u8]) -> String {
 /// Returns the Lease with its renewed fields, and the address at which peers reach this server. Other fields of the spec and
 /// foreign labels do not change. Pure.
 #[must_use]
-pub fn renewed(
+pub fn renewed_lease(
     current: Option<Object>,
     identity: &Identity,
     address: Option<SocketAddr>,
@@ -122,14 +122,14 @@ pub struct IdentityLease {
     identity: Identity,
     /// Address at which peers reach this server; `None` until it is known.
     address: watch::Receiver<Option<SocketAddr>>,
-    held: Signal,
+    acquired: Signal,
 }
 
 impl IdentityLease {
     /// Creates the controller without acquiring the Lease; the Lease will contain this address.
     #[must_use]
     pub fn new(identity: Identity, address: watch::Receiver<Option<SocketAddr>>) -> Self {
-        Self { identity, address, held: Signal::new("IdentityLeaseHeld") }
+        Self { identity, address, acquired: Signal::new("IdentityLeaseHeld") }
     }
 
     /// Returns the name of the Lease.
@@ -140,15 +140,15 @@ impl IdentityLease {
 
     /// Returns a signal that is set once the Lease is held.
     #[must_use]
-    pub fn held(&self) -> Signal {
-        self.held.clone()
+    pub fn acquired(&self) -> Signal {
+        self.acquired.clone()
     }
 
     /// Renews the Lease until `tasks` is cancelled. The Lease of the previous start is removed first, and this one at the end, as
     /// upstream does, so that peers do not use a server that has stopped. The namespace may not exist yet: failures are retried.
     pub async fn run(self, registry: Registry, tasks: TaskSet) {
         self.remove(&registry).await;
-        keep(&tasks, self.address.clone(), || self.attempt(&registry)).await;
+        renew_until_cancelled(&tasks, self.address.clone(), || self.attempt(&registry)).await;
         self.remove(&registry).await;
     }
 
@@ -163,7 +163,7 @@ impl IdentityLease {
                 &DeleteOptions::default(),
             )
             .await;
-        if let Err(status) = unless(removed, &[Reason::NotFound]) {
+        if let Err(status) = ignore_reasons(removed, &[Reason::NotFound]) {
             tracing::warn!(
                 lease = self.identity.id,
                 error = %status,
@@ -175,15 +175,15 @@ impl IdentityLease {
     /// Renews once. Returns true if the Lease is held.
     async fn attempt(&self, registry: &Registry) -> bool {
         let lease = &self.identity.id;
-        let status = match tokio::time::timeout(RENEW, self.renew(registry)).await {
+        let status = match tokio::time::timeout(RENEW_INTERVAL, self.renew(registry)).await {
             Ok(Ok(())) => {
-                self.held.signal();
+                self.acquired.signal();
                 return true;
             }
             Ok(Err(status)) => status,
             Err(_) => Box::new(Status::timeout("request to the store timed out")),
         };
-        if status.reason() == Reason::NotFound && !self.held.is_signaled() {
+        if status.reason() == Reason::NotFound && !self.acquired.is_signaled() {
             tracing::debug!(
                 lease,
                 error = %status,
@@ -204,9 +204,9 @@ impl IdentityLease {
         };
         let (exists, options) = (current.is_some(), CreateOptions::default());
         let address = *self.address.borrow();
-        let lease = renewed(current, &self.identity, address, Timestamp::now());
+        let lease = renewed_lease(current, &self.identity, address, Timestamp::now());
         if exists {
-            registry.update(&context, &resource, Part::Main, lease, &options).await.map(drop)
+            registry.update(&context, &resource, ObjectPart::Main, lease, &options).await.map(drop)
         } else {
             registry.create(&context, &resource, lease, &options).await.map(drop)
         }
@@ -216,13 +216,13 @@ impl IdentityLease {
 /// Renews at intervals, and at once after a change of the address, until `tasks` is cancelled. Awaits a renewal in flight: its
 /// write could otherwise commit after the next renewal has read that there is no Lease, or after the removal. A stop waits
 /// at most [`STOP_WAIT`].
-async fn keep<R: Future<Output = bool>>(
+async fn renew_until_cancelled<R: Future<Output = bool>>(
     tasks: &TaskSet,
     mut address: watch::Receiver<Option<SocketAddr>>,
     mut renew: impl FnMut() -> R,
 ) {
     let stop = tasks.token();
-    let mut backoff = Backoff::new(Policy { max: Duration::from_secs(7), ..Policy::RECONNECT });
+    let mut backoff = Backoff::new(BackoffPolicy { max: Duration::from_secs(7), ..BackoffPolicy::RECONNECT });
     while !stop.is_cancelled() {
         address.mark_unchanged();
         let stopped = async {
@@ -233,7 +233,7 @@ async fn keep<R: Future<Output = bool>>(
             renewed = renew() => renewed,
             () = stopped => return,
         };
-        let wait = backoff.wait_after(renewed, RENEW);
+        let wait = backoff.wait_after(renewed, RENEW_INTERVAL);
         let next = async {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -253,13 +253,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn another_address_and_the_end_wait_for_the_renewal_in_flight() {
+    async fn a_new_address_and_a_stop_wait_for_the_renewal_in_flight() {
         let (tasks, (address, addresses)) = (TaskSet::new(), watch::channel(None));
-        let (begun, renewals) = (Instant::now(), RefCell::new(Vec::new()));
+        let (test_start, renewals) = (Instant::now(), RefCell::new(Vec::new()));
         let renew = || async {
-            let start = begun.elapsed().as_secs();
+            let start = test_start.elapsed().as_secs();
             sleep(Duration::from_secs(3)).await;
-            renewals.borrow_mut().push((start, begun.elapsed().as_secs()));
+            renewals.borrow_mut().push((start, test_start.elapsed().as_secs()));
             true
         };
         let changes = async {
@@ -268,24 +268,24 @@ mod tests {
             sleep(Duration::from_secs(4)).await;
             tasks.cancel();
         };
-        tokio::join!(keep(&tasks, addresses, renew), changes);
+        tokio::join!(renew_until_cancelled(&tasks, addresses, renew), changes);
         assert_eq!(*renewals.borrow(), [(0, 3), (3, 6)]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stop_does_not_wait_for_a_renewal_that_hangs() {
         let (tasks, addresses) = (TaskSet::new(), watch::channel(None).1);
-        let begun = Instant::now();
+        let start = Instant::now();
         let stops = async {
             sleep(Duration::from_secs(5)).await;
             tasks.cancel();
         };
-        tokio::join!(keep(&tasks, addresses, std::future::pending::<bool>), stops);
-        assert_eq!(begun.elapsed(), Duration::from_secs(5) + STOP_WAIT);
+        tokio::join!(renew_until_cancelled(&tasks, addresses, std::future::pending::<bool>), stops);
+        assert_eq!(start.elapsed(), Duration::from_secs(5) + STOP_WAIT);
     }
 
     #[test]
-    fn base32_is_rfc_4648s() {
+    fn base32_matches_rfc_4648() {
         for (bytes, text) in [("", ""), ("f", "my"), ("fo", "mzxq"), ("foobar", "mzxw6ytboi")] {
             assert_eq!(base32(bytes.as_bytes()), text);
         }
@@ -301,23 +301,23 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_keeps_what_others_put_there() {
+    fn a_renewal_keeps_fields_of_other_writers() {
         let identity = Identity::new("host", "1");
         let now = Timestamp::from_second(0).unwrap();
         let address = "192.0.2.1:6443".parse().ok();
-        let mut lease = renewed(None, &identity, address, now);
-        let named = ["metadata", "annotations", "kubernetes.io/peer-advertise-address"];
-        assert_eq!(lease.at(&named).str(), "192.0.2.1:6443");
+        let mut lease = renewed_lease(None, &identity, address, now);
+        let path = ["metadata", "annotations", "kubernetes.io/peer-advertise-address"];
+        assert_eq!(lease.at(&path).str(), "192.0.2.1:6443");
         assert_eq!(lease.at(&["spec", "renewTime"]).str(), "1970-01-01T00:00:00.000000Z");
         assert_eq!(lease.label("apiserver.kubernetes.io/identity"), Some("kube-apiserver"));
         lease.set(&["metadata", "labels", "mine"], "x");
         lease.set(&["spec", "leaseTransitions"], 3);
-        let again = renewed(Some(lease), &identity, None, Timestamp::from_second(10).unwrap());
-        assert_eq!(again.at(&named).str(), "192.0.2.1:6443");
+        let renewed = renewed_lease(Some(lease), &identity, None, Timestamp::from_second(10).unwrap());
+        assert_eq!(renewed.at(&path).str(), "192.0.2.1:6443");
         assert_eq!(
-            (again.label("mine"), again.at(&["spec", "leaseTransitions"]).i64()),
+            (renewed.label("mine"), renewed.at(&["spec", "leaseTransitions"]).i64()),
             (Some("x"), Some(3))
         );
-        assert_eq!(again.at(&["spec", "renewTime"]).str(), "1970-01-01T00:00:10.000000Z");
+        assert_eq!(renewed.at(&["spec", "renewTime"]).str(), "1970-01-01T00:00:10.000000Z");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status, time};
-use portico_registry::{Context, CreateOptions, ObjectRef, Part, Registry};
+use portico_registry::{Context, CreateOptions, ObjectPart, ObjectRef, Registry};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -55,22 +55,22 @@ impl LeaderLease {
     pub async fn run(mut self, registry: Registry, leads: watch::Sender<bool>, tasks: TaskSet) {
         let (name, timers) = (self.name, self.timers);
         let mut candidate = LeaseCandidate { lease: &mut self, registry: &registry };
-        compete(name, timers, &leads, &mut candidate, &tasks).await;
+        acquire_and_renew(name, timers, &leads, &mut candidate, &tasks).await;
         release(name, timers, &mut candidate).await;
     }
 
     /// Returns true if the Lease is held now (`tryAcquireOrRenew`). After an error or a conflict this is unknown.
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Box<Status>> {
-        let current = registry.get_stored(&self.at()).await?.map(|stored| stored.object().clone());
+        let current = registry.get_stored(&self.lease_ref()).await?.map(|stored| stored.object().clone());
         let since = self.observe(current.as_ref());
         let Some(lease) =
-            taken(self.name, current.as_ref(), &self.identity, since, self.timers, Timestamp::now())
+            acquired_lease(self.name, current.as_ref(), &self.identity, since, self.timers, Timestamp::now())
         else {
             return Ok(false);
         };
         let (context, options) = (Context::internal(self.user), CreateOptions::default());
         let written = if current.is_some() {
-            registry.update(&context, &leases(), Part::Main, lease, &options).await
+            registry.update(&context, &leases(), ObjectPart::Main, lease, &options).await
         } else {
             registry.create(&context, &leases(), lease, &options).await
         };
@@ -78,7 +78,7 @@ impl LeaderLease {
         Ok(true)
     }
 
-    fn at(&self) -> ObjectRef {
+    fn lease_ref(&self) -> ObjectRef {
         ObjectRef { resource: leases(), namespace: NAMESPACE.to_owned(), name: self.name.to_owned() }
     }
 
@@ -96,7 +96,7 @@ impl LeaderLease {
 
     /// Releases the Lease, so that other servers need not wait for its expiry (`ReleaseOnCancel`).
     async fn release(&self, registry: &Registry) -> Result<(), Box<Status>> {
-        let Some(lease) = registry.get_stored(&self.at()).await? else { return Ok(()) };
+        let Some(lease) = registry.get_stored(&self.lease_ref()).await? else { return Ok(()) };
         let mut lease = lease.object().clone();
         if lease.at(&["spec", "holderIdentity"]).str() != self.identity {
             return Ok(());
@@ -107,7 +107,7 @@ impl LeaderLease {
             lease.set(&["spec", field], time::rfc3339_micro(Timestamp::now()));
         }
         let (context, options) = (Context::internal(self.user), CreateOptions::default());
-        registry.update(&context, &leases(), Part::Main, lease, &options).await.map(drop)
+        registry.update(&context, &leases(), ObjectPart::Main, lease, &options).await.map(drop)
     }
 }
 
@@ -136,7 +136,7 @@ impl Candidate for LeaseCandidate<'_> {
 
 /// Attempts to acquire or renew a Lease until `tasks` is cancelled, and sets `leads` while it is held: until `renew_deadline`
 /// after the start of the last successful attempt, regardless of the duration of later attempts (client-go's `renew`).
-async fn compete(
+async fn acquire_and_renew(
     name: &str,
     timers: LeadershipTimers,
     leads: &watch::Sender<bool>,
@@ -146,19 +146,19 @@ async fn compete(
     let token = tasks.token();
     let mut renewed = None;
     while !token.is_cancelled() {
-        let begun = Instant::now();
-        let deadline = renewed.unwrap_or(begun) + timers.renew_deadline;
+        let attempt_start = Instant::now();
+        let deadline = renewed.unwrap_or(attempt_start) + timers.renew_deadline;
         // Not dropped on cancellation: its write could commit after the release.
         match tokio::time::timeout_at(deadline, candidate.attempt()).await {
-            Ok(Ok(held)) => renewed = held.then_some(begun),
+            Ok(Ok(held)) => renewed = held.then_some(attempt_start),
             Ok(Err(status)) => {
                 tracing::debug!(lease = name, error = %status, "lease renewal failed, retrying")
             }
             Err(_) => tracing::debug!(lease = name, "lease renewal timed out, retrying"),
         }
         renewed = renewed.filter(|since| since.elapsed() < timers.renew_deadline);
-        let held = renewed.is_some();
-        leads.send_if_modified(|leads| std::mem::replace(leads, held) != held);
+        let is_held = renewed.is_some();
+        leads.send_if_modified(|leads| std::mem::replace(leads, is_held) != is_held);
         let next = Instant::now() + timers.retry_period;
         let next = renewed.map_or(next, |since| next.min(since + timers.renew_deadline));
         token.run_until_cancelled(tokio::time::sleep_until(next)).await;
@@ -193,7 +193,7 @@ fn leases() -> GroupResource {
 
 /// Returns the Lease acquired or renewed by this server; `None` while another server holds it. `since` is the time since the
 /// last change of the Lease. Pure.
-fn taken(
+fn acquired_lease(
     name: &str,
     current: Option<&Object>,
     identity: &str,
@@ -210,8 +210,8 @@ fn taken(
     });
     let holder = lease.at(&["spec", "holderIdentity"]).str().to_owned();
     if holder != identity {
-        let lasts = lease.at(&["spec", "leaseDurationSeconds"]).i64().unwrap_or_default();
-        if !holder.is_empty() && since < Duration::from_secs(lasts.unsigned_abs()) {
+        let duration = lease.at(&["spec", "leaseDurationSeconds"]).i64().unwrap_or_default();
+        if !holder.is_empty() && since < Duration::from_secs(duration.unsigned_abs()) {
             return None;
         }
         let transitions = lease.at(&["spec", "leaseTransitions"]).i64().unwrap_or_default();
@@ -237,30 +237,30 @@ mod tests {
     };
 
     #[test]
-    fn the_lease_is_taken_when_it_is_free_and_kept_while_it_is_held() {
+    fn a_free_lease_is_acquired_and_a_held_one_is_renewed() {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
-        let take = |lease: Option<&Object>, who, since| {
-            taken("l", lease, who, Duration::from_secs(since), TIMERS, at(1_000))
+        let acquire = |lease: Option<&Object>, identity, since| {
+            acquired_lease("l", lease, identity, Duration::from_secs(since), TIMERS, at(1_000))
         };
-        let first = take(None, "a", 0).unwrap();
+        let first = acquire(None, "a", 0).unwrap();
         assert_eq!(first.at(&["spec", "holderIdentity"]).str(), "a");
         assert_eq!(first.at(&["spec", "leaseDurationSeconds"]).i64(), Some(15));
         assert_eq!(first.at(&["spec", "leaseTransitions"]).i64(), Some(0));
-        assert_eq!(take(Some(&first), "b", 14), None);
-        let second = take(Some(&first), "b", 15).unwrap();
+        assert_eq!(acquire(Some(&first), "b", 14), None);
+        let second = acquire(Some(&first), "b", 15).unwrap();
         assert_eq!(second.at(&["spec", "leaseTransitions"]).i64(), Some(1));
-        let later = taken("l", Some(&second), "b", Duration::ZERO, TIMERS, at(2_000)).unwrap();
+        let later = acquired_lease("l", Some(&second), "b", Duration::ZERO, TIMERS, at(2_000)).unwrap();
         assert!(later.at(&["spec", "acquireTime"]).same_as(&second.at(&["spec", "acquireTime"])));
         assert_eq!(later.at(&["spec", "renewTime"]).str(), "1970-01-01T00:33:20.000000Z");
         let mut free = second.clone();
         free.set(&["spec", "holderIdentity"], "");
-        assert!(take(Some(&free), "c", 0).is_some());
+        assert!(acquire(Some(&free), "c", 0).is_some());
     }
 
     #[derive(Clone, Copy)]
-    enum Then {
+    enum AttemptResult {
         Held,
-        OfAnother,
+        HeldByOther,
         Conflict,
         Hang,
         /// The Lease is held after three seconds.
@@ -270,13 +270,13 @@ mod tests {
     /// Results of attempts, of which the last repeats, and of releases.
     #[derive(Default)]
     struct Script {
-        attempts: VecDeque<Then>,
-        releases: VecDeque<Then>,
+        attempts: VecDeque<AttemptResult>,
+        releases: VecDeque<AttemptResult>,
         ended: Vec<&'static str>,
     }
 
     impl Script {
-        fn of(attempts: &[Then]) -> Self {
+        fn with_attempts(attempts: &[AttemptResult]) -> Self {
             Self { attempts: attempts.iter().copied().collect(), ..Self::default() }
         }
     }
@@ -284,62 +284,63 @@ mod tests {
     impl Candidate for Script {
         async fn attempt(&mut self) -> Result<bool, Box<Status>> {
             let attempts = &mut self.attempts;
-            let then = if attempts.len() > 1 { attempts.pop_front() } else { attempts.front().copied() };
-            let held = match then.unwrap() {
-                Then::Held => Ok(true),
-                Then::OfAnother => Ok(false),
-                Then::Conflict => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
-                Then::Hang => std::future::pending().await,
-                Then::Slow => {
+            let result = if attempts.len() > 1 { attempts.pop_front() } else { attempts.front().copied() };
+            let outcome = match result.unwrap() {
+                AttemptResult::Held => Ok(true),
+                AttemptResult::HeldByOther => Ok(false),
+                AttemptResult::Conflict => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
+                AttemptResult::Hang => std::future::pending().await,
+                AttemptResult::Slow => {
                     tokio::time::sleep(Duration::from_secs(3)).await;
                     Ok(true)
                 }
             };
             self.ended.push("attempt");
-            held
+            outcome
         }
 
         async fn release(&mut self) -> Result<(), Box<Status>> {
             self.ended.push("release");
             match self.releases.pop_front() {
-                Some(Then::Conflict) => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
-                Some(Then::Hang) => std::future::pending().await,
+                Some(AttemptResult::Conflict) => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
+                Some(AttemptResult::Hang) => std::future::pending().await,
                 _ => Ok(()),
             }
         }
     }
 
     /// Returns the seconds at which leadership begins and ends, within 100 seconds.
-    async fn changes(attempts: &[Then]) -> Vec<(u64, bool)> {
+    async fn changes(attempts: &[AttemptResult]) -> Vec<(u64, bool)> {
         let (leads, mut leading) = watch::channel(false);
-        let (begun, mut seen) = (Instant::now(), Vec::new());
-        let (mut script, tasks) = (Script::of(attempts), TaskSet::new());
+        let (start, mut seen) = (Instant::now(), Vec::new());
+        let (mut script, tasks) = (Script::with_attempts(attempts), TaskSet::new());
         let watching = async {
             while leading.changed().await.is_ok() {
-                seen.push((begun.elapsed().as_secs(), *leading.borrow_and_update()));
+                seen.push((start.elapsed().as_secs(), *leading.borrow_and_update()));
             }
         };
-        let both = async { tokio::join!(compete("l", TIMERS, &leads, &mut script, &tasks), watching) };
+        let both =
+            async { tokio::join!(acquire_and_renew("l", TIMERS, &leads, &mut script, &tasks), watching) };
         assert!(tokio::time::timeout(Duration::from_secs(100), both).await.is_err());
         seen
     }
 
     #[tokio::test(start_paused = true)]
     async fn leadership_ends_before_another_server_may_take_the_lease() {
-        use Then::{Conflict, Hang, Held, OfAnother};
+        use AttemptResult::{Conflict, Hang, Held, HeldByOther};
         assert_eq!(changes([Held].as_slice()).await, [(0, true)]);
-        assert_eq!(changes([OfAnother].as_slice()).await, []);
-        assert_eq!(changes([Held, Held, OfAnother].as_slice()).await, [(0, true), (4, false)]);
+        assert_eq!(changes([HeldByOther].as_slice()).await, []);
+        assert_eq!(changes([Held, Held, HeldByOther].as_slice()).await, [(0, true), (4, false)]);
         assert_eq!(
             changes([Held, Held, Conflict, Conflict, Held].as_slice()).await,
             [(0, true)],
-            "it is retried"
+            "conflicts are retried"
         );
         for broken in [Conflict, Hang] {
             assert_eq!(
                 changes([Held, Held, broken].as_slice()).await,
                 [(0, true), (12, false)],
-                "renewed at 2 s"
+                "the last renewal was at 2 s"
             );
         }
         assert_eq!(changes([Held, Hang, Held].as_slice()).await, [(0, true), (10, false), (12, true)]);
@@ -348,7 +349,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_released_after_the_renewal_in_flight() {
-        use Then::{Conflict, Hang, Held, Slow};
+        use AttemptResult::{Conflict, Hang, Held, Slow};
         for (attempts, releases, expected) in [
             (&[Held, Slow], &[][..], ["attempt", "attempt", "release"].as_slice()),
             // The first attempt to acquire is in flight.
@@ -357,9 +358,10 @@ mod tests {
             (&[Held, Held], &[Hang], &["attempt", "attempt", "release"]),
         ] {
             let (tasks, (leads, leading)) = (TaskSet::new(), watch::channel(false));
-            let mut script = Script { releases: releases.iter().copied().collect(), ..Script::of(attempts) };
+            let mut script =
+                Script { releases: releases.iter().copied().collect(), ..Script::with_attempts(attempts) };
             let running = async {
-                compete("l", TIMERS, &leads, &mut script, &tasks).await;
+                acquire_and_renew("l", TIMERS, &leads, &mut script, &tasks).await;
                 assert!(!*leading.borrow());
                 release("l", TIMERS, &mut script).await;
             };

@@ -6,37 +6,37 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
-use portico_registry::{Log, Logged, Registry};
+use portico_registry::{Log, LogEntry, Registry};
 
 /// Receiver of all changes.
 pub trait Listener: Send + Sync {
     /// Enqueues all objects that may need work in the current state. The log is already open, so that no change is missed.
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>>;
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>>;
 
     /// Enqueues the work that a change requires.
-    fn on_event(&self, change: &Logged);
+    fn on_event(&self, change: &LogEntry);
 }
 
 /// Reader of the log for a set of listeners.
-pub struct Listening {
+pub struct LogReader {
     listeners: Vec<Arc<dyn Listener>>,
-    begun: Signal,
+    synced: Signal,
 }
 
-impl Listening {
+impl LogReader {
     #[must_use]
     pub fn new(listeners: Vec<Arc<dyn Listener>>) -> Self {
-        Self { listeners, begun: Signal::new("ControllersListen") }
+        Self { listeners, synced: Signal::new("ControllersListen") }
     }
 
     /// Returns a signal that is set once all listeners have enqueued the initial state.
     #[must_use]
-    pub fn begun(&self) -> Signal {
-        self.begun.clone()
+    pub fn synced(&self) -> Signal {
+        self.synced.clone()
     }
 
     /// Reads until `tasks` is cancelled.
@@ -45,11 +45,11 @@ impl Listening {
     }
 
     async fn read(&self, registry: &Registry) {
-        let mut backoff = Backoff::new(Policy::RECONNECT);
+        let mut backoff = Backoff::new(BackoffPolicy::RECONNECT);
         loop {
-            match self.begin(registry).await {
+            match self.resync_all(registry).await {
                 Ok(mut log) => {
-                    self.begun.signal();
+                    self.synced.signal();
                     backoff.reset();
                     self.dispatch(&mut log).await;
                 }
@@ -59,10 +59,10 @@ impl Listening {
         }
     }
 
-    async fn begin(&self, registry: &Registry) -> Result<Log, Box<Status>> {
+    async fn resync_all(&self, registry: &Registry) -> Result<Log, Box<Status>> {
         let log = registry.log()?;
         for listener in &self.listeners {
-            listener.begin(registry).await?;
+            listener.resync(registry).await?;
         }
         Ok(log)
     }

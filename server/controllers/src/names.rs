@@ -13,37 +13,41 @@ pub struct KnownController {
     /// Former name, which `--controllers` also accepts; empty if there is none.
     pub alias: &'static str,
     /// Effect of enabling the controller.
-    pub availability: Availability,
+    pub start_mode: StartMode,
     /// Purpose, for the reference.
     pub description: &'static str,
 }
 
 /// Effect of enabling a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Availability {
+pub enum StartMode {
     /// Started by `*`.
     Runs,
     /// Started only by its name; off by default, as upstream.
     RunsByName,
     /// No effect: the name is accepted, but the controller is not implemented.
-    Absent,
+    NotImplemented,
 }
 
 const fn runs(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
-    KnownController { name, alias, availability: Availability::Runs, description }
+    KnownController { name, alias, start_mode: StartMode::Runs, description }
 }
 
-const fn by_name(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
-    KnownController { name, alias, availability: Availability::RunsByName, description }
+const fn runs_by_name(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
+    KnownController { name, alias, start_mode: StartMode::RunsByName, description }
 }
 
-const fn absent(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
-    KnownController { name, alias, availability: Availability::Absent, description }
+const fn not_implemented(
+    name: &'static str,
+    alias: &'static str,
+    description: &'static str,
+) -> KnownController {
+    KnownController { name, alias, start_mode: StartMode::NotImplemented, description }
 }
 
 /// All controllers, sorted by name.
-pub const KNOWN: [KnownController; 52] = [
-    by_name(
+pub const CONTROLLERS: [KnownController; 52] = [
+    runs_by_name(
         "bootstrap-signer-controller",
         "bootstrapsigner",
         "Signs the ConfigMap kube-public/cluster-info with bootstrap tokens, for `kubeadm join`.",
@@ -63,7 +67,7 @@ pub const KNOWN: [KnownController; 52] = [
         "csrsigning",
         "Signs approved CertificateSigningRequests with the CAs of --cluster-signing-*.",
     ),
-    absent(
+    not_implemented(
         "cloud-node-lifecycle-controller",
         "cloud-node-lifecycle",
         "Removes nodes whose cloud instance is gone.",
@@ -73,10 +77,10 @@ pub const KNOWN: [KnownController; 52] = [
         "clusterrole-aggregation",
         "Combines the rules of aggregated ClusterRoles.",
     ),
-    absent("cronjob-controller", "cronjob", "Creates Jobs of CronJobs."),
-    absent("daemonset-controller", "daemonset", "Creates the pods of DaemonSets."),
-    absent("deployment-controller", "deployment", "Manages the ReplicaSets of Deployments."),
-    absent("device-taint-eviction-controller", "", "Evicts pods that use tainted devices."),
+    not_implemented("cronjob-controller", "cronjob", "Creates Jobs of CronJobs."),
+    not_implemented("daemonset-controller", "daemonset", "Creates the pods of DaemonSets."),
+    not_implemented("deployment-controller", "deployment", "Manages the ReplicaSets of Deployments."),
+    not_implemented("device-taint-eviction-controller", "", "Evicts pods that use tainted devices."),
     runs(
         "disruption-controller",
         "disruption",
@@ -93,7 +97,7 @@ pub const KNOWN: [KnownController; 52] = [
         "endpointslicemirroring",
         "Mirrors the Endpoints of Services without a selector to EndpointSlices.",
     ),
-    absent(
+    not_implemented(
         "ephemeral-volume-controller",
         "ephemeral-volume",
         "Creates the PersistentVolumeClaims of ephemeral volumes.",
@@ -103,12 +107,12 @@ pub const KNOWN: [KnownController; 52] = [
         "garbagecollector",
         "Deletes objects whose owners are gone, and handles foreground and orphan deletion.",
     ),
-    absent(
+    not_implemented(
         "horizontal-pod-autoscaler-controller",
         "horizontalpodautoscaling",
         "Scales workloads by metrics.",
     ),
-    absent("job-controller", "job", "Creates the pods of Jobs."),
+    not_implemented("job-controller", "job", "Creates the pods of Jobs."),
     runs(
         "kube-apiserver-serving-clustertrustbundle-publisher-controller",
         "",
@@ -120,16 +124,20 @@ pub const KNOWN: [KnownController; 52] = [
         "Invalidates and deletes unused token Secrets of service accounts.",
     ),
     runs("namespace-controller", "namespace", "Deletes the content of terminating namespaces."),
-    absent("node-ipam-controller", "nodeipam", "Assigns pod address ranges to nodes."),
-    absent("node-lifecycle-controller", "nodelifecycle", "Taints nodes that are not ready."),
-    absent("node-route-controller", "route", "Configures cloud routes between nodes."),
-    absent("persistentvolume-attach-detach-controller", "attachdetach", "Attaches volumes to nodes."),
-    absent(
+    not_implemented("node-ipam-controller", "nodeipam", "Assigns pod address ranges to nodes."),
+    not_implemented("node-lifecycle-controller", "nodelifecycle", "Taints nodes that are not ready."),
+    not_implemented("node-route-controller", "route", "Configures cloud routes between nodes."),
+    not_implemented(
+        "persistentvolume-attach-detach-controller",
+        "attachdetach",
+        "Attaches volumes to nodes.",
+    ),
+    not_implemented(
         "persistentvolume-binder-controller",
         "persistentvolume-binder",
         "Binds PersistentVolumeClaims to volumes.",
     ),
-    absent("persistentvolume-expander-controller", "persistentvolume-expander", "Expands volumes."),
+    not_implemented("persistentvolume-expander-controller", "persistentvolume-expander", "Expands volumes."),
     runs(
         "persistentvolume-protection-controller",
         "pv-protection",
@@ -140,34 +148,42 @@ pub const KNOWN: [KnownController; 52] = [
         "pvc-protection",
         "Removes the protection finalizer of deleted claims once no pod uses them.",
     ),
-    absent("pod-garbage-collector-controller", "podgc", "Deletes terminated and orphaned pods."),
-    absent(
+    not_implemented("pod-garbage-collector-controller", "podgc", "Deletes terminated and orphaned pods."),
+    not_implemented(
         "podcertificaterequest-cleaner-controller",
         "",
         "Deletes old PodCertificateRequests, an API that is not served.",
     ),
-    absent("podgroup-protection-controller", "", "Protects PodGroups in use, an API that is not served."),
-    absent("replicaset-controller", "replicaset", "Creates the pods of ReplicaSets."),
-    absent(
+    not_implemented(
+        "podgroup-protection-controller",
+        "",
+        "Protects PodGroups in use, an API that is not served.",
+    ),
+    not_implemented("replicaset-controller", "replicaset", "Creates the pods of ReplicaSets."),
+    not_implemented(
         "replicationcontroller-controller",
         "replicationcontroller",
         "Creates the pods of ReplicationControllers.",
     ),
-    absent(
+    not_implemented(
         "resourceclaim-controller",
         "resource-claim-controller",
         "Creates ResourceClaims of pods and releases them.",
     ),
-    absent("resourcepoolstatusrequest-controller", "", "Responds to ResourcePoolStatusRequests."),
+    not_implemented("resourcepoolstatusrequest-controller", "", "Responds to ResourcePoolStatusRequests."),
     runs("resourcequota-controller", "resourcequota", "Recalculates the usage of ResourceQuotas."),
     runs(
         "root-ca-certificate-publisher-controller",
         "root-ca-cert-publisher",
         "Publishes the CA of the server in the ConfigMap kube-root-ca.crt of every namespace.",
     ),
-    absent("selinux-warning-controller", "", "Warns of pods whose SELinux labels conflict on a volume."),
-    absent("service-cidr-controller", "", "Maintains ServiceCIDRs and their finalizers."),
-    absent("service-lb-controller", "service", "Creates cloud load balancers of Services."),
+    not_implemented(
+        "selinux-warning-controller",
+        "",
+        "Warns of pods whose SELinux labels conflict on a volume.",
+    ),
+    not_implemented("service-cidr-controller", "", "Maintains ServiceCIDRs and their finalizers."),
+    not_implemented("service-lb-controller", "service", "Creates cloud load balancers of Services."),
     runs(
         "serviceaccount-controller",
         "serviceaccount",
@@ -178,69 +194,78 @@ pub const KNOWN: [KnownController; 52] = [
         "serviceaccount-token",
         "Fills and deletes token Secrets of service accounts.",
     ),
-    absent("statefulset-controller", "statefulset", "Creates the pods and claims of StatefulSets."),
+    not_implemented("statefulset-controller", "statefulset", "Creates the pods and claims of StatefulSets."),
     runs(
         "storage-version-migrator-controller",
         "svm",
         "Rewrites stored objects for StorageVersionMigrations, if that API is enabled.",
     ),
-    absent(
+    not_implemented(
         "storageversion-garbage-collector-controller",
         "storage-version-gc",
         "Deletes StorageVersions of servers that are gone.",
     ),
-    absent("taint-eviction-controller", "", "Evicts pods that do not tolerate the taints of their node."),
-    by_name("token-cleaner-controller", "tokencleaner", "Deletes expired bootstrap tokens."),
+    not_implemented(
+        "taint-eviction-controller",
+        "",
+        "Evicts pods that do not tolerate the taints of their node.",
+    ),
+    runs_by_name("token-cleaner-controller", "tokencleaner", "Deletes expired bootstrap tokens."),
     runs(
         "ttl-after-finished-controller",
         "ttl-after-finished",
         "Deletes finished Jobs after spec.ttlSecondsAfterFinished.",
     ),
-    absent("ttl-controller", "ttl", "Sets the cache TTL annotation of nodes."),
+    not_implemented("ttl-controller", "ttl", "Sets the cache TTL annotation of nodes."),
     runs(
         "validatingadmissionpolicy-status-controller",
         "",
         "Type-checks ValidatingAdmissionPolicies and reports warnings in their status.",
     ),
-    absent("volumeattributesclass-protection-controller", "", "Protects VolumeAttributesClasses in use."),
+    not_implemented(
+        "volumeattributesclass-protection-controller",
+        "",
+        "Protects VolumeAttributesClasses in use.",
+    ),
 ];
 
 /// Returns the controller with this name or alias.
 #[must_use]
-pub fn known(name: &str) -> Option<&'static KnownController> {
-    KNOWN.iter().find(|known| !name.is_empty() && [known.name, known.alias].contains(&name))
+pub fn find(name: &str) -> Option<&'static KnownController> {
+    CONTROLLERS.iter().find(|known| !name.is_empty() && [known.name, known.alias].contains(&name))
 }
 
 /// Returns the error message for a name for which [`find`] returns `None`. Lists the controllers that can run.
 #[must_use]
-pub fn unknown(name: &str) -> String {
-    let can_run = KNOWN.iter().filter(|controller| controller.availability != Availability::Absent);
-    let names: Vec<_> = can_run.map(|controller| controller.name).collect();
+pub fn unknown_message(name: &str) -> String {
+    let runnable = CONTROLLERS.iter().filter(|controller| controller.start_mode != StartMode::NotImplemented);
+    let names: Vec<_> = runnable.map(|controller| controller.name).collect();
     format!("{name:?} is not in the list of known controllers: {}", names.join(", "))
 }
 
 /// Returns the names of the controllers that a value of `--controllers` starts. The first mention of a controller decides;
 /// `*` covers controllers that are not mentioned (upstream's `IsControllerEnabled`).
 #[must_use]
-pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
+pub fn enabled(listed: &[String]) -> BTreeSet<&'static str> {
     let all = listed.iter().any(|entry| entry == "*");
-    let mention = |controller: &KnownController| {
+    let mentioned_state = |controller: &KnownController| {
         listed.iter().find_map(|entry| {
-            let (name, asked) = entry.strip_prefix('-').map_or((entry.as_str(), true), |name| (name, false));
-            known(name).is_some_and(|known| known.name == controller.name).then_some(asked)
+            let (name, is_enabled) =
+                entry.strip_prefix('-').map_or((entry.as_str(), true), |name| (name, false));
+            find(name).is_some_and(|known| known.name == controller.name).then_some(is_enabled)
         })
     };
-    let is_wanted = |controller: &&KnownController| match controller.availability {
-        Availability::Runs => mention(controller).unwrap_or(all),
-        Availability::RunsByName => mention(controller).unwrap_or(false),
-        Availability::Absent => false,
+    let should_run = |controller: &&KnownController| match controller.start_mode {
+        StartMode::Runs => mentioned_state(controller).unwrap_or(all),
+        StartMode::RunsByName => mentioned_state(controller).unwrap_or(false),
+        StartMode::NotImplemented => false,
     };
-    KNOWN.iter().filter(is_wanted).map(|controller| controller.name).collect()
+    CONTROLLERS.iter().filter(should_run).map(|controller| controller.name).collect()
 }
 
 /// Returns group and resource of the kinds that a controller requires, except those of the core group.
 #[must_use]
-pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
+pub fn required_kinds(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
         "certificatesigningrequest-approving-controller"
         | "certificatesigningrequest-cleaner-controller"
@@ -264,9 +289,9 @@ pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 /// Returns the listed controllers that are not implemented.
-pub fn absent_of(listed: &[String]) -> impl Iterator<Item = &'static str> {
-    let controllers = listed.iter().filter_map(|entry| known(entry));
-    controllers.filter(|known| known.availability == Availability::Absent).map(|known| known.name)
+pub fn not_implemented_in(listed: &[String]) -> impl Iterator<Item = &'static str> {
+    let controllers = listed.iter().filter_map(|entry| find(entry));
+    controllers.filter(|known| known.start_mode == StartMode::NotImplemented).map(|known| known.name)
 }
 
 #[cfg(test)]
@@ -279,29 +304,29 @@ mod tests {
 
     #[test]
     fn names_are_sorted_and_neither_names_nor_aliases_repeat() {
-        assert!(KNOWN.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(CONTROLLERS.windows(2).all(|pair| pair[0].name < pair[1].name));
         let mut seen = BTreeSet::new();
-        for name in KNOWN.iter().flat_map(|known| [known.name, known.alias]).filter(|n| !n.is_empty()) {
-            assert!(seen.insert(name), "{name} stands for two controllers");
+        for name in CONTROLLERS.iter().flat_map(|known| [known.name, known.alias]).filter(|n| !n.is_empty()) {
+            assert!(seen.insert(name), "{name} names two controllers");
         }
     }
 
     #[test]
     fn the_first_mention_of_a_controller_decides_and_a_star_covers_the_rest() {
-        let is_wanted = |text: &str, name: &str| wanted(&listed(text)).contains(name);
-        assert!(is_wanted("*", "namespace-controller"));
-        assert!(is_wanted("namespace", "namespace-controller"));
-        assert!(!is_wanted("*,-namespace", "namespace-controller"));
-        assert!(!is_wanted("-namespace-controller,*", "namespace-controller"));
-        assert!(is_wanted("namespace,-namespace-controller", "namespace-controller"));
-        assert!(!is_wanted("namespace-controller", "serviceaccount-controller"));
-        assert_eq!(wanted(&listed("")), BTreeSet::new());
+        let is_enabled = |text: &str, name: &str| enabled(&listed(text)).contains(name);
+        assert!(is_enabled("*", "namespace-controller"));
+        assert!(is_enabled("namespace", "namespace-controller"));
+        assert!(!is_enabled("*,-namespace", "namespace-controller"));
+        assert!(!is_enabled("-namespace-controller,*", "namespace-controller"));
+        assert!(is_enabled("namespace,-namespace-controller", "namespace-controller"));
+        assert!(!is_enabled("namespace-controller", "serviceaccount-controller"));
+        assert_eq!(enabled(&listed("")), BTreeSet::new());
     }
 
     #[test]
     fn absent_controllers_never_run_and_are_reported_only_if_named() {
-        assert!(!wanted(&listed("*,deployment")).contains("deployment-controller"));
-        let names: Vec<_> = absent_of(&listed("*,deployment,-job,namespace-controller")).collect();
+        assert!(!enabled(&listed("*,deployment")).contains("deployment-controller"));
+        let names: Vec<_> = not_implemented_in(&listed("*,deployment,-job,namespace-controller")).collect();
         assert_eq!(names, ["deployment-controller"]);
     }
 }

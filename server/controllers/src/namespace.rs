@@ -12,17 +12,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status, time};
 use portico_registry::{
-    Context, DeleteOptions, ListOptions, Logged, Part, Propagation, Registry, Stored, UpdateOptions,
+    Context, DeleteOptions, ListOptions, LogEntry, ObjectPart, Propagation, Registry, StoredObject,
+    UpdateOptions,
 };
 
 use crate::log::Listener;
-use crate::outcome::unless;
-use conditions::Remaining;
+use crate::write_result::ignore_reasons;
+use conditions::RemainingContent;
 
 const WORKERS: usize = 4;
 
@@ -33,12 +34,16 @@ const FINALIZER: &str = "kubernetes";
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// Backoff for namespaces whose content could not be listed or deleted (upstream's `nsControllerRateLimiter`).
-const RETRIES: Policy = Policy { max: Duration::from_secs(60), ..Policy::CONTROLLER };
+const RETRIES: BackoffPolicy = BackoffPolicy { max: Duration::from_secs(60), ..BackoffPolicy::CONTROLLER };
 
 /// Content of namespaces on other API servers.
 pub trait ForeignContent: Send + Sync {
     /// Deletes the content, and adds remaining objects and unreachable servers to `remaining`.
-    fn empty<'a>(&'a self, namespace: &'a str, remaining: &'a mut Remaining) -> BoxFuture<'a, ()>;
+    fn delete_content<'a>(
+        &'a self,
+        namespace: &'a str,
+        remaining: &'a mut RemainingContent,
+    ) -> BoxFuture<'a, ()>;
 }
 
 /// Handle of the controller. Cheap to clone.
@@ -47,21 +52,21 @@ pub struct NamespaceDeletion {
     foreign: Arc<dyn ForeignContent>,
     queue: WorkQueue<String>,
     /// Namespaces that wait for the deletion of their content.
-    emptying: Arc<Mutex<HashMap<String, Content>>>,
+    terminating: Arc<Mutex<HashMap<String, ContentCount>>>,
 }
 
 /// Content of a namespace that is being deleted.
 #[derive(Clone, Copy, Default)]
-struct Content {
+struct ContentCount {
     /// Number of remaining objects; `None` until they are counted.
-    left: Option<usize>,
+    remaining: Option<usize>,
     /// Number of objects deleted since the count began.
-    gone: usize,
+    deleted: usize,
 }
 
-impl Content {
+impl ContentCount {
     fn is_gone(self) -> bool {
-        self.left.is_some_and(|left| self.gone >= left)
+        self.remaining.is_some_and(|left| self.deleted >= left)
     }
 }
 
@@ -72,7 +77,7 @@ impl NamespaceDeletion {
         Self {
             foreign,
             queue: WorkQueue::with_metrics("namespace", RETRIES, metrics),
-            emptying: Arc::default(),
+            terminating: Arc::default(),
         }
     }
 
@@ -85,22 +90,24 @@ impl NamespaceDeletion {
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, name: &str) -> Result<Reconciled, Box<Status>> {
+    async fn reconcile(&self, registry: &Registry, name: &str) -> Result<ReconcileOutcome, Box<Status>> {
         let namespace = match registry.get(&namespaces(), "", name).await {
-            Ok(stored) if waits(stored.object()) => stored,
-            Ok(_) => return Ok(self.leave(name)),
-            Err(status) if status.reason() == Reason::NotFound => return Ok(self.leave(name)),
+            Ok(stored) if needs_finalizing(stored.object()) => stored,
+            Ok(_) => return Ok(self.stop_waiting(name)),
+            Err(status) if status.reason() == Reason::NotFound => return Ok(self.stop_waiting(name)),
             Err(status) => return Err(status),
         };
-        let counting = || {
-            self.emptying.lock().insert(name.to_owned(), Content::default());
+        let start_count = || {
+            self.terminating.lock().insert(name.to_owned(), ContentCount::default());
         };
-        let mut remaining = empty(registry, name, counting).await?;
-        let left = remaining.objects.values().sum();
-        self.foreign.empty(name, &mut remaining).await;
+        let mut remaining = delete_content(registry, name, start_count).await?;
+        let remaining_count = remaining.objects.values().sum();
+        self.foreign.delete_content(name, &mut remaining).await;
         let (context, options) = (context(), UpdateOptions::default());
         let mut current = namespace.object().clone();
-        if let Some(reported) = conditions::reported(&current, &remaining, &time::rfc3339(Timestamp::now())) {
+        if let Some(reported) =
+            conditions::with_conditions(&current, &remaining, &time::rfc3339(Timestamp::now()))
+        {
             let written = registry.update_status(&context, &namespaces(), reported).await?;
             current = written.stored.object().clone();
         }
@@ -108,31 +115,35 @@ impl NamespaceDeletion {
             return Err(Box::new(Status::internal(remaining.failures.join(", "))));
         }
         if !remaining.is_empty() {
-            return Ok(Reconciled::Again(if self.waits_for(name, left) { PERIOD } else { Duration::ZERO }));
+            return Ok(ReconcileOutcome::RequeueAfter(if self.wait_for(name, remaining_count) {
+                PERIOD
+            } else {
+                Duration::ZERO
+            }));
         }
-        let finalized = conditions::finalized(&current, FINALIZER);
-        let part = Part::Subresource("finalize");
+        let finalized = conditions::without_finalizer(&current, FINALIZER);
+        let part = ObjectPart::Subresource("finalize");
         let written = registry.update(&context, &namespaces(), part, finalized, &options).await;
-        unless(written, &[Reason::NotFound])?;
-        Ok(self.leave(name))
+        ignore_reasons(written, &[Reason::NotFound])?;
+        Ok(self.stop_waiting(name))
     }
 
     /// Waits for this number of objects to be deleted. Returns false if that has happened since the count.
-    fn waits_for(&self, name: &str, left: usize) -> bool {
-        let mut emptying = self.emptying.lock();
-        let content = emptying.entry(name.to_owned()).or_default();
-        content.left = Some(left).filter(|left| *left > 0);
+    fn wait_for(&self, name: &str, remaining: usize) -> bool {
+        let mut terminating = self.terminating.lock();
+        let content = terminating.entry(name.to_owned()).or_default();
+        content.remaining = Some(remaining).filter(|left| *left > 0);
         !content.is_gone()
     }
 
-    fn leave(&self, name: &str) -> Reconciled {
-        self.emptying.lock().remove(name);
-        Reconciled::Done
+    fn stop_waiting(&self, name: &str) -> ReconcileOutcome {
+        self.terminating.lock().remove(name);
+        ReconcileOutcome::Done
     }
 }
 
 impl Listener for NamespaceDeletion {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&namespaces(), "", &ListOptions::default()).await?.items;
             let deleting = all.iter().filter(|namespace| namespace.is_deleting());
@@ -141,18 +152,18 @@ impl Listener for NamespaceDeletion {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
-        if change.is_gone() {
-            let mut emptying = self.emptying.lock();
-            let Some(content) = emptying.get_mut(change.namespace()) else { return };
-            content.gone += 1;
+    fn on_event(&self, change: &LogEntry) {
+        if change.is_deleted() {
+            let mut terminating = self.terminating.lock();
+            let Some(content) = terminating.get_mut(change.namespace()) else { return };
+            content.deleted += 1;
             if content.is_gone() {
                 self.queue.add(change.namespace().to_owned());
             }
         } else if is_namespace(change.resource()) && change.stored().is_deleting() {
             // Later states are skipped: this controller changes the conditions with each pass.
-            let is_new = change.before().is_none_or(|before| !before.is_deleting());
-            if is_new || !self.emptying.lock().contains_key(change.name()) {
+            let is_new = change.previous().is_none_or(|before| !before.is_deleting());
+            if is_new || !self.terminating.lock().contains_key(change.name()) {
                 self.queue.add(change.name().to_owned());
             }
         }
@@ -172,17 +183,21 @@ fn context() -> Context {
 }
 
 /// Returns true if the namespace is being deleted and has this controller's finalizer.
-fn waits(namespace: &Object) -> bool {
+fn needs_finalizing(namespace: &Object) -> bool {
     let finalizers = namespace.at(&["spec", "finalizers"]);
     namespace.deletion_timestamp().is_some() && finalizers.items().any(|f| f.str() == FINALIZER)
 }
 
 /// Deletes all objects, pods first, and returns the rest. Calls `counting` before the rest is counted.
-async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Result<Remaining, Box<Status>> {
+async fn delete_content(
+    registry: &Registry,
+    namespace: &str,
+    counting: impl Fn(),
+) -> Result<RemainingContent, Box<Status>> {
     let mut resources = served_in(registry, namespace).await?;
     let pods = GroupResource::new("", "pods");
     if resources.contains(&pods) {
-        let mut remaining = Remaining::default();
+        let mut remaining = RemainingContent::default();
         delete(registry, namespace, &pods, &mut remaining).await;
         counting();
         count(registry, namespace, &pods, &mut remaining).await;
@@ -191,7 +206,7 @@ async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Res
         }
         resources.retain(|resource| *resource != pods);
     }
-    let mut remaining = Remaining::default();
+    let mut remaining = RemainingContent::default();
     for resource in &resources {
         delete(registry, namespace, resource, &mut remaining).await;
     }
@@ -217,11 +232,16 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
 }
 
 /// Deletes the objects of a resource. Skips the resource if all of them are already being deleted, to avoid admission.
-async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
+async fn delete(
+    registry: &Registry,
+    namespace: &str,
+    resource: &GroupResource,
+    remaining: &mut RemainingContent,
+) {
     let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
     let deleted = async {
         let all = registry.list(resource, namespace, &ListOptions::default()).await?.items;
-        if all.iter().all(Stored::is_deleting) {
+        if all.iter().all(StoredObject::is_deleting) {
             return Ok(());
         }
         registry.delete_collection(&context(), resource, namespace, &all, &options).await
@@ -232,14 +252,20 @@ async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, 
 }
 
 /// Counts the remaining objects of a resource.
-async fn count(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
-    let left = match registry.list(resource, namespace, &ListOptions::default()).await {
+async fn count(
+    registry: &Registry,
+    namespace: &str,
+    resource: &GroupResource,
+    remaining: &mut RemainingContent,
+) {
+    let listed = match registry.list(resource, namespace, &ListOptions::default()).await {
         Ok(left) => left,
         Err(status) => return remaining.fail(resource, &status),
     };
-    let count = left.items.len() + left.unreadable;
+    let count = listed.items.len() + listed.unreadable;
     if count > 0 {
-        let finalizers = left.items.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
+        let finalizers =
+            listed.items.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
         remaining.add(resource.clone(), count, finalizers);
     }
 }

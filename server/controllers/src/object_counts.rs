@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 /// Number and size of stored objects by resource, including resources without objects that have had some.
-pub type Counted = Vec<(GroupResource, StoredObjects)>;
+pub type ObjectTotals = Vec<(GroupResource, StoredObjects)>;
 
 /// Upstream's period.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -22,14 +22,14 @@ const PERIOD: Duration = Duration::from_secs(60);
 pub struct ObjectCounts {
     by_name: Family<[(&'static str, String); 1], Gauge>,
     by_group: Family<[(&'static str, String); 2], Gauge>,
-    known: HashSet<GroupResource>,
-    sink: Box<dyn Fn(Counted) + Send + Sync>,
+    counted_resources: HashSet<GroupResource>,
+    sink: Box<dyn Fn(ObjectTotals) + Send + Sync>,
 }
 
 impl ObjectCounts {
     /// Registers the metrics; `sink` also receives the counts.
     #[must_use]
-    pub fn new(metrics: &metrics::Registry, sink: impl Fn(Counted) + Send + Sync + 'static) -> Self {
+    pub fn new(metrics: &metrics::Registry, sink: impl Fn(ObjectTotals) + Send + Sync + 'static) -> Self {
         Self {
             by_name: metrics.gauge_vec(Desc::gauge(
                 "apiserver_storage_objects",
@@ -44,7 +44,7 @@ impl ObjectCounts {
                 "[ALPHA] Number of stored objects at the time of last check split by kind. In \
                  case of a fetching error, the value will be -1.",
             )),
-            known: HashSet::new(),
+            counted_resources: HashSet::new(),
             sink: Box::new(sink),
         }
     }
@@ -61,24 +61,26 @@ impl ObjectCounts {
     }
 
     /// Sets the metrics; resources that are no longer counted get 0.
-    fn count(&mut self, counted: Result<Counted, Box<Status>>) {
+    fn count(&mut self, counted: Result<ObjectTotals, Box<Status>>) {
         let counted = match counted {
             Ok(counted) => counted,
             Err(status) => {
                 tracing::warn!(error = %status, "cannot count stored objects");
-                return self.known.iter().for_each(|resource| self.set(resource, -1));
+                return self.counted_resources.iter().for_each(|resource| self.set_gauges(resource, -1));
             }
         };
         let counted: HashMap<GroupResource, StoredObjects> = counted.into_iter().collect();
-        self.known.extend(counted.keys().cloned());
+        self.counted_resources.extend(counted.keys().cloned());
         let stored = |resource: &GroupResource| counted.get(resource).copied().unwrap_or_default();
-        for resource in &self.known {
-            self.set(resource, i64::try_from(stored(resource).count).unwrap_or(i64::MAX));
+        for resource in &self.counted_resources {
+            self.set_gauges(resource, i64::try_from(stored(resource).count).unwrap_or(i64::MAX));
         }
-        (self.sink)(self.known.iter().map(|resource| (resource.clone(), stored(resource))).collect());
+        (self.sink)(
+            self.counted_resources.iter().map(|resource| (resource.clone(), stored(resource))).collect(),
+        );
     }
 
-    fn set(&self, resource: &GroupResource, count: i64) {
+    fn set_gauges(&self, resource: &GroupResource, count: i64) {
         self.by_name.get_or_create(&[("resource", resource.to_string())]).set(count);
         let labels = [("group", resource.group.clone()), ("resource", resource.resource.clone())];
         self.by_group.get_or_create(&labels).set(count);
@@ -92,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_counts_nothing_and_what_cannot_be_counted_is_less_than_nothing() {
+    fn deleted_resources_count_zero_and_a_failed_count_is_minus_one() {
         let registry = metrics::Registry::new();
         let mut counts = ObjectCounts::new(&registry, |_| {});
         let (leases, pods) =
             (GroupResource::new("coordination.k8s.io", "leases"), GroupResource::new("", "pods"));
-        let some = |count| StoredObjects { count, average_bytes: 7 };
-        counts.count(Ok(vec![(leases.clone(), some(2)), (pods, some(1))]));
-        counts.count(Ok(vec![(leases, some(3))]));
+        let objects = |count| StoredObjects { count, average_bytes: 7 };
+        counts.count(Ok(vec![(leases.clone(), objects(2)), (pods, objects(1))]));
+        counts.count(Ok(vec![(leases, objects(3))]));
         let text = registry.encode(Format::Text);
         for line in [
             "apiserver_storage_objects{resource=\"leases.coordination.k8s.io\"} 3",

@@ -4,20 +4,20 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
-use portico_registry::{Context, CreateOptions, ListOptions, Logged, ObjectRef, Part, Registry};
+use portico_registry::{Context, CreateOptions, ListOptions, LogEntry, ObjectPart, ObjectRef, Registry};
 
 use crate::log::Listener;
 use crate::namespace::{is_namespace, namespaces};
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 const WORKERS: usize = 2;
 
 /// Computes the object of a namespace from the current one; `None` if it is up to date.
-type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
+type DesiredObject = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
 
 /// Controller of one object in every namespace that is not being deleted. Cheap to clone.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct PerNamespace {
     user: &'static str,
     resource: GroupResource,
     object: &'static str,
-    wanted: Wanted,
+    desired: DesiredObject,
     queue: WorkQueue<String>,
 }
 
@@ -39,8 +39,8 @@ impl PerNamespace {
             user: "system:serviceaccount:kube-system:service-account-controller",
             resource: GroupResource::new("", "serviceaccounts"),
             object: "default",
-            wanted: Arc::new(service_account),
-            queue: WorkQueue::with_metrics("serviceaccount", Policy::CONTROLLER, metrics),
+            desired: Arc::new(service_account),
+            queue: WorkQueue::with_metrics("serviceaccount", BackoffPolicy::CONTROLLER, metrics),
         }
     }
 
@@ -52,12 +52,12 @@ impl PerNamespace {
             user: "system:serviceaccount:kube-system:root-ca-cert-publisher",
             resource: GroupResource::new("", "configmaps"),
             object: ROOT_CA,
-            wanted: Arc::new(move |current| root_ca(current, &ca)),
-            queue: WorkQueue::with_metrics("root_ca_cert_publisher", Policy::CONTROLLER, metrics),
+            desired: Arc::new(move |current| root_ca(current, &ca)),
+            queue: WorkQueue::with_metrics("root_ca_cert_publisher", BackoffPolicy::CONTROLLER, metrics),
         }
     }
 
-    /// Name of the controller in kube-controller-manager.
+    /// Returns the name of the controller in kube-controller-manager.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
@@ -72,31 +72,37 @@ impl PerNamespace {
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, namespace: String) -> Result<Reconciled, Box<Status>> {
-        let at = ObjectRef { resource: namespaces(), namespace: String::new(), name: namespace.clone() };
-        if registry.get_stored(&at).await?.is_none_or(|stored| stored.is_deleting()) {
-            return Ok(Reconciled::Done);
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        namespace: String,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
+        let object_ref =
+            ObjectRef { resource: namespaces(), namespace: String::new(), name: namespace.clone() };
+        if registry.get_stored(&object_ref).await?.is_none_or(|stored| stored.is_deleting()) {
+            return Ok(ReconcileOutcome::Done);
         }
-        let at = ObjectRef { resource: self.resource.clone(), namespace, name: self.object.to_owned() };
-        let current = registry.get_stored(&at).await?;
-        let Some(mut wanted) = (self.wanted)(current.as_ref().map(|stored| stored.object())) else {
-            return Ok(Reconciled::Done);
+        let object_ref =
+            ObjectRef { resource: self.resource.clone(), namespace, name: self.object.to_owned() };
+        let current = registry.get_stored(&object_ref).await?;
+        let Some(mut desired) = (self.desired)(current.as_ref().map(|stored| stored.object())) else {
+            return Ok(ReconcileOutcome::Done);
         };
-        wanted.set(&["metadata", "namespace"], &at.namespace);
-        wanted.set(&["metadata", "name"], self.object);
+        desired.set(&["metadata", "namespace"], &object_ref.namespace);
+        desired.set(&["metadata", "name"], self.object);
         let (context, options) = (Context::system(self.user), CreateOptions::default());
         let written = match current {
-            Some(_) => registry.update(&context, &self.resource, Part::Main, wanted, &options).await,
-            None => registry.create(&context, &self.resource, wanted, &options).await,
+            Some(_) => registry.update(&context, &self.resource, ObjectPart::Main, desired, &options).await,
+            None => registry.create(&context, &self.resource, desired, &options).await,
         };
         // Another client was faster, or the namespace is being deleted: an event follows in both cases.
-        unless(written, &[Reason::AlreadyExists, Reason::Forbidden])?;
-        Ok(Reconciled::Done)
+        ignore_reasons(written, &[Reason::AlreadyExists, Reason::Forbidden])?;
+        Ok(ReconcileOutcome::Done)
     }
 }
 
 impl Listener for PerNamespace {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&namespaces(), "", &ListOptions::default()).await?;
             all.items.iter().for_each(|namespace| self.queue.add(namespace.name().to_owned()));
@@ -104,11 +110,11 @@ impl Listener for PerNamespace {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         if *resource == self.resource && change.name() == self.object {
             self.queue.add(change.namespace().to_owned());
-        } else if is_namespace(resource) && !change.is_gone() {
+        } else if is_namespace(resource) && !change.is_deleted() {
             self.queue.add(change.name().to_owned());
         }
     }
@@ -140,11 +146,11 @@ fn root_ca(current: Option<&Object>, ca: &str) -> Option<Object> {
     if current.as_ref().is_some_and(right) {
         return None;
     }
-    let mut wanted = current.cloned().unwrap_or_else(|| new("ConfigMap"));
-    wanted.remove(&["data"]);
-    wanted.set(&["data", "ca.crt"], ca);
-    wanted.set(&["metadata", "annotations", DESCRIPTION.0], DESCRIPTION.1);
-    Some(wanted)
+    let mut desired = current.cloned().unwrap_or_else(|| new("ConfigMap"));
+    desired.remove(&["data"]);
+    desired.set(&["data", "ca.crt"], ca);
+    desired.set(&["metadata", "annotations", DESCRIPTION.0], DESCRIPTION.1);
+    Some(desired)
 }
 
 #[cfg(test)]
@@ -152,12 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_ca_that_is_right_is_left_alone_and_any_other_is_put_right() {
-        let made = root_ca(None, "PEM").unwrap();
-        assert_eq!(root_ca(Some(&made), "PEM"), None);
-        assert!(root_ca(Some(&made), "OTHER").unwrap().at(&["data"]).entry_str("ca.crt") == Some("OTHER"));
-        let mut spoilt = made.clone();
-        spoilt.set(&["data", "mine"], "x");
-        assert_eq!(root_ca(Some(&spoilt), "PEM"), Some(made));
+    fn a_correct_root_ca_is_not_changed_and_any_other_is_corrected() {
+        let created = root_ca(None, "PEM").unwrap();
+        assert_eq!(root_ca(Some(&created), "PEM"), None);
+        assert!(root_ca(Some(&created), "OTHER").unwrap().at(&["data"]).entry_str("ca.crt") == Some("OTHER"));
+        let mut modified = created.clone();
+        modified.set(&["data", "mine"], "x");
+        assert_eq!(root_ca(Some(&modified), "PEM"), Some(created));
     }
 }

@@ -6,19 +6,19 @@
 mod kinds;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy as Backoff;
+use portico_kit::backoff::BackoffPolicy as Backoff;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{Cursor, GroupResource, GroupVersion, GroupVersionKind, Object, Reason, Status};
-use portico_policy::TypeCheck;
+use portico_policy::TypeChecker;
 use portico_registry::{
-    CreateOptions, ListOptions, Logged, ObjectRef, Objects, Part, PatchOptions, Place, Registry,
+    CreateOptions, ListOptions, LogEntry, ObjectPart, ObjectPath, ObjectRef, Objects, PatchOptions, Registry,
 };
 use serde::Serialize;
 
-use crate::account::account;
+use crate::account::service_account_context;
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "validatingadmissionpolicy-status-controller";
@@ -48,14 +48,14 @@ fn is_due(policy: &Object) -> bool {
 /// Returns the expressions of a policy to check, each with its field path, in upstream's order.
 fn expressions<'p>(policy: &'p Object) -> Vec<(String, &'p str)> {
     let validations = policy.at(&["spec", "validations"]);
-    let of_one = |(index, at): (usize, Cursor<'p>)| {
+    let expressions_of = |(index, validation): (usize, Cursor<'p>)| {
         ["expression", "messageExpression"]
             .into_iter()
-            .map(move |field| (format!("spec.validations[{index}].{field}"), at.field(field).str()))
-            .filter(|(place, text)| !text.is_empty() || place.ends_with(".expression"))
+            .map(move |field| (format!("spec.validations[{index}].{field}"), validation.field(field).str()))
+            .filter(|(path, text)| !text.is_empty() || path.ends_with(".expression"))
             .collect::<Vec<_>>()
     };
-    validations.items().enumerate().flat_map(of_one).collect()
+    validations.items().enumerate().flat_map(expressions_of).collect()
 }
 
 /// Returns the apply configuration of the status with these warnings.
@@ -73,9 +73,9 @@ fn configuration(policy: &Object, warnings: &[ExpressionWarning]) -> Object {
 }
 
 /// Returns the types against which a policy is checked. Kinds that are no longer served are omitted.
-fn type_check(objects: &Objects, policy: &Object) -> TypeCheck {
+fn type_check(objects: &Objects, policy: &Object) -> TypeChecker {
     let found =
-        kinds::of_policy(policy, |group, version, resource| objects.kinds_for(group, version, resource));
+        kinds::policy_kinds(policy, |group, version, resource| objects.kinds_for(group, version, resource));
     let typed = |kind: GroupVersionKind| {
         let ty = objects.by_kind(&kind)?.info.schema.expression_type(&format!("{}1", kind.kind))?;
         Some((kind, ty))
@@ -87,9 +87,11 @@ fn type_check(objects: &Objects, policy: &Object) -> TypeCheck {
         objects.by_kind(&kind)?.info.schema.expression_type(&format!("{}2", kind.kind))
     });
     let variables = policy.at(&["spec", "variables"]);
-    let variables: Vec<(&str, &str)> =
-        variables.items().map(|at| (at.field("name").str(), at.field("expression").str())).collect();
-    TypeCheck::new(found.into_iter().filter_map(typed).collect(), params, &variables)
+    let variables: Vec<(&str, &str)> = variables
+        .items()
+        .map(|variable| (variable.field("name").str(), variable.field("expression").str()))
+        .collect();
+    TypeChecker::new(found.into_iter().filter_map(typed).collect(), params, &variables)
 }
 
 /// Controller of the status of all policies. Cheap to clone.
@@ -110,13 +112,13 @@ impl PolicyStatus {
         let registry = registry.clone();
         run_workers(tasks, "policy-status", WORKERS, self.queue.clone(), move |name| {
             let registry = registry.clone();
-            async move { check(&registry, &name).await.map(|()| Reconciled::Done) }
+            async move { check(&registry, &name).await.map(|()| ReconcileOutcome::Done) }
         });
     }
 }
 
 impl Listener for PolicyStatus {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&policies(), "", &ListOptions::default()).await?.items;
             for policy in &all {
@@ -126,8 +128,8 @@ impl Listener for PolicyStatus {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
-        if *change.resource() == policies() && !change.is_gone() {
+    fn on_event(&self, change: &LogEntry) {
+        if *change.resource() == policies() && !change.is_deleted() {
             self.queue.add(change.name().to_owned());
         }
     }
@@ -135,8 +137,8 @@ impl Listener for PolicyStatus {
 
 /// Checks a policy unless its generation has been checked, and applies the warnings.
 async fn check(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
-    let at = ObjectRef { resource: policies(), namespace: String::new(), name: name.to_owned() };
-    let Some(policy) = registry.get_stored(&at).await? else { return Ok(()) };
+    let object_ref = ObjectRef { resource: policies(), namespace: String::new(), name: name.to_owned() };
+    let Some(policy) = registry.get_stored(&object_ref).await? else { return Ok(()) };
     let policy = policy.object();
     if !is_due(policy) {
         return Ok(());
@@ -151,11 +153,11 @@ async fn check(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let config = configuration(policy, &warnings);
     let write = CreateOptions { field_manager: MANAGER.to_owned(), ..CreateOptions::default() };
     let options = PatchOptions { write, force: Some(true) };
-    let place = Place { part: Part::Subresource("status"), namespace: "", name };
-    let context = account(USER);
-    let applied = registry.apply(&context, &policies(), place, &config.to_json(), &options).await;
+    let path = ObjectPath { part: ObjectPart::Subresource("status"), namespace: "", name };
+    let context = service_account_context(USER);
+    let applied = registry.apply(&context, &policies(), path, &config.to_json(), &options).await;
     // Deleted, or deleted and created again: a later event enqueues the policy.
-    unless(applied, &[Reason::NotFound, Reason::Conflict])
+    ignore_reasons(applied, &[Reason::NotFound, Reason::Conflict])
 }
 
 fn policies() -> GroupResource {
@@ -194,16 +196,19 @@ mod tests {
             ("spec.validations[1].expression", "b"),
             ("spec.validations[1].messageExpression", "c"),
         ];
-        assert_eq!(expressions(&policy), expected.map(|(place, text)| (place.to_owned(), text)));
+        assert_eq!(expressions(&policy), expected.map(|(path, text)| (path.to_owned(), text)));
     }
 
     #[test]
-    fn a_status_reports_the_observed_generation_and_what_is_wrong() {
+    fn a_status_reports_the_observed_generation_and_warnings() {
         let policy = policy(r#"{"metadata": {"name": "p", "uid": "u", "generation": 3}}"#);
-        let right = String::from_utf8(configuration(&policy, &[]).to_json()).unwrap();
-        assert!(right.ends_with(r#""status":{"observedGeneration":3,"typeChecking":{}}}"#), "{right}");
-        let wrong = ExpressionWarning { field_ref: "f".to_owned(), warning: "w".to_owned() };
-        let wrong = configuration(&policy, &[wrong]);
-        assert_eq!(wrong.at(&["status", "typeChecking", "expressionWarnings"]).items().count(), 1);
+        let without_warnings = String::from_utf8(configuration(&policy, &[]).to_json()).unwrap();
+        assert!(
+            without_warnings.ends_with(r#""status":{"observedGeneration":3,"typeChecking":{}}}"#),
+            "{without_warnings}"
+        );
+        let warning = ExpressionWarning { field_ref: "f".to_owned(), warning: "w".to_owned() };
+        let with_warnings = configuration(&policy, &[warning]);
+        assert_eq!(with_warnings.at(&["status", "typeChecking", "expressionWarnings"]).items().count(), 1);
     }
 }

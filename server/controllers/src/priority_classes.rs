@@ -5,8 +5,8 @@ use futures::future::join_all;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, Registry};
 
-use crate::outcome::{unless, unless_unreadable};
-use crate::rounds::until_done;
+use crate::periodic::until_done;
+use crate::write_result::{ignore_reasons, skip_unreadable};
 
 /// Name, value and description of each class.
 const CLASSES: [(&str, i64, &str); 2] = [
@@ -27,11 +27,11 @@ const CLASSES: [(&str, i64, &str); 2] = [
 /// # Errors
 /// Returns the last failure.
 pub async fn ensure(registry: &Registry) -> Result<(), String> {
-    let made = until_done("priority classes", || async {
-        let made = join_all(CLASSES.iter().map(|class| create(registry, *class))).await;
-        made.into_iter().collect()
+    let created = until_done("priority classes", || async {
+        let results = join_all(CLASSES.iter().map(|class| create(registry, *class))).await;
+        results.into_iter().collect()
     });
-    made.await.map_err(|status| format!("unable to add default system priority classes: {status}"))
+    created.await.map_err(|status| format!("unable to add default system priority classes: {status}"))
 }
 
 async fn create(
@@ -52,5 +52,5 @@ async fn create(
     object.set(&["description"], description);
     let context = Context::system("system:apiserver");
     let created = registry.create(&context, &resource, object, &CreateOptions::default()).await;
-    unless(unless_unreadable(created), &[Reason::AlreadyExists])
+    ignore_reasons(skip_unreadable(created), &[Reason::AlreadyExists])
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, GroupVersion, Object, time};
-use portico_registry::{Context, CreateOptions, Registry, Stored};
+use portico_registry::{Context, CreateOptions, Registry, StoredObject};
 
 /// Maximum number of remembered warnings; when it is reached all are forgotten, and repeated ones are reported again.
-const REMEMBERED: usize = 4_096;
+const MAX_REPORTED: usize = 4_096;
 
 /// Recorder of a controller's events. Cheap to clone.
 #[derive(Clone)]
@@ -42,11 +42,11 @@ impl Recorder {
     }
 
     /// Records a warning about an object; a repeated warning about the same object is written once.
-    pub async fn warn(&self, about: &Stored, warning: &Warning) {
+    pub async fn warn(&self, about: &StoredObject, warning: &Warning) {
         let key = format!("{}/{}/{}", about.uid(), warning.reason, warning.note);
         {
             let mut reported = self.reported.lock();
-            if reported.len() >= REMEMBERED {
+            if reported.len() >= MAX_REPORTED {
                 reported.clear();
             }
             if !reported.insert(key) {
@@ -63,7 +63,7 @@ impl Recorder {
     fn event(&self, about: &Object, warning: &Warning, now: Timestamp) -> Object {
         let mut event = Object::new(&GroupVersion::new("", "v1").kind("Event"));
         event.set(&["metadata", "name"], format!("{}.{:x}", about.name(), now.as_nanosecond()));
-        refer(&mut event, about);
+        set_regarding(&mut event, about);
         event.set(&["eventTime"], time::rfc3339_micro(now));
         event.set(&["type"], "Warning");
         event.set(&["reason"], warning.reason);
@@ -76,7 +76,7 @@ impl Recorder {
 }
 
 /// Sets the object that an event refers to, and places the event in the namespace of that object.
-pub(crate) fn refer(event: &mut Object, about: &Object) {
+pub(crate) fn set_regarding(event: &mut Object, about: &Object) {
     let namespace = Some(about.namespace()).filter(|n| !n.is_empty()).unwrap_or("default");
     event.set(&["metadata", "namespace"], namespace);
     let metadata = [

@@ -4,11 +4,11 @@
 //! are deleted or use less, and periodically. It reads the log, counts a consistent snapshot, and writes with the verbs of
 //! users. Charges made during a count are added to its result, so that no charge is lost.
 
-pub mod aggregated;
-mod count;
-pub mod decide;
-mod watched;
-mod write;
+mod counter;
+pub mod decision;
+pub mod foreign_counts;
+mod quota_index;
+mod writer;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Status};
-use portico_quota::{Surroundings, evaluator};
-use portico_registry::{ListOptions, Logged, Registry, Stored};
+use portico_quota::{DeviceContext, evaluator};
+use portico_registry::{ListOptions, LogEntry, Registry, StoredObject};
 use tokio::time::Instant;
 
 use crate::log::Listener;
-use crate::rounds::at_intervals;
-use aggregated::{ForeignCounts, OtherServers};
-use count::Counter;
-use watched::{ConcernedQuota, QuotaKey, Watched, quotas};
-use write::Writer;
+use crate::periodic::at_intervals;
+use counter::QuotaCounter;
+use foreign_counts::{ForeignCountClient, ForeignCounts};
+use quota_index::{AffectedQuota, QuotaIndex, QuotaKey, quotas};
+use writer::QuotaWriter;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "resourcequota-controller";
 
 /// Minimum delay between a change of an object and the count, to combine changes that follow at once.
-const GATHER: Duration = Duration::from_millis(100);
+const BATCH_DELAY: Duration = Duration::from_millis(100);
 /// Maximum delay between a change and the count, regardless of the duration of counts.
-const MAX_GATHER: Duration = Duration::from_secs(30);
+const MAX_BATCH_DELAY: Duration = Duration::from_secs(30);
 /// Delay between a change and the count, as a multiple of the duration of the last count.
-const SHARE: u32 = 4;
+const DELAY_FACTOR: u32 = 4;
 
 /// Settings of the quota controller.
 #[derive(Clone, Copy, Debug)]
@@ -58,30 +58,30 @@ pub struct ResourceQuotas {
     queue: WorkQueue<QuotaKey>,
     /// Queue of quotas with an incomplete status: nothing is admitted until the status is complete.
     incomplete: WorkQueue<QuotaKey>,
-    watched: Arc<Mutex<Watched>>,
+    watched: Arc<Mutex<QuotaIndex>>,
     /// Quotas that are being counted, because a quota can be in both queues.
-    in_work: Arc<Mutex<HashSet<QuotaKey>>>,
+    in_progress: Arc<Mutex<HashSet<QuotaKey>>>,
     foreign: ForeignCounts,
 }
 
 impl ResourceQuotas {
-    /// Creates the controller. `others` are the API servers with objects that this server does not store.
+    /// Creates the controller. `client` accesses API servers with objects that this server does not store.
     #[must_use]
-    pub fn new(settings: QuotaSettings, others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
-        let queue = |name| WorkQueue::with_metrics(name, Policy::CONTROLLER, metrics);
+    pub fn new(settings: QuotaSettings, client: Arc<dyn ForeignCountClient>, metrics: &QueueMetrics) -> Self {
+        let queue = |name| WorkQueue::with_metrics(name, BackoffPolicy::CONTROLLER, metrics);
         Self {
             settings,
             queue: queue("resourcequota_primary"),
             incomplete: queue("resourcequota_priority"),
             watched: Arc::default(),
-            in_work: Arc::default(),
-            foreign: ForeignCounts::new(others, metrics),
+            in_progress: Arc::default(),
+            foreign: ForeignCounts::new(client, metrics),
         }
     }
 
     /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let counter = Counter::new(registry.clone(), self.foreign.clone());
+        let counter = QuotaCounter::new(registry.clone(), self.foreign.clone());
         for queue in [&self.queue, &self.incomplete] {
             let (worker, counter) = (self.clone(), counter.clone());
             run_workers(tasks, NAME, self.settings.concurrent_syncs, queue.clone(), move |key| {
@@ -91,9 +91,9 @@ impl ResourceQuotas {
         }
         self.run_foreign_workers(tasks);
         if !self.settings.sync_period.is_zero() {
-            let (period, again) = (self.settings.sync_period, self.clone());
-            let resync = at_intervals(period, Policy::CONTROLLER, move || {
-                again.add_all();
+            let (period, controller) = (self.settings.sync_period, self.clone());
+            let resync = at_intervals(period, BackoffPolicy::CONTROLLER, move || {
+                controller.add_all();
                 std::future::ready(true)
             });
             tasks.spawn_until_cancelled("resourcequota-resync", resync);
@@ -106,13 +106,16 @@ impl ResourceQuotas {
         self.foreign.run_workers(
             tasks,
             move |collection| {
-                watched.lock().of(&collection.namespace).any(|quota| quota.concerns(&collection.resource))
+                watched
+                    .lock()
+                    .in_namespace(&collection.namespace)
+                    .any(|quota| quota.may_count(&collection.resource))
             },
             move |collection| {
                 let watched = changed.watched.lock();
-                let quotas = watched.of(&collection.namespace);
+                let quotas = watched.in_namespace(&collection.namespace);
                 quotas
-                    .filter(|quota| quota.concerns(&collection.resource))
+                    .filter(|quota| quota.may_count(&collection.resource))
                     .for_each(|quota| changed.queue.add(QuotaKey::of(&quota.stored)));
             },
         );
@@ -123,67 +126,73 @@ impl ResourceQuotas {
     }
 
     /// Counts a quota; if it is already being counted, enqueues it again.
-    async fn reconcile(&self, counter: &Counter, key: QuotaKey) -> Result<Reconciled, Box<Status>> {
-        if !self.in_work.lock().insert(key.clone()) {
-            return Ok(Reconciled::Again(GATHER));
+    async fn reconcile(
+        &self,
+        counter: &QuotaCounter,
+        key: QuotaKey,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
+        if !self.in_progress.lock().insert(key.clone()) {
+            return Ok(ReconcileOutcome::RequeueAfter(BATCH_DELAY));
         }
-        let _done = InWork { all: &self.in_work, key: &key };
-        let began = Instant::now();
-        let written = Writer { counter, key: &key }.write().await;
-        self.watched.lock().counted(&key, began.elapsed());
+        let _done = CountGuard { all: &self.in_progress, key: &key };
+        let start = Instant::now();
+        let written = QuotaWriter { counter, key: &key }.write().await;
+        self.watched.lock().set_count_duration(&key, start.elapsed());
         Ok(match written? {
-            Some(changes_at) => Reconciled::Again(until(changes_at, Timestamp::now())),
-            None => Reconciled::Done,
+            Some(changes_at) => ReconcileOutcome::RequeueAfter(time_until(changes_at, Timestamp::now())),
+            None => ReconcileOutcome::Done,
         })
     }
 
     /// Enqueues a quota if its limits or status require a count.
-    fn on_quota(&self, change: &Logged) {
-        if change.is_gone() {
+    fn on_quota(&self, change: &LogEntry) {
+        if change.is_deleted() {
             return self.watched.lock().remove(change.namespace(), change.name());
         }
         let quota = change.stored();
         // Decodes the quota before taking the lock.
-        let limits = decide::limits(quota.object());
+        let limits = decision::limits(quota.object());
         let is_new = self.watched.lock().put(quota.clone(), Instant::now());
-        let was = change.before().map(|before| decide::limits(before.object()));
-        if is_new || limits.0 != limits.1 || was.is_none_or(|was| was != limits) {
+        let previous_limits = change.previous().map(|before| decision::limits(before.object()));
+        if is_new || limits.0 != limits.1 || previous_limits.is_none_or(|was| was != limits) {
             self.queue_of(&quota).add(QuotaKey::of(&quota));
         }
     }
 
     /// Returns the queue of a quota.
-    fn queue_of(&self, quota: &Stored) -> &WorkQueue<QuotaKey> {
-        if decide::is_incomplete(quota.object()) { &self.incomplete } else { &self.queue }
+    fn queue_of(&self, quota: &StoredObject) -> &WorkQueue<QuotaKey> {
+        if decision::is_incomplete(quota.object()) { &self.incomplete } else { &self.queue }
     }
 
     /// Enqueues the quotas that a change of an object affects.
-    fn on_object(&self, change: &Logged) {
-        for quota in self.concerned(change) {
-            if is_worth_counting(&quota, change) {
-                self.queue.add_after(QuotaKey::of(&quota.stored), wait_after(quota.took));
+    fn on_object(&self, change: &LogEntry) {
+        for quota in self.affected_quotas(change) {
+            if needs_recount(&quota, change) {
+                self.queue.add_after(QuotaKey::of(&quota.stored), count_delay(quota.count_duration));
             }
         }
     }
 
     /// Returns the quotas that count objects of the changed kind. Checks of the object itself are made without the lock.
-    fn concerned(&self, change: &Logged) -> Vec<ConcernedQuota> {
+    fn affected_quotas(&self, change: &LogEntry) -> Vec<AffectedQuota> {
         let (watched, now) = (self.watched.lock(), Instant::now());
-        let concerned = watched.of(change.namespace()).filter(|quota| quota.concerns(change.resource()));
-        concerned.map(|quota| quota.as_of(now)).collect()
+        let affected =
+            watched.in_namespace(change.namespace()).filter(|quota| quota.may_count(change.resource()));
+        affected.map(|quota| quota.snapshot_at(now)).collect()
     }
 
     /// Enqueues the quotas that count a custom resource, whose definition may be new.
-    fn on_definition(&self, change: &Logged) {
+    fn on_definition(&self, change: &LogEntry) {
         let count = format!("count/{}", change.name());
         let watched = self.watched.lock();
-        let counting = watched.all().filter(|quota| decide::limited(quota.stored.object()).contains(&count));
-        counting.for_each(|quota| self.queue.add(QuotaKey::of(&quota.stored)));
+        let counting_quotas =
+            watched.all().filter(|quota| decision::limited_resources(quota.stored.object()).contains(&count));
+        counting_quotas.for_each(|quota| self.queue.add(QuotaKey::of(&quota.stored)));
     }
 }
 
 impl Listener for ResourceQuotas {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&quotas(), "", &ListOptions::default()).await?.items;
             // Enqueueing decodes the quotas, before the lock is taken.
@@ -197,11 +206,11 @@ impl Listener for ResourceQuotas {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         if *resource == quotas() {
             self.on_quota(change);
-        } else if is_definition(resource) && !change.is_gone() {
+        } else if is_definition(resource) && !change.is_deleted() {
             self.on_definition(change);
         }
         if !change.namespace().is_empty() {
@@ -211,42 +220,42 @@ impl Listener for ResourceQuotas {
 }
 
 /// Guard of a quota that is being counted.
-struct InWork<'a> {
+struct CountGuard<'a> {
     all: &'a Mutex<HashSet<QuotaKey>>,
     key: &'a QuotaKey,
 }
 
-impl Drop for InWork<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.all.lock().remove(self.key);
     }
 }
 
 /// Returns true if a change of an object, of a kind that the quota counts, may have changed the usage other than by a charge.
-fn is_worth_counting(quota: &ConcernedQuota, change: &Logged) -> bool {
-    if change.is_gone() {
+fn needs_recount(quota: &AffectedQuota, change: &LogEntry) -> bool {
+    if change.is_deleted() {
         return true;
     }
-    let Some(before) = change.before() else { return quota.is_settling };
-    let surroundings = Surroundings::default();
-    let evaluator = evaluator(change.resource(), &surroundings);
+    let Some(before) = change.previous() else { return quota.is_settling };
+    let device_context = DeviceContext::default();
+    let evaluator = evaluator(change.resource(), &device_context);
     if evaluator.is_plain_count() {
         return false;
     }
     let (limits, after) = (quota.stored.object(), change.stored());
     quota.is_settling
-        || decide::changes_usage(limits, &*evaluator, before.object(), after.object(), Timestamp::now())
+        || decision::changes_usage(limits, &*evaluator, before.object(), after.object(), Timestamp::now())
 }
 
 /// Returns the delay between a change and the count, from the duration of the last count.
-fn wait_after(took: Duration) -> Duration {
-    (took * SHARE).clamp(GATHER, MAX_GATHER)
+fn count_delay(took: Duration) -> Duration {
+    (took * DELAY_FACTOR).clamp(BATCH_DELAY, MAX_BATCH_DELAY)
 }
 
 /// Returns the time until the usage changes without a write.
-fn until(moment: Timestamp, now: Timestamp) -> Duration {
+fn time_until(time: Timestamp, now: Timestamp) -> Duration {
     // One millisecond later: an object still counts at the exact time.
-    Duration::try_from(moment.duration_since(now)).unwrap_or_default() + Duration::from_millis(1)
+    Duration::try_from(time.duration_since(now)).unwrap_or_default() + Duration::from_millis(1)
 }
 
 fn is_definition(resource: &GroupResource) -> bool {
@@ -258,9 +267,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_is_counted_for_a_fifth_of_the_time_at_most() {
+    fn counting_a_quota_takes_at_most_a_fifth_of_the_time() {
         for took in [0, 10, 200, 2_000, 7_500].map(Duration::from_millis) {
-            assert!(wait_after(took) >= took * SHARE, "{took:?}");
+            assert!(count_delay(took) >= took * DELAY_FACTOR, "{took:?}");
         }
     }
 }

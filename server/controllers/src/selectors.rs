@@ -13,11 +13,11 @@ pub type Labels = [(Box<str>, Box<str>)];
 /// Selectors of named objects, by namespace.
 #[derive(Debug, Default)]
 pub struct Selectors {
-    namespaces: HashMap<String, Namespace>,
+    namespaces: HashMap<String, NamespaceIndex>,
 }
 
 #[derive(Debug, Default)]
-struct Namespace {
+struct NamespaceIndex {
     selectors: HashMap<String, LabelSelector>,
     /// Names of objects by a label (key, then value) that their selector requires.
     by_label: HashMap<String, HashMap<String, BTreeSet<String>>>,
@@ -26,7 +26,7 @@ struct Namespace {
 }
 
 /// Returns a label that all objects matching the selector have.
-fn required(selector: &LabelSelector) -> Option<(&str, &str)> {
+fn required_label(selector: &LabelSelector) -> Option<(&str, &str)> {
     selector.requirements().iter().find_map(|requirement| {
         match (requirement.operator, requirement.values.as_slice()) {
             (Operator::Equals | Operator::In, [value]) => Some((requirement.key.as_str(), value.as_str())),
@@ -40,28 +40,28 @@ impl Selectors {
     pub fn put(&mut self, namespace: &str, name: &str, selector: Option<LabelSelector>) {
         self.remove(namespace, name);
         let Some(selector) = selector else { return };
-        let filed = self.namespaces.entry(namespace.to_owned()).or_default();
-        let names = match required(&selector) {
+        let index = self.namespaces.entry(namespace.to_owned()).or_default();
+        let names = match required_label(&selector) {
             Some((key, value)) => {
-                filed.by_label.entry(key.to_owned()).or_default().entry(value.to_owned()).or_default()
+                index.by_label.entry(key.to_owned()).or_default().entry(value.to_owned()).or_default()
             }
-            None => &mut filed.others,
+            None => &mut index.others,
         };
         names.insert(name.to_owned());
-        filed.selectors.insert(name.to_owned(), selector);
+        index.selectors.insert(name.to_owned(), selector);
     }
 
     /// Removes the selector of an object.
     pub fn remove(&mut self, namespace: &str, name: &str) {
-        let Some(filed) = self.namespaces.get_mut(namespace) else { return };
-        let Some(selector) = filed.selectors.remove(name) else { return };
-        match required(&selector) {
-            Some((key, value)) => filed.remove_label(key, value, name),
+        let Some(index) = self.namespaces.get_mut(namespace) else { return };
+        let Some(selector) = index.selectors.remove(name) else { return };
+        match required_label(&selector) {
+            Some((key, value)) => index.remove_label(key, value, name),
             None => {
-                filed.others.remove(name);
+                index.others.remove(name);
             }
         }
-        if filed.selectors.is_empty() {
+        if index.selectors.is_empty() {
             self.namespaces.remove(namespace);
         }
     }
@@ -73,16 +73,16 @@ impl Selectors {
     /// Returns the names of the objects whose selectors match these labels.
     #[must_use]
     pub fn matching(&self, namespace: &str, labels: &Labels) -> BTreeSet<String> {
-        let Some(filed) = self.namespaces.get(namespace) else { return BTreeSet::new() };
-        let by_label = labels.iter().filter_map(|(key, value)| filed.by_label.get(&**key)?.get(&**value));
-        let candidates = by_label.flatten().chain(&filed.others);
+        let Some(index) = self.namespaces.get(namespace) else { return BTreeSet::new() };
+        let by_label = labels.iter().filter_map(|(key, value)| index.by_label.get(&**key)?.get(&**value));
+        let candidates = by_label.flatten().chain(&index.others);
         let pairs = labels.iter().map(|(key, value)| (&**key, &**value));
-        let takes = |name: &&String| filed.selectors.get(*name).is_some_and(|s| s.matches(pairs.clone()));
-        candidates.filter(takes).cloned().collect()
+        let matches = |name: &&String| index.selectors.get(*name).is_some_and(|s| s.matches(pairs.clone()));
+        candidates.filter(matches).cloned().collect()
     }
 }
 
-impl Namespace {
+impl NamespaceIndex {
     fn remove_label(&mut self, key: &str, value: &str, name: &str) {
         let Some(values) = self.by_label.get_mut(key) else { return };
         if let Some(names) = values.get_mut(value) {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_what_is_gone() {
+    fn removed_selectors_leave_no_entries() {
         let mut selectors = Selectors::default();
         for text in ["a=1", "x", "a=2"] {
             selectors.put("n", "same", Some(LabelSelector::parse(text).unwrap()));

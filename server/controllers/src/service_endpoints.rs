@@ -3,13 +3,13 @@
 //! Decisions are pure and do not depend on the store. Services and pods are matched within their namespace.
 
 mod address;
-pub mod carry_out;
 pub mod endpoints;
 pub mod mirroring;
 pub mod node;
 pub mod pod;
 pub mod service;
 pub mod slice;
+pub mod slice_writer;
 pub mod slices;
 pub mod subsets;
 pub mod trigger_times;

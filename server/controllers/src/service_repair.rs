@@ -5,29 +5,29 @@
 //! messages and grace periods are upstream's, so that the repair can run concurrently with that of another API server.
 
 mod addresses;
-pub mod decide;
+pub mod decision;
 mod ports;
 mod resources;
 
 use std::ops::RangeInclusive;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::Status;
-use portico_registry::{ListOptions, Logged, ObjectRef, Registry};
+use portico_registry::{ListOptions, LogEntry, ObjectRef, Registry};
 
 use crate::log::Listener;
-use addresses::Addresses;
-use ports::Ports;
+use addresses::AddressRepair;
+use ports::PortRepair;
 use resources::{addresses, services};
 
 /// Item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Item {
+enum RepairItem {
     /// Everything: at the start and after missed changes.
     All,
     /// Addresses of a Service.
@@ -41,9 +41,9 @@ enum Item {
 /// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct ServiceRepair {
-    addresses: Addresses,
-    ports: Ports,
-    queue: WorkQueue<Item>,
+    addresses: AddressRepair,
+    ports: PortRepair,
+    queue: WorkQueue<RepairItem>,
     checked: Signal,
 }
 
@@ -58,9 +58,9 @@ impl ServiceRepair {
         metrics: &metrics::Registry,
     ) -> Self {
         Self {
-            addresses: Addresses::new(registry, hostname),
-            ports: Ports::new(registry, node_ports, hostname, metrics),
-            queue: WorkQueue::with_metrics("service_repair", Policy::CONTROLLER, queues),
+            addresses: AddressRepair::new(registry, hostname),
+            ports: PortRepair::new(registry, node_ports, hostname, metrics),
+            queue: WorkQueue::with_metrics("service_repair", BackoffPolicy::CONTROLLER, queues),
             checked: Signal::new("ServicesChecked"),
         }
     }
@@ -80,12 +80,18 @@ impl ServiceRepair {
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, item: Item) -> Result<Reconciled, Box<Status>> {
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        item: RepairItem,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
         match item {
-            Item::All => self.check_all(registry).await.map(|()| Reconciled::Done),
-            Item::Service(service) => self.addresses.of_service(&service).await.map(|()| Reconciled::Done),
-            Item::Address(name) => self.addresses.address(&name).await,
-            Item::Ports => self.ports.check().await.map(Reconciled::Again),
+            RepairItem::All => self.check_all(registry).await.map(|()| ReconcileOutcome::Done),
+            RepairItem::Service(service) => {
+                self.addresses.check_service(&service).await.map(|()| ReconcileOutcome::Done)
+            }
+            RepairItem::Address(name) => self.addresses.check_address(&name).await,
+            RepairItem::Ports => self.ports.check().await.map(ReconcileOutcome::RequeueAfter),
         }
     }
 
@@ -93,36 +99,36 @@ impl ServiceRepair {
     async fn check_all(&self, registry: &Registry) -> Result<(), Box<Status>> {
         for service in registry.list(&services(), "", &ListOptions::default()).await?.items {
             let (namespace, name) = (service.namespace().to_owned(), service.name().to_owned());
-            self.addresses.of_service(&ObjectRef { resource: services(), namespace, name }).await?;
+            self.addresses.check_service(&ObjectRef { resource: services(), namespace, name }).await?;
         }
         for address in registry.list(&addresses(), "", &ListOptions::default()).await?.items {
-            self.queue.add(Item::Address(address.name().to_owned()));
+            self.queue.add(RepairItem::Address(address.name().to_owned()));
         }
-        self.queue.add_after(Item::Ports, self.ports.check().await?);
+        self.queue.add_after(RepairItem::Ports, self.ports.check().await?);
         self.checked.signal();
         Ok(())
     }
 }
 
 impl Listener for ServiceRepair {
-    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
-        self.queue.add(Item::All);
+    fn resync<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.queue.add(RepairItem::All);
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         match (change.resource().group.as_str(), change.resource().resource.as_str()) {
-            ("", "services") if !change.is_gone() => self.queue.add(Item::Service(change.object())),
-            ("networking.k8s.io", "ipaddresses") if change.is_gone() => {
+            ("", "services") if !change.is_deleted() => self.queue.add(RepairItem::Service(change.object())),
+            ("networking.k8s.io", "ipaddresses") if change.is_deleted() => {
                 // Recreated for its Service.
                 let parent = change.stored();
                 let parent = parent.object().at(&["spec", "parentRef"]);
                 let (namespace, name) =
                     (parent.field("namespace").str().to_owned(), parent.field("name").str().to_owned());
-                self.queue.add(Item::Service(ObjectRef { resource: services(), namespace, name }));
+                self.queue.add(RepairItem::Service(ObjectRef { resource: services(), namespace, name }));
             }
             ("networking.k8s.io", "ipaddresses") => {
-                self.queue.add(Item::Address(change.name().to_owned()));
+                self.queue.add(RepairItem::Address(change.name().to_owned()));
             }
             _ => {}
         }

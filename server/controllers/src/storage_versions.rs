@@ -3,11 +3,11 @@
 //! There is one StorageVersion object per resource, with an entry per server: a migrator waits until all servers agree. Until the
 //! first report is complete, [`StorageVersions::refusal`] refuses writes, so that no object is stored in an unreported version.
 
-mod hold;
-mod report;
+mod storage_version;
+mod write_gate;
 
-pub use report::Registration;
-pub use report::reported;
+pub use storage_version::Registration;
+pub use storage_version::updated;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use parking_lot::RwLock;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object, Reason, Status};
-use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
+use portico_registry::{Context, CreateOptions, ObjectPart, Registry, UpdateOptions};
 
-use crate::rounds::at_intervals;
+use crate::periodic::at_intervals;
 
 pub const GROUP: &str = "internal.apiserver.k8s.io";
 pub const RESOURCE: &str = "storageversions";
 /// Upstream's interval, at which changed or deleted objects are restored.
 const PERIOD: Duration = Duration::from_secs(600);
 /// Maximum attempts per object in one pass, after conflicts with other writers.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Reporter of storage versions.
 #[derive(Clone)]
@@ -70,41 +70,41 @@ impl StorageVersions {
 
     /// Reports every ten minutes until `tasks` is cancelled. Starts once `lease_held` is set: entries of servers without an
     /// identity lease are garbage collected.
-    pub async fn run(self, registry: Registry, held: Signal, tasks: TaskSet) {
-        let keep = async {
-            held.signaled().await;
-            at_intervals(PERIOD, Policy::RECONNECT, || async {
-                let done = self.round(&registry).await;
-                if done {
+    pub async fn run(self, registry: Registry, lease_held: Signal, tasks: TaskSet) {
+        let report_loop = async {
+            lease_held.signaled().await;
+            at_intervals(PERIOD, BackoffPolicy::RECONNECT, || async {
+                let is_complete = self.report_all(&registry).await;
+                if is_complete {
                     self.shared.reported.signal();
                 }
-                done
+                is_complete
             })
             .await;
         };
-        tasks.token().run_until_cancelled(keep).await;
+        tasks.token().run_until_cancelled(report_loop).await;
     }
 
     /// Reports all resources. Returns true if all objects are up to date.
-    async fn round(&self, registry: &Registry) -> bool {
+    async fn report_all(&self, registry: &Registry) -> bool {
         // Concurrent writes share commits.
         let reports =
-            self.shared.registrations.iter().map(|registration| self.report(registry, registration));
+            self.shared.registrations.iter().map(|registration| self.report_one(registry, registration));
         join_all(reports).await.into_iter().all(|done| done)
     }
 
-    async fn report(&self, registry: &Registry, registration: &Registration) -> bool {
-        let mut reported = Ok(());
-        for _ in 0..TRIES {
-            reported = self.write(registry, registration).await;
+    async fn report_one(&self, registry: &Registry, registration: &Registration) -> bool {
+        let mut result = Ok(());
+        for _ in 0..MAX_ATTEMPTS {
+            result = self.write(registry, registration).await;
             let retry = |s: &Status| matches!(s.reason(), Reason::AlreadyExists | Reason::Conflict);
-            if !reported.as_ref().is_err_and(|status| retry(status)) {
+            if !result.as_ref().is_err_and(|status| retry(status)) {
                 break;
             }
         }
         let mut pending = self.shared.pending.write();
         for covered in &registration.covers {
-            match &reported {
+            match &result {
                 Ok(()) => drop(pending.remove(covered)),
                 Err(status) => {
                     // A resource that was reported once is not refused again.
@@ -114,14 +114,14 @@ impl StorageVersions {
                 }
             }
         }
-        if let Err(status) = &reported {
+        if let Err(status) = &result {
             tracing::warn!(
                 resource = %registration.resource,
                 error = %status,
                 "cannot report the storage version, retrying"
             );
         }
-        reported.is_ok()
+        result.is_ok()
     }
 
     async fn write(&self, registry: &Registry, registration: &Registration) -> Result<(), Box<Status>> {
@@ -129,22 +129,22 @@ impl StorageVersions {
         let current = match registry.get(&resource, "", &registration.name()).await {
             Ok(stored) => stored.object().clone(),
             Err(status) if status.reason() == Reason::NotFound => {
-                let created = CreateOptions::default();
-                let object = empty(registration);
-                registry.create(&context, &resource, object, &created).await?.stored.object().clone()
+                let options = CreateOptions::default();
+                let object = new_storage_version(registration);
+                registry.create(&context, &resource, object, &options).await?.stored.object().clone()
             }
             Err(status) => return Err(status),
         };
-        let wanted = reported(&current, &self.shared.server, registration, Timestamp::now());
-        if wanted == current {
+        let desired = updated(&current, &self.shared.server, registration, Timestamp::now());
+        if desired == current {
             return Ok(());
         }
-        let part = Part::Subresource("status");
-        registry.update(&context, &resource, part, wanted, &UpdateOptions::default()).await.map(drop)
+        let part = ObjectPart::Subresource("status");
+        registry.update(&context, &resource, part, desired, &UpdateOptions::default()).await.map(drop)
     }
 }
 
-fn empty(registration: &Registration) -> Object {
+fn new_storage_version(registration: &Registration) -> Object {
     let kind = GroupVersion::new(GROUP, "v1alpha1");
     let kind =
         GroupVersionKind { group: kind.group, version: kind.version, kind: "StorageVersion".to_owned() };

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
-use portico_registry::{Change, Context, CreateOptions, Registry, Stored};
+use portico_registry::{Change, Context, CreateOptions, Registry, StoredObject};
 use tokio::time::timeout;
 
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Names of the system namespaces, in upstream's order.
 pub const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
@@ -50,11 +50,11 @@ impl SystemNamespaces {
 
     /// Recreates missing namespaces until `tasks` is cancelled.
     pub async fn run(self, registry: Registry, tasks: TaskSet) {
-        tasks.token().run_until_cancelled(self.keep(&registry)).await;
+        tasks.token().run_until_cancelled(self.reconcile_loop(&registry)).await;
     }
 
-    async fn keep(&self, registry: &Registry) {
-        let mut backoff = Backoff::new(Policy::RECONNECT);
+    async fn reconcile_loop(&self, registry: &Registry) {
+        let mut backoff = Backoff::new(BackoffPolicy::RECONNECT);
         loop {
             if let Err(status) = self.follow(registry, &mut backoff).await {
                 tracing::warn!(error = %status, "cannot create system namespaces, retrying");
@@ -65,20 +65,22 @@ impl SystemNamespaces {
 
     /// Follows namespaces until the registry returns an error or closes.
     async fn follow(&self, registry: &Registry, backoff: &mut Backoff) -> Result<(), Box<Status>> {
-        let mut followed = registry.follow(&resource()).await?;
-        create(registry, &missing(followed.initial.iter().map(Stored::name))).await?;
+        let mut feed = registry.follow(&resource()).await?;
+        create(registry, &missing(feed.initial.iter().map(StoredObject::name))).await?;
         self.created.signal();
         backoff.reset();
         loop {
-            match timeout(PERIOD, followed.changes.next()).await {
+            match timeout(PERIOD, feed.changes.next()).await {
                 Ok(None) => return Ok(()),
                 // An existing namespace needs nothing; a terminating one is recreated after its deletion.
                 Ok(Some(Change::Put(_))) => {}
                 Ok(Some(Change::Deleted(stored))) => {
-                    let ours = SYSTEM_NAMESPACES.into_iter().find(|name| stored.name() == *name);
-                    create(registry, ours.as_slice()).await?;
+                    let deleted = SYSTEM_NAMESPACES.into_iter().find(|name| stored.name() == *name);
+                    create(registry, deleted.as_slice()).await?;
                 }
-                Ok(Some(Change::Relisted(..))) | Err(_) => create(registry, &absent(registry).await?).await?,
+                Ok(Some(Change::Relisted(..))) | Err(_) => {
+                    create(registry, &missing_in_store(registry).await?).await?
+                }
             }
         }
     }
@@ -88,7 +90,7 @@ fn resource() -> GroupResource {
     GroupResource::new("", "namespaces")
 }
 
-async fn absent(registry: &Registry) -> Result<Vec<&'static str>, Box<Status>> {
+async fn missing_in_store(registry: &Registry) -> Result<Vec<&'static str>, Box<Status>> {
     let mut absent = Vec::new();
     for name in SYSTEM_NAMESPACES {
         match registry.get(&resource(), "", name).await {
@@ -112,7 +114,7 @@ async fn create(registry: &Registry, names: &[&'static str]) -> Result<(), Box<S
         async move { registry.create(context, &resource(), object, &CreateOptions::default()).await }
     });
     for written in futures::future::join_all(writes).await {
-        unless(written, &[Reason::AlreadyExists])?;
+        ignore_reasons(written, &[Reason::AlreadyExists])?;
     }
     Ok(())
 }
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_in_order() {
+    fn missing_namespaces_are_returned_in_order() {
         assert_eq!(
             missing(["default", "mine"].into_iter()),
             ["kube-system", "kube-public", "kube-node-lease"]

@@ -9,25 +9,25 @@ pub mod token_tracking;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{Context, CreateOptions, Logged, ObjectRef, Part, Registry};
+use portico_registry::{Context, CreateOptions, LogEntry, ObjectPart, ObjectRef, Registry};
 
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Computes an object from the current one; `None` if it is up to date or cannot be decided yet.
-type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
+type DesiredObject = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
 
 /// One maintained object.
 #[derive(Clone)]
 pub struct SystemObject {
-    at: ObjectRef,
-    wanted: Wanted,
+    reference: ObjectRef,
+    desired: DesiredObject,
     /// Computes the status, once the object exists.
-    status: Option<Wanted>,
+    desired_status: Option<DesiredObject>,
 }
 
 impl SystemObject {
@@ -36,10 +36,10 @@ impl SystemObject {
         resource: GroupResource,
         namespace: &str,
         name: &str,
-        wanted: impl Fn(Option<&Object>) -> Option<Object> + Send + Sync + 'static,
+        desired: impl Fn(Option<&Object>) -> Option<Object> + Send + Sync + 'static,
     ) -> Self {
-        let at = ObjectRef { resource, namespace: namespace.to_owned(), name: name.to_owned() };
-        Self { at, wanted: Arc::new(wanted), status: None }
+        let reference = ObjectRef { resource, namespace: namespace.to_owned(), name: name.to_owned() };
+        Self { reference, desired: Arc::new(desired), desired_status: None }
     }
 
     /// Adds a maintained status.
@@ -48,7 +48,7 @@ impl SystemObject {
         mut self,
         status: impl Fn(Option<&Object>) -> Option<Object> + Send + Sync + 'static,
     ) -> Self {
-        self.status = Some(Arc::new(status));
+        self.desired_status = Some(Arc::new(status));
         self
     }
 }
@@ -58,16 +58,16 @@ impl SystemObject {
 pub struct SystemObjects {
     objects: Arc<[SystemObject]>,
     /// Resource that the content depends on: its changes affect all objects.
-    made_of: Option<GroupResource>,
+    source: Option<GroupResource>,
     queue: WorkQueue<usize>,
 }
 
 impl SystemObjects {
     /// Creates the controller. Objects that others refer to come first. A change of `source` affects all objects.
     #[must_use]
-    pub fn new(objects: Vec<SystemObject>, made_of: Option<GroupResource>, metrics: &QueueMetrics) -> Self {
-        let queue = WorkQueue::with_metrics("system_objects", Policy::RECONNECT, metrics);
-        Self { objects: objects.into(), made_of, queue }
+    pub fn new(objects: Vec<SystemObject>, source: Option<GroupResource>, metrics: &QueueMetrics) -> Self {
+        let queue = WorkQueue::with_metrics("system_objects", BackoffPolicy::RECONNECT, metrics);
+        Self { objects: objects.into(), source, queue }
     }
 
     /// Starts the worker, which writes one object at a time, in their order, until `tasks` is cancelled.
@@ -75,32 +75,37 @@ impl SystemObjects {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "system-objects", 1, self.queue.clone(), move |at| {
             let (worker, registry) = (worker.clone(), registry.clone());
-            async move { worker.keep(&registry, &worker.objects[at]).await }
+            async move { worker.reconcile(&registry, &worker.objects[at]).await }
         });
     }
 
     /// Reconciles all objects, because data that they depend on has changed.
-    pub fn look_again(&self) {
+    pub fn enqueue_all(&self) {
         (0..self.objects.len()).for_each(|at| self.queue.add(at));
     }
 
-    async fn keep(&self, registry: &Registry, object: &SystemObject) -> Result<Reconciled, Box<Status>> {
-        let current = registry.get_stored(&object.at).await?;
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        object: &SystemObject,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
+        let current = registry.get_stored(&object.reference).await?;
         let current = current.as_ref().map(|stored| stored.object());
-        if let Some(wanted) = (object.wanted)(current) {
-            if current.is_none() && !has_home(registry, &object.at).await? {
+        if let Some(desired) = (object.desired)(current) {
+            if current.is_none() && !namespace_exists(registry, &object.reference).await? {
                 // Enqueued again when the namespace is created.
-                return Ok(Reconciled::Done);
+                return Ok(ReconcileOutcome::Done);
             }
-            write(registry, &object.at, wanted, current.is_some()).await?;
+            write(registry, &object.reference, desired, current.is_some()).await?;
             // The event of this write enqueues the object again, for the status.
-            return Ok(Reconciled::Done);
+            return Ok(ReconcileOutcome::Done);
         }
-        let status = object.status.as_ref().filter(|_| current.is_some()).and_then(|status| status(current));
+        let status =
+            object.desired_status.as_ref().filter(|_| current.is_some()).and_then(|status| status(current));
         if let Some(status) = status {
-            registry.update_status(&context(), &object.at.resource, status).await?;
+            registry.update_status(&context(), &object.reference.resource, status).await?;
         }
-        Ok(Reconciled::Done)
+        Ok(ReconcileOutcome::Done)
     }
 }
 
@@ -109,12 +114,13 @@ fn namespaces() -> GroupResource {
 }
 
 /// Returns true if the object is cluster-scoped or its namespace exists.
-async fn has_home(registry: &Registry, at: &ObjectRef) -> Result<bool, Box<Status>> {
-    if at.namespace.is_empty() {
+async fn namespace_exists(registry: &Registry, reference: &ObjectRef) -> Result<bool, Box<Status>> {
+    if reference.namespace.is_empty() {
         return Ok(true);
     }
-    let home = ObjectRef { resource: namespaces(), namespace: String::new(), name: at.namespace.clone() };
-    Ok(registry.get_stored(&home).await?.is_some())
+    let namespace =
+        ObjectRef { resource: namespaces(), namespace: String::new(), name: reference.namespace.clone() };
+    Ok(registry.get_stored(&namespace).await?.is_some())
 }
 
 fn context() -> Context {
@@ -124,42 +130,42 @@ fn context() -> Context {
 /// Creates or updates an object. Sets namespace and name of a new object; the decision has set its content.
 async fn write(
     registry: &Registry,
-    at: &ObjectRef,
-    mut wanted: Object,
+    reference: &ObjectRef,
+    mut desired: Object,
     exists: bool,
 ) -> Result<(), Box<Status>> {
     if !exists {
-        if !at.namespace.is_empty() {
-            wanted.set(&["metadata", "namespace"], &at.namespace);
+        if !reference.namespace.is_empty() {
+            desired.set(&["metadata", "namespace"], &reference.namespace);
         }
-        wanted.set(&["metadata", "name"], &at.name);
+        desired.set(&["metadata", "name"], &reference.name);
     }
     let (context, options) = (context(), CreateOptions::default());
     let written = match exists {
-        true => registry.update(&context, &at.resource, Part::Main, wanted, &options).await,
-        false => registry.create(&context, &at.resource, wanted, &options).await,
+        true => registry.update(&context, &reference.resource, ObjectPart::Main, desired, &options).await,
+        false => registry.create(&context, &reference.resource, desired, &options).await,
     };
-    unless(written, &[Reason::AlreadyExists])
+    ignore_reasons(written, &[Reason::AlreadyExists])
 }
 
 impl Listener for SystemObjects {
-    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
-        self.look_again();
+    fn resync<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.enqueue_all();
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
-        let is = |at: &ObjectRef| {
+    fn on_event(&self, change: &LogEntry) {
+        let is_changed = |at: &ObjectRef| {
             at.name == change.name()
                 && at.namespace == change.namespace()
                 && at.resource == *change.resource()
         };
-        if self.made_of.as_ref() == Some(change.resource()) {
-            self.look_again();
+        if self.source.as_ref() == Some(change.resource()) {
+            self.enqueue_all();
         }
         let is_namespace = *change.resource() == namespaces();
         for (index, object) in self.objects.iter().enumerate() {
-            if is(&object.at) || is_namespace && object.at.namespace == change.name() {
+            if is_changed(&object.reference) || is_namespace && object.reference.namespace == change.name() {
                 self.queue.add(index);
             }
         }

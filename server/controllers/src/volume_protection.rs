@@ -1,19 +1,19 @@
 //! `persistentvolumeclaim-protection-controller` and `persistentvolume-protection-controller`: remove the finalizer of a claim or
 //! volume that is being deleted once it is unused.
 
-mod decide;
+mod decision;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{ListOptions, Logged, Part, Registry, UpdateOptions};
+use portico_registry::{ListOptions, LogEntry, ObjectPart, Registry, UpdateOptions};
 
-use self::decide::{Step, claims_of, is_bound, may_release, uses};
-use crate::account::{NamespacedName, account};
+use self::decision::{ProtectionStep, claims_of, is_bound, may_release, uses};
+use crate::account::{NamespacedName, service_account_context};
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Name of the controller of claims in kube-controller-manager.
 pub const CLAIMS: &str = "persistentvolumeclaim-protection-controller";
@@ -26,18 +26,18 @@ const WORKERS: usize = 1;
 /// One of the two controllers. Cheap to clone.
 #[derive(Clone)]
 pub struct VolumeProtection {
-    protected: Protected,
+    protected: ProtectedKind,
     queue: WorkQueue<NamespacedName>,
 }
 
 /// Kind of the protected objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protected {
+enum ProtectedKind {
     Claims,
     Volumes,
 }
 
-impl Protected {
+impl ProtectedKind {
     fn controller(self) -> &'static str {
         match self {
             Self::Claims => CLAIMS,
@@ -67,7 +67,7 @@ impl Protected {
         GroupResource::new("", resource)
     }
 
-    /// True if a claim is used by a pod, or a volume by a claim.
+    /// Returns true if a pod uses the claim, or a claim uses the volume.
     async fn is_used(self, registry: &Registry, object: &Object) -> Result<bool, Box<Status>> {
         match self {
             Self::Volumes => Ok(is_bound(object)),
@@ -83,15 +83,15 @@ impl VolumeProtection {
     /// Creates the controller of claims.
     #[must_use]
     pub fn of_claims(queues: &QueueMetrics) -> Self {
-        let queue = WorkQueue::with_metrics("pvcprotection", Policy::CONTROLLER, queues);
-        Self { protected: Protected::Claims, queue }
+        let queue = WorkQueue::with_metrics("pvcprotection", BackoffPolicy::CONTROLLER, queues);
+        Self { protected: ProtectedKind::Claims, queue }
     }
 
     /// Creates the controller of volumes.
     #[must_use]
     pub fn of_volumes(queues: &QueueMetrics) -> Self {
-        let queue = WorkQueue::with_metrics("pvprotection", Policy::CONTROLLER, queues);
-        Self { protected: Protected::Volumes, queue }
+        let queue = WorkQueue::with_metrics("pvprotection", BackoffPolicy::CONTROLLER, queues);
+        Self { protected: ProtectedKind::Volumes, queue }
     }
 
     /// Starts the worker, which runs until `tasks` is cancelled.
@@ -104,16 +104,16 @@ impl VolumeProtection {
     }
 
     fn enqueue(&self, object: &Object) {
-        if Step::of(object, self.protected.finalizer()).is_some() {
+        if ProtectionStep::for_object(object, self.protected.finalizer()).is_some() {
             self.queue.add(NamespacedName::new(object.namespace(), object.name()));
         }
     }
 
     /// Enqueues the claims of a pod that does not use them, or no longer.
-    fn on_pod(&self, change: &Logged) {
+    fn on_pod(&self, change: &LogEntry) {
         let stored = change.stored();
         let pod = stored.object();
-        if change.is_gone() || may_release(pod) {
+        if change.is_deleted() || may_release(pod) {
             for claim in claims_of(pod) {
                 self.queue.add(NamespacedName::new(pod.namespace(), &claim));
             }
@@ -123,28 +123,31 @@ impl VolumeProtection {
 
 async fn reconcile(
     registry: &Registry,
-    protected: Protected,
+    protected: ProtectedKind,
     key: &NamespacedName,
-) -> Result<Reconciled, Box<Status>> {
+) -> Result<ReconcileOutcome, Box<Status>> {
     let resource = protected.resource();
-    let Some(stored) = registry.get_stored(&key.of("", &resource.resource)).await? else {
-        return Ok(Reconciled::Done);
+    let Some(stored) = registry.get_stored(&key.object_ref("", &resource.resource)).await? else {
+        return Ok(ReconcileOutcome::Done);
     };
     let object = stored.object();
-    let changed = match Step::of(object, protected.finalizer()) {
-        None => return Ok(Reconciled::Done),
-        Some(Step::Release) if protected.is_used(registry, object).await? => return Ok(Reconciled::Done),
+    let changed = match ProtectionStep::for_object(object, protected.finalizer()) {
+        None => return Ok(ReconcileOutcome::Done),
+        Some(ProtectionStep::Release) if protected.is_used(registry, object).await? => {
+            return Ok(ReconcileOutcome::Done);
+        }
         Some(step) => step.applied_to(object, protected.finalizer()),
     };
-    let context = account(protected.user());
-    let written = registry.update(&context, &resource, Part::Main, changed, &UpdateOptions::default()).await;
+    let context = service_account_context(protected.user());
+    let written =
+        registry.update(&context, &resource, ObjectPart::Main, changed, &UpdateOptions::default()).await;
     // An event delivers the newer state.
-    unless(written, &[Reason::NotFound, Reason::Conflict])?;
-    Ok(Reconciled::Done)
+    ignore_reasons(written, &[Reason::NotFound, Reason::Conflict])?;
+    Ok(ReconcileOutcome::Done)
 }
 
 impl Listener for VolumeProtection {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&self.protected.resource(), "", &ListOptions::default()).await?.items;
             all.iter().for_each(|stored| self.enqueue(stored.object()));
@@ -152,13 +155,13 @@ impl Listener for VolumeProtection {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         if *resource == self.protected.resource() {
-            if !change.is_gone() {
+            if !change.is_deleted() {
                 self.enqueue(change.stored().object());
             }
-        } else if self.protected == Protected::Claims && *resource == pods() {
+        } else if self.protected == ProtectedKind::Claims && *resource == pods() {
             self.on_pod(change);
         }
     }

@@ -3,11 +3,11 @@
 //! Signature and expiration are verified by `portico_auth`; this crate checks the objects to which tokens are bound. Does not
 //! read files.
 
-mod bootstrap;
-mod bound;
+mod bootstrap_token;
+mod bound_token;
 mod issuer;
-mod legacy;
-mod review;
+mod legacy_token;
+mod reviewer;
 mod self_review;
 mod signer;
 mod token_request;
@@ -17,18 +17,18 @@ use std::sync::Arc;
 
 use portico_registry::ResourceTable;
 
-pub use issuer::Identity;
-pub use review::TokenReviewer;
+pub use issuer::TokenAuthority;
+pub use reviewer::TokenReviewer;
 use self_review::SelfReview;
-pub use signer::{CurrentKeys, ExternalSigner, Looking, Signer, Signing};
-pub use token_request::EXTENDED_LIFE;
+pub use signer::{CurrentKeys, ExternalSigner, RefreshFuture, SignFuture, Signer};
+pub use token_request::EXTENDED_LIFETIME;
 use token_request::TokenRequest;
 use token_review::TokenReview;
 
 /// Adds the actions that issue and review tokens to the table of resources.
-pub fn add_actions(table: &mut ResourceTable, identity: &Arc<Identity>) {
+pub fn add_actions(table: &mut ResourceTable, authority: &Arc<TokenAuthority>) {
     const GROUP: &str = "authentication.k8s.io";
-    table.add_action(("", "serviceaccounts", "token"), TokenRequest::new(Arc::clone(identity)));
-    table.add_action((GROUP, "tokenreviews", ""), TokenReview::new(Arc::clone(identity)));
+    table.add_action(("", "serviceaccounts", "token"), TokenRequest::new(Arc::clone(authority)));
+    table.add_action((GROUP, "tokenreviews", ""), TokenReview::new(Arc::clone(authority)));
     table.add_action((GROUP, "selfsubjectreviews", ""), SelfReview);
 }

@@ -2,18 +2,21 @@
 
 use portico_machinery::{Object, UserInfo, time};
 
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Action, ActionFuture, ActionOutcome, ActionRequest};
 
 /// Action of `POST selfsubjectreviews`.
 pub(crate) struct SelfReview;
 
 impl Action for SelfReview {
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> ActionFuture<'a> {
         Box::pin(async move {
-            let mut review = Object::new(&request.served.info.gvk);
-            review.set(&["metadata", "creationTimestamp"], time::rfc3339(request.verbs.objects.moment().now));
+            let mut review = Object::new(&request.served_resource.info.gvk);
+            review.set(
+                &["metadata", "creationTimestamp"],
+                time::rfc3339(request.verbs.objects.request_time().now),
+            );
             write_user(&mut review, ["status", "userInfo"], &request.context.user);
-            Ok(Outcome::Created(review))
+            Ok(ActionOutcome::Created(review))
         })
     }
 }

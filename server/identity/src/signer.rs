@@ -9,24 +9,24 @@ use portico_auth::authn::TokenKeys;
 use portico_auth::jwt::{Claims, PublicKey, SigningKey};
 
 /// Future of a signed token, or an error message.
-pub type Signing<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
+pub type SignFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
 
 /// Future of a refresh of keys: true if keys were fetched.
-pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+pub type RefreshFuture<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 /// External signer of tokens, which also provides the public keys.
 pub trait ExternalSigner: Send + Sync {
     /// Signs a compact token with these claims.
-    fn sign<'a>(&'a self, claims: &'a Claims) -> Signing<'a>;
+    fn sign<'a>(&'a self, claims: &'a Claims) -> SignFuture<'a>;
 
     /// Fetches the current keys, for a token with an unknown key, unless they were fetched shortly before.
-    fn newer_keys(&self) -> Looking<'_>;
+    fn refresh_keys(&self) -> RefreshFuture<'_>;
 }
 
 /// Signer of tokens.
 pub enum Signer {
     /// Local key.
-    Own(SigningKey),
+    Local(SigningKey),
     /// External signer (`--service-account-signing-endpoint`).
     External(Arc<dyn ExternalSigner>),
 }
@@ -38,16 +38,16 @@ impl Signer {
     /// Reason for which the token was not signed.
     pub async fn sign(&self, claims: &Claims) -> Result<String, String> {
         match self {
-            Self::Own(key) => key.sign(claims).map_err(|error| error.to_string()),
+            Self::Local(key) => key.sign(claims).map_err(|error| error.to_string()),
             Self::External(signer) => signer.sign(claims).await,
         }
     }
 
     /// Fetches newer keys of an external signer. Returns true if keys were fetched.
-    pub(crate) async fn newer_keys(&self) -> bool {
+    pub(crate) async fn refresh_keys(&self) -> bool {
         match self {
-            Self::Own(_) => false,
-            Self::External(signer) => signer.newer_keys().await,
+            Self::Local(_) => false,
+            Self::External(signer) => signer.refresh_keys().await,
         }
     }
 }

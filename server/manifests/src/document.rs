@@ -5,7 +5,7 @@ use std::fmt;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::{GroupVersionKind, Object};
 
-use crate::split::Part;
+use crate::split::DocumentText;
 
 /// Location of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,19 +60,19 @@ pub(crate) struct Document {
 
 impl Document {
     /// Returns kind, namespace and name for messages.
-    pub(crate) fn named(&self) -> String {
-        named(&self.object)
+    pub(crate) fn display_name(&self) -> String {
+        display_name(&self.object)
     }
 
     /// Creates a fault of this document, with the message in one line.
     pub(crate) fn fault(&self, message: impl fmt::Display) -> Fault {
         let message = message.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        Fault { origin: self.origin.clone(), object: self.named(), message }
+        Fault { origin: self.origin.clone(), object: self.display_name(), message }
     }
 }
 
 /// Formats kind, namespace and name for messages, omitting empty parts.
-fn named(object: &Object) -> String {
+fn display_name(object: &Object) -> String {
     let (kind, namespace, name) = (object.kind(), object.namespace(), object.name());
     let text = match (name.is_empty(), namespace.is_empty()) {
         (true, _) => kind.to_owned(),
@@ -83,7 +83,11 @@ fn named(object: &Object) -> String {
 }
 
 /// Parses a document: one object, or the items of a list.
-pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<Document, Fault>> {
+pub(crate) fn parse_document(
+    file: &str,
+    document: usize,
+    part: &DocumentText<'_>,
+) -> Vec<Result<Document, Fault>> {
     let origin = Origin { file: file.to_owned(), document, item: None, line: part.line };
     let object = match parse(part) {
         Ok(object) => object,
@@ -91,16 +95,16 @@ pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<D
     };
     if !is_list(&object) {
         let digest = sha256_hex(part.text.as_bytes());
-        return vec![checked(origin, object, Some(part.text.to_owned()), digest)];
+        return vec![validate(origin, object, Some(part.text.to_owned()), digest)];
     }
-    let item = |(at, item): (usize, Option<Object>)| {
-        let origin = Origin { item: Some(at + 1), ..origin.clone() };
+    let item = |(index, item): (usize, Option<Object>)| {
+        let origin = Origin { item: Some(index + 1), ..origin.clone() };
         let Some(object) = item else {
             let message = "an item of a list must be an object".to_owned();
             return Err(Fault { origin, object: String::new(), message });
         };
         let digest = sha256_hex(&object.to_json());
-        checked(origin, object, None, digest)
+        validate(origin, object, None, digest)
     };
     items(&object).enumerate().map(item).collect()
 }
@@ -109,7 +113,7 @@ pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<D
 /// document is not a list.
 #[must_use]
 pub fn list_items(text: &str) -> Option<Vec<Option<Object>>> {
-    let object = portico_schema::object_of_text(text).ok().filter(is_list)?;
+    let object = portico_schema::parse_object(text).ok().filter(is_list)?;
     Some(items(&object).collect())
 }
 
@@ -118,11 +122,11 @@ fn items(list: &Object) -> impl Iterator<Item = Option<Object>> {
 }
 
 /// Parses the object. Line numbers in errors refer to the file.
-fn parse(part: &Part<'_>) -> Result<Object, String> {
-    portico_schema::object_of_text(part.text).or_else(|_| {
+fn parse(part: &DocumentText<'_>) -> Result<Object, String> {
+    portico_schema::parse_object(part.text).or_else(|_| {
         // Parses again with leading empty lines, so that the parser reports line numbers of the file.
         let text = format!("{}{}", "\n".repeat(part.line - 1), part.text);
-        portico_schema::object_of_text(&text)
+        portico_schema::parse_object(&text)
     })
 }
 
@@ -130,11 +134,11 @@ fn is_list(object: &Object) -> bool {
     object.kind().ends_with("List") && object.name().is_empty() && object.at(&["items"]).is_present()
 }
 
-fn checked(origin: Origin, object: Object, text: Option<String>, digest: String) -> Result<Document, Fault> {
+fn validate(origin: Origin, object: Object, text: Option<String>, digest: String) -> Result<Document, Fault> {
     let fault = |message: &str| {
-        Err(Fault { origin: origin.clone(), object: named(&object), message: message.to_owned() })
+        Err(Fault { origin: origin.clone(), object: display_name(&object), message: message.to_owned() })
     };
-    if let Some(path) = no_string(&object) {
+    if let Some(path) = non_string_field(&object) {
         return fault(&format!("{} must be a string", path.join(".")));
     }
     if object.kind().is_empty() || object.api_version().is_empty() || object.name().is_empty() {
@@ -147,14 +151,14 @@ fn checked(origin: Origin, object: Object, text: Option<String>, digest: String)
 }
 
 /// Returns the identifying field that has a value other than a string, such as `name: 5` or an unquoted `yes`.
-fn no_string(object: &Object) -> Option<&'static [&'static str]> {
+fn non_string_field(object: &Object) -> Option<&'static [&'static str]> {
     const FIELDS: [&[&str]; 4] =
         [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];
-    let is_other = |path: &&&[&str]| {
+    let is_non_string = |path: &&&[&str]| {
         let value = object.at(path);
         value.is_present() && value.opt_str().is_none()
     };
-    FIELDS.iter().find(is_other).copied()
+    FIELDS.iter().find(is_non_string).copied()
 }
 
 #[cfg(test)]
@@ -162,21 +166,21 @@ mod tests {
     use super::*;
 
     fn first_fault(text: &str) -> String {
-        let part = Part { line: 7, text };
-        read("a.yaml", 2, &part).into_iter().find_map(Result::err).unwrap().to_string()
+        let part = DocumentText { line: 7, text };
+        parse_document("a.yaml", 2, &part).into_iter().find_map(Result::err).unwrap().to_string()
     }
 
     #[test]
-    fn lists_are_their_items() {
+    fn lists_are_parsed_as_their_items() {
         let text = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A, metadata: {name: x}}, 7]}";
-        let read = read("a.yaml", 1, &Part { line: 1, text });
+        let read = parse_document("a.yaml", 1, &DocumentText { line: 1, text });
         assert_eq!(read[0].as_ref().unwrap().origin.to_string(), "a.yaml, document 1, item 1");
         let refused = read[1].as_ref().unwrap_err().to_string();
         assert_eq!(refused, "a.yaml, document 1, item 2: an item of a list must be an object");
     }
 
     #[test]
-    fn what_is_no_manifest_is_named_with_its_place() {
+    fn invalid_manifests_are_reported_with_their_location() {
         let refused = first_fault("kind: ConfigMap\nmetadata: {name: x}\n");
         let needs = "a.yaml, document 2, ConfigMap x: a manifest needs apiVersion, kind and metadata.name";
         assert_eq!(refused, needs);

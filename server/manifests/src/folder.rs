@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
-use portico_kit::platform::{self, Version};
+use portico_kit::platform::{self, FileVersion};
 
 use crate::settings::{MAX_DEPTH, Settings};
 
@@ -29,27 +29,27 @@ pub(crate) enum FolderError {
 
 /// A file of the folder, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FileEntry {
     /// Path relative to the folder.
     pub(crate) path: PathBuf,
     /// Facts about the file, or the reason why they cannot be read.
-    facts: Result<Facts, String>,
+    facts: Result<FileFacts, String>,
 }
 
 /// Facts that change when a file is written or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Facts {
+struct FileFacts {
     bytes: u64,
-    version: Version,
+    version: FileVersion,
 }
 
-impl Facts {
+impl FileFacts {
     fn of(metadata: &Metadata) -> Self {
-        Self { bytes: metadata.len(), version: platform::version(metadata) }
+        Self { bytes: metadata.len(), version: platform::file_version(metadata) }
     }
 }
 
-impl Found {
+impl FileEntry {
     /// Returns the size, or the reason why the file cannot be read.
     pub(crate) fn bytes(&self) -> Result<u64, &str> {
         self.facts.as_ref().map(|facts| facts.bytes).map_err(String::as_str)
@@ -57,7 +57,7 @@ impl Found {
 }
 
 /// Lists the manifest files in lexical order of their paths, folder by folder.
-pub(crate) fn list(settings: &Settings) -> Result<Vec<Found>, FolderError> {
+pub(crate) fn list(settings: &Settings) -> Result<Vec<FileEntry>, FolderError> {
     let mut found = Vec::new();
     walk(settings, Path::new(""), 0, &mut found)?;
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -69,7 +69,12 @@ pub(crate) fn list(settings: &Settings) -> Result<Vec<Found>, FolderError> {
     Ok(found)
 }
 
-fn walk(settings: &Settings, below: &Path, depth: usize, found: &mut Vec<Found>) -> Result<(), FolderError> {
+fn walk(
+    settings: &Settings,
+    below: &Path,
+    depth: usize,
+    found: &mut Vec<FileEntry>,
+) -> Result<(), FolderError> {
     // Joining an empty path would add a slash.
     let folder = if depth == 0 { settings.folder.clone() } else { settings.folder.join(below) };
     let path = folder.display().to_string();
@@ -87,10 +92,10 @@ fn walk(settings: &Settings, below: &Path, depth: usize, found: &mut Vec<Found>)
         match fs::metadata(settings.folder.join(&path)) {
             Ok(metadata) if metadata.is_dir() => walk(settings, &path, depth + 1, found)?,
             Ok(metadata) if metadata.is_file() && is_manifest(&path) => {
-                found.push(Found { path, facts: Ok(Facts::of(&metadata)) });
+                found.push(FileEntry { path, facts: Ok(FileFacts::of(&metadata)) });
             }
             Err(error) if is_manifest(&path) => {
-                found.push(Found { path, facts: Err(error_text(&error)) });
+                found.push(FileEntry { path, facts: Err(error_text(&error)) });
             }
             _ => {}
         }
@@ -116,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_are_found_in_order_and_other_files_are_passed_over() {
+    fn manifests_are_listed_in_order_and_other_files_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str| fs::write(folder.path().join(name), "x").unwrap();
         fs::create_dir_all(folder.path().join("10-app/deep")).unwrap();
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_too_large_or_goes_in_circles_is_refused() {
+    fn a_folder_that_is_too_large_or_contains_a_cycle_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.yaml", "b.yaml"] {
             fs::write(folder.path().join(name), "12345").unwrap();

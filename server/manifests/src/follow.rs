@@ -3,32 +3,33 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::metrics;
 use portico_kit::tasks::blocking;
 use portico_registry::Registry;
 use tokio::sync::{Notify, watch};
 
-use crate::aggregated::{Pruning, Settled, Visitor, Wanted};
+use crate::aggregated_applier::{AggregatedApplier, AggregatedProgress, DesiredContent, PrunePolicy};
+use crate::content::{self, FolderContent};
 use crate::document::Fault;
-use crate::folder::{self, FolderError, Found};
+use crate::folder::{self, FileEntry, FolderError};
+use crate::foreign_servers::ForeignApiClient;
 use crate::log;
 use crate::metrics::Metrics;
-use crate::other_servers::OtherServers;
-use crate::pass::{self, Done, Known};
+use crate::pass::{self, AppliedDocuments, PassResult};
 use crate::prune;
-use crate::reading::{self, Reading};
-use crate::record::Record;
+use crate::record::ResourceRecord;
 use crate::requests::Requests;
 use crate::settings::Settings;
-use crate::state::State;
+use crate::state::FolderState;
 
 /// Time without changes before a change of the folder is applied, because files are written one after another.
-const SETTLED: Duration = Duration::from_millis(100);
-/// Maximum number of such waits.
-const MAX_UNSETTLED: usize = 20;
+const QUIET_PERIOD: Duration = Duration::from_millis(100);
+/// Maximum number of quiet periods to wait for while files keep changing.
+const MAX_QUIET_WAITS: usize = 20;
 /// Backoff for failed passes without a change of a file.
-const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
+const RETRY_BACKOFF: BackoffPolicy =
+    BackoffPolicy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
 
 /// Follower of the folder. Cheap to clone.
 #[derive(Clone)]
@@ -37,34 +38,34 @@ pub struct Manifests {
     registry: Registry,
     requests: Arc<dyn Requests>,
     metrics: Arc<Metrics>,
-    state: State,
-    look: Arc<Notify>,
+    state: FolderState,
+    poll_now: Arc<Notify>,
 }
 
 /// State between two polls.
-struct Memory {
-    files: Option<Vec<Found>>,
-    known: Known,
+struct FollowState {
+    files: Option<Vec<FileEntry>>,
+    applied_documents: AppliedDocuments,
     faults: Vec<Fault>,
     backoff: Backoff,
     retry_at: Option<Instant>,
     resync_at: Option<Instant>,
-    left: Vec<String>,
+    remaining: Vec<String>,
     /// Desired content for other servers.
-    wanted: watch::Sender<Wanted>,
+    desired: watch::Sender<DesiredContent>,
     /// Progress of other servers.
-    settled: watch::Receiver<Settled>,
+    progress: watch::Receiver<AggregatedProgress>,
     /// True if objects without a manifest must still be looked for.
-    is_unclean: bool,
+    needs_pruning: bool,
 }
 
 /// Reason for a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum PassReason {
     /// Files changed, or the last pass failed.
     Changes,
     /// A full resync is due.
-    Everything,
+    Resync,
 }
 
 impl Manifests {
@@ -81,109 +82,113 @@ impl Manifests {
             registry,
             requests,
             metrics: Arc::new(Metrics::new(metrics)),
-            state: State::default(),
-            look: Arc::default(),
+            state: FolderState::default(),
+            poll_now: Arc::default(),
         }
     }
 
     /// Returns the shared state of the folder.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> FolderState {
         self.state.clone()
     }
 
     /// Polls the folder at once (SIGHUP).
-    pub fn look(&self) {
-        self.look.notify_one();
+    pub fn poll_now(&self) {
+        self.poll_now.notify_one();
     }
 
     /// Applies the folder and follows it forever. Documents for other API servers are applied concurrently.
-    pub async fn run(self, others: Arc<dyn OtherServers>) {
-        let ((wanted, to_visit), (settled, visited)) =
-            (watch::channel(Wanted::default()), watch::channel(Settled::default()));
-        let visitor = Visitor {
+    pub async fn run(self, client: Arc<dyn ForeignApiClient>) {
+        let ((desired, desired_receiver), (progress, progress_receiver)) =
+            (watch::channel(DesiredContent::default()), watch::channel(AggregatedProgress::default()));
+        let applier = AggregatedApplier {
             registry: self.registry.clone(),
-            others,
+            client,
             state: self.state.clone(),
             metrics: Arc::clone(&self.metrics),
-            look_period: self.settings.look_period,
-            settled,
+            poll_interval: self.settings.poll_interval,
+            progress,
         };
-        tokio::join!(self.follow(wanted, visited), visitor.run(to_visit));
+        tokio::join!(self.follow_folder(desired, progress_receiver), applier.run(desired_receiver));
     }
 
-    async fn follow(self, wanted: watch::Sender<Wanted>, settled: watch::Receiver<Settled>) {
-        let mut memory = Memory {
+    async fn follow_folder(
+        self,
+        desired: watch::Sender<DesiredContent>,
+        progress: watch::Receiver<AggregatedProgress>,
+    ) {
+        let mut state = FollowState {
             files: None,
-            known: Known::default(),
+            applied_documents: AppliedDocuments::default(),
             faults: Vec::new(),
-            backoff: Backoff::new(RETRY),
+            backoff: Backoff::new(RETRY_BACKOFF),
             retry_at: None,
             resync_at: None,
-            left: Vec::new(),
-            wanted,
-            settled,
-            is_unclean: false,
+            remaining: Vec::new(),
+            desired,
+            progress,
+            needs_pruning: false,
         };
         loop {
-            self.turn(&mut memory).await;
-            self.clean_up_settled(&mut memory).await;
-            let wait = self.wait(&memory);
+            self.poll(&mut state).await;
+            self.prune_after_progress(&mut state).await;
+            let wait = self.wait(&state);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.look.notified() => {}
+                () = self.poll_now.notified() => {}
                 // Fails only if the applier has ended, and the process with it.
-                Ok(()) = memory.settled.changed() => {}
+                Ok(()) = state.progress.changed() => {}
             }
         }
     }
 
     /// Returns the time until the next poll.
-    fn wait(&self, memory: &Memory) -> Duration {
-        let retry = memory.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
-        retry.map_or(self.settings.look_period, |retry| retry.min(self.settings.look_period))
+    fn wait(&self, state: &FollowState) -> Duration {
+        let retry = state.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+        retry.map_or(self.settings.poll_interval, |retry| retry.min(self.settings.poll_interval))
     }
 
-    async fn turn(&self, memory: &mut Memory) {
-        let (files, due) = match self.list().await {
-            Ok(files) => match self.due(memory, &files) {
-                Some(due) => (files, due),
+    async fn poll(&self, state: &mut FollowState) {
+        let (files, reason) = match self.list().await {
+            Ok(files) => match self.pass_reason(state, &files) {
+                Some(reason) => (files, reason),
                 None => return,
             },
-            Err(error) => return self.refuse(memory, &error),
+            Err(error) => return self.reject(state, &error),
         };
-        if memory.files.as_ref().is_some_and(|before| *before != files) {
-            self.settle(files).await;
-            memory.backoff.reset();
+        if state.files.as_ref().is_some_and(|previous| *previous != files) {
+            self.wait_until_quiet(files).await;
+            state.backoff.reset();
         }
         let settings = Arc::clone(&self.settings);
-        let read = blocking(move || reading::read(&settings)).await;
+        let read = blocking(move || content::read(&settings)).await;
         match read {
-            Some(Ok(reading)) => self.pass(memory, reading, due).await,
-            Some(Err(error)) => self.refuse(memory, &error),
+            Some(Ok(content)) => self.run_pass(state, content, reason).await,
+            Some(Err(error)) => self.reject(state, &error),
             // The process is shutting down.
             None => {}
         }
     }
 
-    async fn list(&self) -> Result<Vec<Found>, FolderError> {
+    async fn list(&self) -> Result<Vec<FileEntry>, FolderError> {
         let settings = Arc::clone(&self.settings);
         blocking(move || folder::list(&settings)).await.unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    fn due(&self, memory: &Memory, files: &[Found]) -> Option<Due> {
-        let is_time = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
-        if is_time(memory.resync_at) {
-            return Some(Due::Everything);
+    fn pass_reason(&self, state: &FollowState, files: &[FileEntry]) -> Option<PassReason> {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+        if is_due(state.resync_at) {
+            return Some(PassReason::Resync);
         }
-        let changed = memory.files.as_deref() != Some(files);
-        (changed || is_time(memory.retry_at)).then_some(Due::Changes)
+        let changed = state.files.as_deref() != Some(files);
+        (changed || is_due(state.retry_at)).then_some(PassReason::Changes)
     }
 
     /// Waits until files stop changing, up to a limit.
-    async fn settle(&self, mut files: Vec<Found>) {
-        for _ in 0..MAX_UNSETTLED {
-            tokio::time::sleep(SETTLED).await;
+    async fn wait_until_quiet(&self, mut files: Vec<FileEntry>) {
+        for _ in 0..MAX_QUIET_WAITS {
+            tokio::time::sleep(QUIET_PERIOD).await;
             match self.list().await {
                 Ok(now) if now != files => files = now,
                 _ => return,
@@ -191,93 +196,97 @@ impl Manifests {
         }
     }
 
-    fn refuse(&self, memory: &mut Memory, error: &FolderError) {
+    fn reject(&self, state: &mut FollowState, error: &FolderError) {
         let text = error.to_string();
-        let is_new = memory.faults.first().is_none_or(|fault| fault.message != text);
+        let is_new = state.faults.first().is_none_or(|fault| fault.message != text);
         if is_new {
             tracing::error!(error = text, "cannot read the manifests folder");
-            self.metrics.unreadable();
+            self.metrics.record_unreadable();
         }
         let origin = crate::document::Origin { file: String::new(), document: 0, item: None, line: 0 };
-        memory.faults = vec![Fault { origin, object: String::new(), message: text.clone() }];
-        memory.files = None;
-        memory.is_unclean = false;
-        memory.wanted.send_modify(|wanted| (wanted.pass, wanted.pruning) = (wanted.pass + 1, Pruning::Later));
-        self.state.unreadable(&text);
+        state.faults = vec![Fault { origin, object: String::new(), message: text.clone() }];
+        state.files = None;
+        state.needs_pruning = false;
+        state.desired.send_modify(|desired| {
+            (desired.pass, desired.prune_policy) = (desired.pass + 1, PrunePolicy::Defer)
+        });
+        self.state.set_unreadable(&text);
     }
 
-    async fn pass(&self, memory: &mut Memory, reading: Reading, due: Due) {
+    async fn run_pass(&self, state: &mut FollowState, content: FolderContent, reason: PassReason) {
         let started = Instant::now();
-        let mut record = match Record::load(&self.registry).await {
+        let mut record = match ResourceRecord::load(&self.registry).await {
             Ok(record) => record,
             Err(status) => {
                 tracing::warn!(error = %status, "cannot load the record of applied manifests, retrying");
-                memory.retry_at = Some(Instant::now() + memory.backoff.next_wait());
+                state.retry_at = Some(Instant::now() + state.backoff.next_wait());
                 return;
             }
         };
-        let nothing = Known::default();
-        let known = if due == Due::Everything { &nothing } else { &memory.known };
-        let done = pass::run(&self.registry, &*self.requests, &mut record, &reading, known).await;
-        let is_first = memory.files.is_none();
-        report(&done, &memory.faults, is_first, started.elapsed());
+        let none_applied = AppliedDocuments::default();
+        let applied_before =
+            if reason == PassReason::Resync { &none_applied } else { &state.applied_documents };
+        let result = pass::run(&self.registry, &*self.requests, &mut record, &content, applied_before).await;
+        let is_first = state.files.is_none();
+        log_result(&result, &state.faults, is_first, started.elapsed());
         // Final only if two passes fail alike: an object created by one pass may take effect after it.
-        let is_final = done.is_stuck && done.faults == memory.faults;
-        self.state.passed(&reading, &done.faults, is_final);
-        self.metrics.passed(&done);
-        if done.faults.is_empty() {
-            memory.backoff.reset();
-            memory.retry_at = None;
+        let is_final = result.is_stuck && result.faults == state.faults;
+        self.state.set_pass_result(&content, &result.faults, is_final);
+        self.metrics.record_pass(&result);
+        if result.faults.is_empty() {
+            state.backoff.reset();
+            state.retry_at = None;
         } else {
-            memory.retry_at = Some(Instant::now() + memory.backoff.next_wait());
+            state.retry_at = Some(Instant::now() + state.backoff.next_wait());
         }
-        self.hand_over(memory, &done, due);
+        self.send_desired(state, &result, reason);
         let period = self.settings.resync_period;
-        if due == Due::Everything || memory.resync_at.is_none() {
-            memory.resync_at = (!period.is_zero()).then(|| Instant::now() + period);
+        if reason == PassReason::Resync || state.resync_at.is_none() {
+            state.resync_at = (!period.is_zero()).then(|| Instant::now() + period);
         }
-        memory.files = Some(reading.files);
-        memory.known = Known { applied: done.applied, is_doubtful: !done.faults.is_empty() };
-        memory.faults = done.faults;
+        state.files = Some(content.files);
+        state.applied_documents =
+            AppliedDocuments { applied: result.applied, needs_check: !result.faults.is_empty() };
+        state.faults = result.faults;
     }
 
     /// Sends the result to the applier for other servers. Pruning waits for it: objects on other servers are deleted before the
     /// APIServices and Services by which these servers are reached.
-    fn hand_over(&self, memory: &mut Memory, done: &Done, due: Due) {
-        let pruning = match () {
-            () if !done.faults.is_empty() => Pruning::Later,
-            () => self.pruning(done.applied.is_empty() && done.aggregated.is_empty()),
+    fn send_desired(&self, state: &mut FollowState, result: &PassResult, reason: PassReason) {
+        let policy = match () {
+            () if !result.faults.is_empty() => PrunePolicy::Defer,
+            () => self.prune_policy(result.applied.is_empty() && result.aggregated.is_empty()),
         };
-        memory.is_unclean = pruning != Pruning::Later;
-        memory.wanted.send_modify(|wanted| {
-            wanted.pass += 1;
-            wanted.resyncs += u64::from(due == Due::Everything);
-            wanted.documents.clone_from(&done.aggregated);
-            wanted.pruning = pruning;
+        state.needs_pruning = policy != PrunePolicy::Defer;
+        state.desired.send_modify(|desired| {
+            desired.pass += 1;
+            desired.resyncs += u64::from(reason == PassReason::Resync);
+            desired.documents.clone_from(&result.aggregated);
+            desired.prune_policy = policy;
         });
     }
 
     /// Returns the policy for objects without a manifest.
-    fn pruning(&self, is_empty: bool) -> Pruning {
+    fn prune_policy(&self, is_empty: bool) -> PrunePolicy {
         match (self.settings.prune, is_empty) {
-            (false, _) => Pruning::Kept("--manifests-prune is not set"),
+            (false, _) => PrunePolicy::Keep("--manifests-prune is not set"),
             // A volume that is not mounted looks like an empty folder.
-            (true, true) => Pruning::Kept("nothing is deleted for a folder without manifests"),
-            (true, false) => Pruning::Asked,
+            (true, true) => PrunePolicy::Keep("nothing is deleted for a folder without manifests"),
+            (true, false) => PrunePolicy::Delete,
         }
     }
 
     /// Prunes once other servers have made progress, unless one of them has refused a document.
-    async fn clean_up_settled(&self, memory: &mut Memory) {
-        let settled = *memory.settled.borrow_and_update();
-        let Wanted { pass, pruning, .. } = *memory.wanted.borrow();
-        if !memory.is_unclean || settled.pass < pass || settled.has_refused {
+    async fn prune_after_progress(&self, state: &mut FollowState) {
+        let progress = *state.progress.borrow_and_update();
+        let DesiredContent { pass, prune_policy, .. } = *state.desired.borrow();
+        if !state.needs_pruning || progress.pass < pass || progress.has_refused {
             return;
         }
-        match Record::load(&self.registry).await {
+        match ResourceRecord::load(&self.registry).await {
             Ok(mut record) => {
-                memory.is_unclean = false;
-                self.clean_up(memory, &mut record, pruning).await;
+                state.needs_pruning = false;
+                self.prune_all(state, &mut record, prune_policy).await;
             }
             Err(status) => {
                 tracing::warn!(
@@ -288,47 +297,48 @@ impl Manifests {
         }
     }
 
-    /// Deletes objects without a manifest if the policy says so; otherwise logs them.
-    async fn clean_up(&self, memory: &mut Memory, record: &mut Record, pruning: Pruning) {
-        let left = match prune::left(&self.registry, record, &memory.known.applied).await {
-            Ok(left) => left,
-            Err(status) => {
-                tracing::warn!(error = %status, "cannot list the objects to prune");
-                return;
-            }
-        };
+    /// Deletes objects without a manifest if the policy is `Delete`; otherwise logs them.
+    async fn prune_all(&self, state: &mut FollowState, record: &mut ResourceRecord, policy: PrunePolicy) {
+        let candidates =
+            match prune::candidates(&self.registry, record, &state.applied_documents.applied).await {
+                Ok(candidates) => candidates,
+                Err(status) => {
+                    tracing::warn!(error = %status, "cannot list the objects to prune");
+                    return;
+                }
+            };
         let mut deleted = 0;
-        let mut stays = Vec::new();
-        for object in &left {
-            let (name, outcome) = (object.named(), self.prune(object, pruning).await);
+        let mut remaining = Vec::new();
+        for object in &candidates {
+            let (name, outcome) = (object.display_name(), self.prune(object, policy).await);
             match outcome {
                 Ok(()) => {
                     deleted += 1;
                     tracing::info!(object = name, "object deleted, manifest removed");
                 }
-                Err(why) => stays.push(format!("{name} ({why})")),
+                Err(reason) => remaining.push(format!("{name} ({reason})")),
             }
         }
-        self.metrics.pruned(stays.len(), deleted);
-        log::left(&stays, &memory.left);
-        memory.left = stays;
+        self.metrics.record_pruning(remaining.len(), deleted);
+        log::remaining(&remaining, &state.remaining);
+        state.remaining = remaining;
     }
 
-    async fn prune(&self, object: &prune::Left, pruning: Pruning) -> Result<(), String> {
-        match pruning {
-            Pruning::Kept(why) => Err(why.to_owned()),
+    async fn prune(&self, object: &prune::PruneCandidate, policy: PrunePolicy) -> Result<(), String> {
+        match policy {
+            PrunePolicy::Keep(reason) => Err(reason.to_owned()),
             _ => prune::delete(&self.registry, &*self.requests, object).await,
         }
     }
 }
 
 /// Logs the result of a pass, and each new fault once.
-fn report(done: &Done, before: &[Fault], is_first: bool, took: Duration) {
-    let Done { created, changed, unchanged, skipped, faults, warnings, .. } = done;
-    let new = log::faults(faults, before);
+fn log_result(result: &PassResult, previous: &[Fault], is_first: bool, took: Duration) {
+    let PassResult { created, changed, unchanged, skipped, faults, warnings, .. } = result;
+    let new_faults = log::faults(faults, previous);
     log::warnings(warnings);
-    let is_healed = faults.is_empty() && !before.is_empty();
-    if created + changed > 0 || new > 0 || is_healed || is_first {
+    let has_recovered = faults.is_empty() && !previous.is_empty();
+    if created + changed > 0 || new_faults > 0 || has_recovered || is_first {
         let (failed, duration_ms) = (faults.len(), took.as_millis());
         tracing::info!(created, changed, unchanged, skipped, failed, duration_ms, "manifests applied");
     }

@@ -11,15 +11,15 @@ pub(crate) const FIELD_MANAGER: &str = "portico-manifests";
 /// Label of objects that were created from the folder.
 pub(crate) const LABEL: &str = portico_machinery::annotations::MADE_BY;
 /// Value of the label.
-pub(crate) const MADE: &str = "manifests";
+pub(crate) const LABEL_VALUE: &str = "manifests";
 
 /// Returns the user of the writes.
 pub(crate) fn user() -> UserInfo {
-    UserInfo::new(USER, [user::MASTERS]).authenticated()
+    UserInfo::new(USER, [user::MASTERS]).with_authenticated_group()
 }
 
 /// Returns a request of this user, without a body.
-pub(crate) fn call(verb: &str, target: Target) -> Call {
+pub(crate) fn request(verb: &str, target: Target) -> Call {
     Call {
         user: user(),
         target,
@@ -39,8 +39,8 @@ pub(crate) fn context() -> Context {
 /// Returns true if an object was created from the folder. The label alone is not sufficient: users copy objects with their
 /// labels, and controllers copy labels to the objects that they create. The folder's field manager must own the label, and
 /// the object must not have a controller.
-pub(crate) fn is_made(object: &Object) -> bool {
-    object.label(LABEL) == Some(MADE) && owns_label(object) && !has_controller(object)
+pub(crate) fn is_created_from_folder(object: &Object) -> bool {
+    object.label(LABEL) == Some(LABEL_VALUE) && owns_label(object) && !has_controller(object)
 }
 
 /// Returns true if a controller manages the object.
@@ -67,31 +67,31 @@ mod tests {
     use super::*;
 
     /// Returns the result for an object with the label and additional metadata.
-    fn is_made_with(metadata: &str) -> bool {
+    fn is_created_with(metadata: &str) -> bool {
         let label = r#""labels": {"portico.dev/made-by": "manifests"}"#;
         let json = format!(r#"{{"metadata": {{{label}{metadata}}}}}"#);
-        is_made(&Object::from_json(json.as_bytes()).unwrap())
+        is_created_from_folder(&Object::from_json(json.as_bytes()).unwrap())
     }
 
     #[test]
-    fn the_label_counts_where_the_folder_has_written_it_and_no_controller_has_the_object() {
+    fn the_label_counts_only_if_the_folder_owns_it_and_there_is_no_controller() {
         let writer = |manager: &str, operation: &str, field: &str| {
             format!(
                 r#", "managedFields": [{{"manager": "x"}}, {{"manager": "{manager}", "operation": "{operation}",
                    "fieldsV1": {{"f:metadata": {{"f:labels": {{"f:{field}": {{}}}}}}}}}}]"#
             )
         };
-        let ours = writer(FIELD_MANAGER, "Apply", LABEL);
-        assert!(is_made_with(&ours));
-        assert!(!is_made_with(""));
-        assert!(!is_made_with(&writer("kubectl-create", "Update", LABEL)));
-        assert!(!is_made_with(&writer(FIELD_MANAGER, "Update", LABEL)));
-        assert!(!is_made_with(&writer(FIELD_MANAGER, "Apply", "color")));
+        let owned_label = writer(FIELD_MANAGER, "Apply", LABEL);
+        assert!(is_created_with(&owned_label));
+        assert!(!is_created_with(""));
+        assert!(!is_created_with(&writer("kubectl-create", "Update", LABEL)));
+        assert!(!is_created_with(&writer(FIELD_MANAGER, "Update", LABEL)));
+        assert!(!is_created_with(&writer(FIELD_MANAGER, "Apply", "color")));
         let owner = |controller: bool| {
             format!(
-                r#"{ours}, "ownerReferences": [{{"apiVersion": "v1", "kind": "Service", "name": "web", "uid": "u", "controller": {controller}}}]"#
+                r#"{owned_label}, "ownerReferences": [{{"apiVersion": "v1", "kind": "Service", "name": "web", "uid": "u", "controller": {controller}}}]"#
             )
         };
-        assert!(is_made_with(&owner(false)) && !is_made_with(&owner(true)));
+        assert!(is_created_with(&owner(false)) && !is_created_with(&owner(true)));
     }
 }

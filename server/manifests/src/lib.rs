@@ -5,29 +5,29 @@
 //! The crate does not depend on gRPC or HTTP. Three kinds have special rules: definitions, which are awaited; namespaces, which
 //! are deleted last; and APIServices, which determine the documents for other servers.
 
-mod aggregated;
+mod aggregated_applier;
 mod apply;
 mod check;
+mod content;
 mod document;
 mod folder;
 mod follow;
+mod foreign_servers;
 mod identity;
 mod log;
 mod metrics;
-mod other_servers;
 mod pass;
 mod prune;
-mod reading;
 mod record;
 mod requests;
 mod settings;
 mod split;
 mod state;
 
-pub use check::{Finding, Report, check};
+pub use check::{Finding, FolderReport, check};
 pub use document::list_items;
 pub use follow::Manifests;
-pub use other_servers::{OtherResource, OtherServers};
+pub use foreign_servers::{ForeignApiClient, ForeignResource};
 pub use requests::Requests;
 pub use settings::{MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, Settings};
-pub use state::{ManifestOf, State, Unapplied};
+pub use state::{ApiServiceManifest, FolderState, UnappliedFolder};

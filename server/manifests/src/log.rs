@@ -8,8 +8,8 @@ use crate::document::Fault;
 pub(crate) const MAX_LOGGED: usize = 20;
 
 /// Logs the faults that are not in `before`, and returns their number.
-pub(crate) fn faults(faults: &[Fault], before: &[Fault]) -> usize {
-    let new: Vec<&Fault> = faults.iter().filter(|fault| !before.contains(fault)).collect();
+pub(crate) fn faults(faults: &[Fault], previous: &[Fault]) -> usize {
+    let new: Vec<&Fault> = faults.iter().filter(|fault| !previous.contains(fault)).collect();
     for fault in new.iter().take(MAX_LOGGED) {
         tracing::error!(
             manifest = %fault.origin,
@@ -34,9 +34,9 @@ pub(crate) fn warnings(warnings: &[Fault]) {
 }
 
 /// Logs the objects that remain although their manifests were removed, unless the list equals `before`.
-pub(crate) fn left(left: &[String], before: &[String]) {
-    if !left.is_empty() && left != before {
-        let objects = left.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>().join(", ");
-        tracing::warn!(count = left.len(), objects, "objects without a manifest remain");
+pub(crate) fn remaining(remaining: &[String], previous: &[String]) {
+    if !remaining.is_empty() && remaining != previous {
+        let objects = remaining.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>().join(", ");
+        tracing::warn!(count = remaining.len(), objects, "objects without a manifest remain");
     }
 }

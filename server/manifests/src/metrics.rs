@@ -8,8 +8,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::aggregated::Visit;
-use crate::pass::Done;
+use crate::aggregated_applier::GroupResult;
+use crate::pass::PassResult;
 use crate::state::AggregatedState;
 
 type Label = [(&'static str, &'static str); 1];
@@ -20,38 +20,38 @@ struct Counts {
     applied: usize,
     failed: usize,
     waiting: usize,
-    left: usize,
+    remaining: usize,
 }
 
 /// Counts of this server and of other servers.
 #[derive(Default)]
-struct Parts {
+struct CountsByServer {
     own: Counts,
     aggregated: Counts,
 }
 
 pub(crate) struct Metrics {
-    parts: Mutex<Parts>,
+    counts: Mutex<CountsByServer>,
     documents: Family<Label, Gauge>,
-    left: Gauge,
+    remaining: Gauge,
     pruned: Counter,
     passes: Family<Label, Counter>,
     writes: Family<Label, Counter>,
-    last: Family<Label, FloatGauge>,
+    last_pass_time: Family<Label, FloatGauge>,
 }
 
 impl Metrics {
     /// Registers the metrics.
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
-            parts: Mutex::default(),
+            counts: Mutex::default(),
             documents: registry.gauge_vec(Desc::gauge(
                 "portico_manifests_documents",
                 &["state"],
                 "Documents in the manifests folder, by state: applied, failed or waiting for \
                  another API server",
             )),
-            left: registry.gauge(Desc::gauge(
+            remaining: registry.gauge(Desc::gauge(
                 "portico_manifests_left_objects",
                 &[],
                 "Objects created from the manifests folder that are no longer in it and still \
@@ -73,7 +73,7 @@ impl Metrics {
                 "Documents applied from the manifests folder, by outcome: created, changed, \
                  unchanged or failed",
             )),
-            last: registry.float_gauge_vec(Desc::gauge(
+            last_pass_time: registry.float_gauge_vec(Desc::gauge(
                 "portico_manifests_last_pass_timestamp_seconds",
                 &["outcome"],
                 "Unix time at which the last pass over the manifests folder ended, by outcome",
@@ -82,23 +82,23 @@ impl Metrics {
     }
 
     /// Records the end of a pass.
-    pub(crate) fn passed(&self, done: &Done) {
-        let applied = done.created + done.changed + done.unchanged + done.skipped;
-        self.set(|parts| (parts.own.applied, parts.own.failed) = (applied, done.faults.len()));
-        self.count(done.created, done.changed, done.unchanged, done.faults.len());
-        self.ended(if done.faults.is_empty() { "applied" } else { "failed" });
+    pub(crate) fn record_pass(&self, result: &PassResult) {
+        let applied = result.created + result.changed + result.unchanged + result.skipped;
+        self.set(|counts| (counts.own.applied, counts.own.failed) = (applied, result.faults.len()));
+        self.count(result.created, result.changed, result.unchanged, result.faults.len());
+        self.count_pass(if result.faults.is_empty() { "applied" } else { "failed" });
     }
 
     /// Records a pass on another server.
-    pub(crate) fn visited(&self, visit: &Visit) {
-        self.count(visit.created, visit.changed, visit.unchanged, visit.refused.len());
-        self.pruned.inc_by(visit.deleted as u64);
+    pub(crate) fn record_group_pass(&self, result: &GroupResult) {
+        self.count(result.created, result.changed, result.unchanged, result.refused.len());
+        self.pruned.inc_by(result.deleted as u64);
     }
 
     /// Sets the counts of other servers.
-    pub(crate) fn aggregated(&self, applied: usize, aggregated: &AggregatedState, left: usize) {
+    pub(crate) fn set_aggregated(&self, applied: usize, aggregated: &AggregatedState, remaining: usize) {
         let (failed, waiting) = (aggregated.refused.len(), aggregated.waiting.len());
-        self.set(|parts| parts.aggregated = Counts { applied, failed, waiting, left });
+        self.set(|counts| counts.aggregated = Counts { applied, failed, waiting, remaining });
     }
 
     fn count(&self, created: usize, changed: usize, unchanged: usize, failed: usize) {
@@ -109,10 +109,10 @@ impl Metrics {
         }
     }
 
-    fn set(&self, change: impl FnOnce(&mut Parts)) {
-        let mut parts = self.parts.lock();
-        change(&mut parts);
-        let Parts { own, aggregated } = &*parts;
+    fn set(&self, change: impl FnOnce(&mut CountsByServer)) {
+        let mut counts = self.counts.lock();
+        change(&mut counts);
+        let CountsByServer { own, aggregated } = &*counts;
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         for (state, count) in [
             ("applied", own.applied + aggregated.applied),
@@ -121,23 +121,23 @@ impl Metrics {
         ] {
             self.documents.get_or_create(&[("state", state)]).set(gauge(count));
         }
-        self.left.set(gauge(own.left + aggregated.left));
+        self.remaining.set(gauge(own.remaining + aggregated.remaining));
     }
 
     /// Records that the folder could not be read.
-    pub(crate) fn unreadable(&self) {
-        self.ended("unreadable");
+    pub(crate) fn record_unreadable(&self) {
+        self.count_pass("unreadable");
     }
 
-    fn ended(&self, outcome: &'static str) {
+    fn count_pass(&self, outcome: &'static str) {
         self.passes.get_or_create(&[("outcome", outcome)]).inc();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last.get_or_create(&[("outcome", outcome)]).set(now.as_secs_f64());
+        self.last_pass_time.get_or_create(&[("outcome", outcome)]).set(now.as_secs_f64());
     }
 
     /// Records the numbers of remaining and of deleted objects without a manifest.
-    pub(crate) fn pruned(&self, left: usize, deleted: usize) {
-        self.set(|parts| parts.own.left = left);
+    pub(crate) fn record_pruning(&self, remaining: usize, deleted: usize) {
+        self.set(|counts| counts.own.remaining = remaining);
         self.pruned.inc_by(deleted as u64);
     }
 }

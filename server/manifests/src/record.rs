@@ -3,30 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
-use portico_registry::{CreateOptions, Part, Patch, PatchOptions, Place, Registry};
+use portico_registry::{CreateOptions, ObjectPart, ObjectPath, Patch, PatchOptions, Registry};
 
 use crate::identity;
 
 const NAMESPACE: &str = "kube-system";
 /// ConfigMap for resources of this server.
-const OWN: &str = "portico-manifests";
+const OWN_CONFIG_MAP: &str = "portico-manifests";
 /// ConfigMap for resources of other servers, with the version for requests.
-const AGGREGATED: &str = "portico-manifests-aggregated";
+const AGGREGATED_CONFIG_MAP: &str = "portico-manifests-aggregated";
 
 /// Resources, with the version for requests to other servers.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct ResourceRecord {
     name: &'static str,
-    known: BTreeMap<GroupResource, String>,
+    resources: BTreeMap<GroupResource, String>,
 }
 
-impl Record {
+impl ResourceRecord {
     /// Loads the record of this server's resources.
     ///
     /// # Errors
     /// Returns an error if it cannot be read.
     pub(crate) async fn load(registry: &Registry) -> Result<Self, Box<Status>> {
-        Self::of(registry, OWN).await
+        Self::load_from(registry, OWN_CONFIG_MAP).await
     }
 
     /// Loads the record of other servers' resources.
@@ -34,11 +34,11 @@ impl Record {
     /// # Errors
     /// Returns an error if it cannot be read.
     pub(crate) async fn load_aggregated(registry: &Registry) -> Result<Self, Box<Status>> {
-        Self::of(registry, AGGREGATED).await
+        Self::load_from(registry, AGGREGATED_CONFIG_MAP).await
     }
 
-    async fn of(registry: &Registry, name: &'static str) -> Result<Self, Box<Status>> {
-        let known = match registry.get(&config_maps(), NAMESPACE, name).await {
+    async fn load_from(registry: &Registry, name: &'static str) -> Result<Self, Box<Status>> {
+        let resources = match registry.get(&config_maps(), NAMESPACE, name).await {
             Ok(stored) => {
                 let data = stored.object().at(&["data"]);
                 data.entries().map(|(name, version)| (parse(name), version.str().to_owned())).collect()
@@ -46,23 +46,23 @@ impl Record {
             Err(status) if status.reason() == Reason::NotFound => BTreeMap::new(),
             Err(status) => return Err(status),
         };
-        Ok(Self { name, known })
+        Ok(Self { name, resources })
     }
 
     pub(crate) fn resources(&self) -> impl Iterator<Item = &GroupResource> {
-        self.known.keys()
+        self.resources.keys()
     }
 
     /// Returns the resources of a group, with their versions.
-    pub(crate) fn of_group(&self, group: &str) -> Vec<(GroupResource, String)> {
-        let of_group = self.known.iter().filter(|(resource, _)| resource.group == group);
-        of_group.map(|(resource, version)| (resource.clone(), version.clone())).collect()
+    pub(crate) fn resources_of_group(&self, group: &str) -> Vec<(GroupResource, String)> {
+        let in_group = self.resources.iter().filter(|(resource, _)| resource.group == group);
+        in_group.map(|(resource, version)| (resource.clone(), version.clone())).collect()
     }
 
     /// Returns the group versions for requests to a group.
     pub(crate) fn versions_of_group(&self, group: &str) -> BTreeSet<GroupVersion> {
-        let of_group = self.known.iter().filter(|(resource, _)| resource.group == group);
-        of_group.map(|(_, version)| GroupVersion::new(group, version)).collect()
+        let in_group = self.resources.iter().filter(|(resource, _)| resource.group == group);
+        in_group.map(|(_, version)| GroupVersion::new(group, version)).collect()
     }
 
     /// Adds resources, before any of their objects are created.
@@ -75,12 +75,12 @@ impl Record {
         resources: impl IntoIterator<Item = GroupResource>,
     ) -> Result<(), Box<Status>> {
         let new: BTreeSet<GroupResource> =
-            resources.into_iter().filter(|resource| !self.known.contains_key(resource)).collect();
+            resources.into_iter().filter(|resource| !self.resources.contains_key(resource)).collect();
         if new.is_empty() {
             return Ok(());
         }
         write(registry, self.name, &new, "").await?;
-        self.known.extend(new.into_iter().map(|resource| (resource, String::new())));
+        self.resources.extend(new.into_iter().map(|resource| (resource, String::new())));
         Ok(())
     }
 
@@ -88,17 +88,17 @@ impl Record {
     ///
     /// # Errors
     /// Returns an error if the record cannot be written.
-    pub(crate) async fn add_in(
+    pub(crate) async fn add_with_version(
         &mut self,
         registry: &Registry,
         resource: &GroupResource,
         version: &str,
     ) -> Result<(), Box<Status>> {
-        if self.known.get(resource).is_some_and(|known| known == version) {
+        if self.resources.get(resource).is_some_and(|known| known == version) {
             return Ok(());
         }
         write(registry, self.name, &BTreeSet::from([resource.clone()]), version).await?;
-        self.known.insert(resource.clone(), version.to_owned());
+        self.resources.insert(resource.clone(), version.to_owned());
         Ok(())
     }
 
@@ -106,16 +106,16 @@ impl Record {
     ///
     /// # Errors
     /// Returns an error if the record cannot be written.
-    pub(crate) async fn forget(
+    pub(crate) async fn remove(
         &mut self,
         registry: &Registry,
-        gone: BTreeSet<GroupResource>,
+        empty_resources: BTreeSet<GroupResource>,
     ) -> Result<(), Box<Status>> {
-        if gone.is_empty() {
+        if empty_resources.is_empty() {
             return Ok(());
         }
-        write(registry, self.name, &gone, None::<&str>).await?;
-        self.known.retain(|resource, _| !gone.contains(resource));
+        write(registry, self.name, &empty_resources, None::<&str>).await?;
+        self.resources.retain(|resource, _| !empty_resources.contains(resource));
         Ok(())
     }
 }
@@ -141,21 +141,21 @@ async fn write(
     for resource in resources {
         object.set(&["data", &resource.to_string()], value);
     }
-    let place = Place { part: Part::Main, namespace: NAMESPACE, name };
+    let path = ObjectPath { part: ObjectPart::Main, namespace: NAMESPACE, name };
     let (patch, options) = (Patch::Merge(object.to_json().into()), PatchOptions::default());
-    let written = registry.patch(&context, &config_maps(), place, &patch, &options).await.map(drop);
+    let written = registry.patch(&context, &config_maps(), path, &patch, &options).await.map(drop);
     let Err(status) = written else { return Ok(()) };
     if status.reason() != Reason::NotFound || value.is_none() {
         return Err(status);
     }
-    let mut made = Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-    made.set(&["metadata", "name"], name);
-    made.set(&["metadata", "namespace"], NAMESPACE);
-    made.copy_from(&object, &["data"]);
-    match registry.create(&context, &config_maps(), made, &CreateOptions::default()).await {
+    let mut config_map = Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
+    config_map.set(&["metadata", "name"], name);
+    config_map.set(&["metadata", "namespace"], NAMESPACE);
+    config_map.copy_from(&object, &["data"]);
+    match registry.create(&context, &config_maps(), config_map, &CreateOptions::default()).await {
         // Another control service has created the ConfigMap.
         Err(status) if status.reason() == Reason::AlreadyExists => {
-            registry.patch(&context, &config_maps(), place, &patch, &options).await.map(drop)
+            registry.patch(&context, &config_maps(), path, &patch, &options).await.map(drop)
         }
         written => written.map(drop),
     }

@@ -34,20 +34,20 @@ pub(crate) struct Refusal {
     /// Human-readable message.
     pub(crate) message: String,
     /// True if a retry may succeed without a change of the folder.
-    pub(crate) passes: bool,
+    pub(crate) is_temporary: bool,
     /// Status code of the response; 0 if there was none.
     pub(crate) code: u16,
 }
 
 impl Refusal {
     /// Creates a refusal that lasts until the folder is changed.
-    pub(crate) fn lasting(message: impl Into<String>) -> Self {
-        Self { message: message.into(), passes: false, code: 0 }
+    pub(crate) fn permanent(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_temporary: false, code: 0 }
     }
 
     /// Creates a temporary refusal.
-    pub(crate) fn passing(message: impl Into<String>) -> Self {
-        Self { message: message.into(), passes: true, code: 0 }
+    pub(crate) fn temporary(message: impl Into<String>) -> Self {
+        Self { message: message.into(), is_temporary: true, code: 0 }
     }
 }
 
@@ -66,16 +66,16 @@ impl From<&Status> for Refusal {
         // Objects that controllers have yet to write into a new namespace.
         let waits = ["error looking up service account", "status unknown for quota"];
         let waits = waits.iter().any(|text| status.message.contains(text));
-        Self { message: status.message.clone(), passes: busy || ends || waits, code: status.code }
+        Self { message: status.message.clone(), is_temporary: busy || ends || waits, code: status.code }
     }
 }
 
 /// Returns the refusal if the response is an error.
-pub(crate) fn refusal(answer: &Answer) -> Result<(), Refusal> {
+pub(crate) fn check_answer(answer: &Answer) -> Result<(), Refusal> {
     match &answer.status {
         Some(status) if status.code >= 300 => Err(Refusal::from(&**status)),
         None if answer.code >= 300 => {
-            Err(Refusal::lasting(format!("unexpected response code {}", answer.code)))
+            Err(Refusal::permanent(format!("unexpected response code {}", answer.code)))
         }
         _ => Ok(()),
     }

@@ -22,7 +22,7 @@ pub struct Settings {
     /// True if objects are deleted after their manifests are removed.
     pub prune: bool,
     /// Interval between checks for changes.
-    pub look_period: Duration,
+    pub poll_interval: Duration,
     /// Interval at which all documents are applied again without changes; zero disables it.
     pub resync_period: Duration,
     /// Maximum number of files.
@@ -38,7 +38,7 @@ impl Settings {
         Self {
             folder,
             prune: false,
-            look_period: Duration::from_secs(1),
+            poll_interval: Duration::from_secs(1),
             resync_period: Duration::from_secs(600),
             max_files: 10_000,
             max_bytes: 64 << 20,

@@ -8,16 +8,16 @@ use parking_lot::Mutex;
 use portico_machinery::object::cut_at;
 use tokio::sync::watch;
 
+use crate::content::FolderContent;
 use crate::document::{Document, Fault};
-use crate::other_servers::is_api_service;
-use crate::reading::Reading;
+use crate::foreign_servers::is_api_service;
 
 /// Faults that `/readyz/manifests` names.
 ///
 /// Limit (Manifests): the rest is counted.
 const MAX_NAMED: usize = 5;
 /// Message about documents that cannot be applied yet.
-const WAITING: &str = "documents wait for their API servers";
+const WAITING_MESSAGE: &str = "documents wait for their API servers";
 /// Bytes of one fault that `/readyz/manifests` shows.
 ///
 /// Limit (Manifests, bytes): the rest is omitted.
@@ -25,11 +25,11 @@ const MAX_FAULT_BYTES: usize = 400;
 
 /// Shared state of the folder. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct State(Arc<Mutex<Known>>);
+pub struct FolderState(Arc<Mutex<StateInner>>);
 
 /// Reason why the folder has not been applied completely yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unapplied {
+pub struct UnappliedFolder {
     /// Human-readable message.
     pub problem: String,
     /// True if a retry cannot succeed until a user changes the folder or its dependencies.
@@ -37,23 +37,23 @@ pub struct Unapplied {
 }
 
 #[derive(Default)]
-struct Known {
+struct StateInner {
     /// Reports problems until the folder has been applied completely once.
-    unapplied: watch::Sender<Option<Unapplied>>,
+    unapplied: watch::Sender<Option<UnappliedFolder>>,
     /// True if all documents were applied at least once.
     was_applied: bool,
     /// Current problem; `None` before the first pass and if there is none.
     problem: Option<String>,
     /// Manifests of APIServices, by name.
-    api_services: HashMap<String, ManifestOf>,
+    api_services: HashMap<String, ApiServiceManifest>,
     aggregated: AggregatedState,
 }
 
 /// Manifest of an APIService, and problems of documents for the server behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ManifestOf {
+pub struct ApiServiceManifest {
     /// File and document; empty if the APIService is not from the folder.
-    pub from: String,
+    pub origin: String,
     /// Reason why the current manifest is not applied.
     pub error: Option<String>,
     /// Problems of documents whose objects the server stores.
@@ -89,26 +89,27 @@ impl AggregatedState {
     }
 
     /// Returns the problems of documents for the server behind an APIService; `None` if there are none.
-    fn objects_of(&self, api_service: &str) -> Option<String> {
+    fn object_problems(&self, api_service: &str) -> Option<String> {
         let (documents, faults) = self.by_service.get(api_service)?;
-        (!faults.is_empty()).then(|| problem(*documents, "of its objects are not applied", faults))
+        (!faults.is_empty()).then(|| format_problem(*documents, "of its objects are not applied", faults))
     }
 
     fn problems(&self) -> impl Iterator<Item = String> {
-        let texts = [("documents are refused by other API servers", &self.refused), (WAITING, &self.waiting)];
-        let of_some = texts.into_iter().filter(|(_, faults)| !faults.is_empty());
-        of_some.map(|(text, faults)| problem(self.documents, text, faults))
+        let texts =
+            [("documents are refused by other API servers", &self.refused), (WAITING_MESSAGE, &self.waiting)];
+        let non_empty = texts.into_iter().filter(|(_, faults)| !faults.is_empty());
+        non_empty.map(|(text, faults)| format_problem(self.documents, text, faults))
     }
 }
 
-impl State {
+impl FolderState {
     /// Checks that all documents were applied at least once.
     ///
     /// # Errors
     /// Returns the current problem as a human-readable message.
     pub fn check(&self) -> Result<(), String> {
-        let known = self.0.lock();
-        match (known.was_applied, &known.problem) {
+        let inner = self.0.lock();
+        match (inner.was_applied, &inner.problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(problem.clone()),
             (false, None) => Err("the manifests folder has not been applied yet".to_owned()),
@@ -118,81 +119,82 @@ impl State {
     /// Returns problems of later changes, or of documents for other servers.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let known = self.0.lock();
+        let inner = self.0.lock();
         let problems: Vec<String> =
-            known.problem.clone().into_iter().chain(known.aggregated.problems()).collect();
-        (known.was_applied && !problems.is_empty()).then(|| problems.join("; "))
+            inner.problem.clone().into_iter().chain(inner.aggregated.problems()).collect();
+        (inner.was_applied && !problems.is_empty()).then(|| problems.join("; "))
     }
 
     /// Returns a receiver of problems until all documents were applied once.
     #[must_use]
-    pub fn unapplied(&self) -> watch::Receiver<Option<Unapplied>> {
+    pub fn unapplied(&self) -> watch::Receiver<Option<UnappliedFolder>> {
         self.0.lock().unapplied.subscribe()
     }
 
     /// Returns the manifest of an APIService, or problems of documents for the server behind it.
     #[must_use]
-    pub fn api_service(&self, name: &str) -> Option<ManifestOf> {
-        let known = self.0.lock();
-        let manifest = known.api_services.get(name).cloned();
-        match known.aggregated.objects_of(name) {
+    pub fn api_service(&self, name: &str) -> Option<ApiServiceManifest> {
+        let inner = self.0.lock();
+        let manifest = inner.api_services.get(name).cloned();
+        match inner.aggregated.object_problems(name) {
             None => manifest,
-            objects => Some(ManifestOf { objects, ..manifest.unwrap_or_default() }),
+            objects => Some(ApiServiceManifest { objects, ..manifest.unwrap_or_default() }),
         }
     }
 
     /// Stores the state of documents for other servers.
-    pub(crate) fn visited(&self, mut aggregated: AggregatedState) {
-        let place = |fault: &Fault| (fault.origin.file.clone(), fault.origin.document, fault.origin.item);
-        aggregated.waiting.sort_by_cached_key(place);
-        aggregated.refused.sort_by_cached_key(place);
+    pub(crate) fn set_aggregated(&self, mut aggregated: AggregatedState) {
+        let location = |fault: &Fault| (fault.origin.file.clone(), fault.origin.document, fault.origin.item);
+        aggregated.waiting.sort_by_cached_key(location);
+        aggregated.refused.sort_by_cached_key(location);
         self.0.lock().aggregated = aggregated;
     }
 
     /// Records that the folder cannot be read.
-    pub(crate) fn unreadable(&self, error: &str) {
-        let mut known = self.0.lock();
-        known.problem = Some(error.to_owned());
-        known.publish(true);
+    pub(crate) fn set_unreadable(&self, error: &str) {
+        let mut inner = self.0.lock();
+        inner.problem = Some(error.to_owned());
+        inner.publish(true);
     }
 
     /// Records the result of a pass.
-    pub(crate) fn passed(&self, reading: &Reading, faults: &[Fault], is_final: bool) {
+    pub(crate) fn set_pass_result(&self, reading: &FolderContent, faults: &[Fault], is_final: bool) {
         let documents = reading.documents.len() + reading.faults.len();
         let error = |document: &Document| {
             faults.iter().find(|fault| fault.origin == document.origin).map(|fault| fault.message.clone())
         };
         let services = reading.documents.iter().filter(|document| is_api_service(document));
         let services = services.map(|document| {
-            let (from, error) = (document.origin.to_string(), error(document));
-            let manifest = ManifestOf { from, error, objects: None };
+            let (origin, error) = (document.origin.to_string(), error(document));
+            let manifest = ApiServiceManifest { origin, error, objects: None };
             (document.object.name().to_owned(), manifest)
         });
-        let mut known = self.0.lock();
-        known.api_services = services.collect();
-        known.was_applied |= faults.is_empty();
-        known.problem = (!faults.is_empty()).then(|| problem(documents, "documents are not applied", faults));
-        known.publish(is_final);
+        let mut inner = self.0.lock();
+        inner.api_services = services.collect();
+        inner.was_applied |= faults.is_empty();
+        inner.problem =
+            (!faults.is_empty()).then(|| format_problem(documents, "documents are not applied", faults));
+        inner.publish(is_final);
     }
 }
 
-impl Known {
+impl StateInner {
     fn publish(&self, is_final: bool) {
         let problem = self.problem.clone().filter(|_| !self.was_applied);
-        let told = problem.map(|problem| Unapplied { problem, is_final });
-        self.unapplied.send_if_modified(|before| {
-            let is_new = *before != told;
-            *before = told;
+        let unapplied = problem.map(|problem| UnappliedFolder { problem, is_final });
+        self.unapplied.send_if_modified(|previous| {
+            let is_new = *previous != unapplied;
+            *previous = unapplied;
             is_new
         });
     }
 }
 
 /// Formats the number of faults and the first of them in one line.
-fn problem(documents: usize, what: &str, faults: &[Fault]) -> String {
-    let mut text = format!("{} of {documents} {what}", faults.len());
-    for (at, fault) in faults.iter().take(MAX_NAMED).enumerate() {
-        let separator = if at == 0 { ": " } else { "; " };
+fn format_problem(documents: usize, problem: &str, faults: &[Fault]) -> String {
+    let mut text = format!("{} of {documents} {problem}", faults.len());
+    for (index, fault) in faults.iter().take(MAX_NAMED).enumerate() {
+        let separator = if index == 0 { ": " } else { "; " };
         // Writing to a string does not fail.
         let _ = write!(text, "{separator}{}", cut_at(fault.to_string(), MAX_FAULT_BYTES));
     }

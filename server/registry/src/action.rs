@@ -11,10 +11,10 @@ use std::sync::Arc;
 use portico_machinery::{Object, Status};
 
 use crate::Result;
-use crate::hooks::Pending;
+use crate::hooks::ResultFuture;
 use crate::options::CreateOptions;
-use crate::served::ServedResource;
-use crate::typed::{Context, Place};
+use crate::served_resource::ServedResource;
+use crate::verb_types::{Context, ObjectPath};
 use crate::verbs::Verbs;
 
 /// Input of an action.
@@ -24,9 +24,9 @@ pub struct ActionRequest<'a> {
     /// Caller and User-Agent.
     pub context: &'a Context,
     /// The kind of the resource in the path, which is the parent's for a subresource.
-    pub served: &'a ServedResource,
+    pub served_resource: &'a ServedResource,
     /// Namespace of the path; for a subresource also the name of the parent.
-    pub place: Place<'a>,
+    pub path: ObjectPath<'a>,
     /// Options of the query.
     pub options: &'a CreateOptions,
     /// Body, decoded as the action's own kind, defaulted and in canonical form.
@@ -34,7 +34,7 @@ pub struct ActionRequest<'a> {
 }
 
 /// Result of an action.
-pub enum Outcome {
+pub enum ActionOutcome {
     /// Status 201 with this object.
     Created(Object),
     /// Status 201 with this object, warnings and audit annotations.
@@ -51,7 +51,7 @@ pub enum Outcome {
 }
 
 /// Future of an action.
-pub type Acting<'a> = Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 'a>>;
+pub type ActionFuture<'a> = Pin<Box<dyn Future<Output = Result<ActionOutcome>> + Send + 'a>>;
 
 /// Handler of a POST that does not store an object of the posted kind.
 pub trait Action: Send + Sync {
@@ -61,10 +61,10 @@ pub trait Action: Send + Sync {
     }
 
     /// Runs upstream's checks between mutating and validating admission, and fills in fields that validating admission sees.
-    fn prepare<'a>(&'a self, _request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+    fn prepare<'a>(&'a self, _request: &'a mut ActionRequest<'_>) -> ResultFuture<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
     /// Executes the action.
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a>;
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> ActionFuture<'a>;
 }

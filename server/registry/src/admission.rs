@@ -11,7 +11,7 @@ use std::sync::Arc;
 use portico_machinery::Object;
 use portico_store::{Operation as StoreOperation, Record, Txn, TxnError};
 
-use crate::hooks::Pending;
+use crate::hooks::ResultFuture;
 use crate::objects::Objects;
 use crate::write::Write;
 
@@ -19,7 +19,7 @@ pub use attributes::{Attributes, Operation, Options};
 pub use versions::VersionError;
 
 /// Result of a commit that quotas count; `None` if no quota applies, in which case nothing was written.
-pub type Charged = Option<Result<Arc<Record>, TxnError>>;
+pub type QuotaCommit = Option<Result<Arc<Record>, TxnError>>;
 
 /// Checks of the namespace of a write, made before all other checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub trait Admission: Send + Sync {
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>>;
+    ) -> Option<ResultFuture<'a, Vec<String>>>;
 
     /// Accepts or refuses a valid object. Returns warnings for the caller, also with a refusal. The objects correspond to those
     /// of [`Admission::mutate`].
@@ -62,7 +62,7 @@ pub trait Admission: Send + Sync {
         attributes: Attributes<'a>,
         new: Option<&'a Object>,
         old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>>;
+    ) -> Option<ResultFuture<'a, Vec<String>>>;
 
     /// Refuses a write that exceeds a quota; used for dry runs.
     fn check_quota<'a>(
@@ -70,7 +70,7 @@ pub trait Admission: Send + Sync {
         objects: &'a Objects,
         attributes: Attributes<'a>,
         write: Write<'a>,
-    ) -> Option<Pending<'a, ()>>;
+    ) -> Option<ResultFuture<'a, ()>>;
 
     /// Commits a valid write together with its precondition checks and the updates of quotas that count the write.
     fn commit<'a>(
@@ -80,7 +80,7 @@ pub trait Admission: Send + Sync {
         write: Write<'a>,
         txn: &'a Txn,
         checks: &'a [StoreOperation],
-    ) -> Option<Pending<'a, Charged>>;
+    ) -> Option<ResultFuture<'a, QuotaCommit>>;
 }
 
 /// Admission that accepts every write and counts nothing.
@@ -93,7 +93,7 @@ impl Admission for AdmitAll {
         _attributes: Attributes<'a>,
         _new: Option<&'a mut Object>,
         _old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
+    ) -> Option<ResultFuture<'a, Vec<String>>> {
         None
     }
 
@@ -103,7 +103,7 @@ impl Admission for AdmitAll {
         _attributes: Attributes<'a>,
         _new: Option<&'a Object>,
         _old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
+    ) -> Option<ResultFuture<'a, Vec<String>>> {
         None
     }
 
@@ -112,7 +112,7 @@ impl Admission for AdmitAll {
         _objects: &'a Objects,
         _attributes: Attributes<'a>,
         _write: Write<'a>,
-    ) -> Option<Pending<'a, ()>> {
+    ) -> Option<ResultFuture<'a, ()>> {
         None
     }
 
@@ -123,7 +123,7 @@ impl Admission for AdmitAll {
         _write: Write<'a>,
         _txn: &'a Txn,
         _checks: &'a [StoreOperation],
-    ) -> Option<Pending<'a, Charged>> {
+    ) -> Option<ResultFuture<'a, QuotaCommit>> {
         None
     }
 }

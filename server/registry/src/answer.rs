@@ -11,8 +11,8 @@ use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
 use crate::Result;
+use crate::audit_record::AuditRecord;
 use crate::frame::Frame;
-use crate::recorded::Record;
 
 /// Pieces of one list, in order, of about 64 KiB each. Concatenated they form the document; JSON ends with a newline.
 /// Fails only if a piece cannot be written because the process ends or the writer panicked.
@@ -27,12 +27,12 @@ pub struct WatchFrame {
     /// Frame, shared between watches.
     pub frame: Arc<Frame>,
     /// True if more events of its revision may follow.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 impl From<Frame> for WatchFrame {
     fn from(frame: Frame) -> Self {
-        Self { frame: Arc::new(frame), more: false }
+        Self { frame: Arc::new(frame), has_more: false }
     }
 }
 
@@ -42,7 +42,7 @@ pub struct Watch {
     /// Number of frames at the start of the stream that show the initial state.
     pub initial: usize,
     /// Revision of the initial state. A watch that starts at this revision delivers only later events.
-    pub from: i64,
+    pub start_revision: i64,
 }
 
 /// Body of an answer: JSON for callers that accept JSON or YAML, else protobuf; see [`Answer::encoding`].
@@ -81,15 +81,15 @@ pub struct Answer {
     /// Annotations of the audit event.
     pub audit: Vec<(String, String)>,
     /// Request and response data for the audit event.
-    pub record: Record,
+    pub record: AuditRecord,
     /// Revision of the object or list; 0 if there is none.
     pub revision: i64,
     /// Status, if the answer is one (failures, and deletions that return `Success`).
     pub status: Option<Box<Status>>,
     /// True if the path is not served: the body is text, as written by upstream's last handler.
-    pub unrouted: bool,
+    pub is_unrouted: bool,
     /// Time spent waiting for webhooks, which latency objectives exclude.
-    pub webhooks_took: Duration,
+    pub webhook_duration: Duration,
 }
 
 impl Answer {
@@ -103,19 +103,19 @@ impl Answer {
             body: Body::Bytes(body),
             warnings: Vec::new(),
             audit: Vec::new(),
-            record: Record::default(),
+            record: AuditRecord::default(),
             revision,
             status: None,
-            unrouted: false,
-            webhooks_took: Duration::ZERO,
+            is_unrouted: false,
+            webhook_duration: Duration::ZERO,
         }
     }
 
     /// Text of a 404 for a path that is not served.
     #[must_use]
-    pub fn unrouted() -> Self {
-        let status = Some(Box::new(Status::no_route()));
-        Self { status, unrouted: true, ..Self::json(404, Bytes::from_static(b"404 page not found\n"), 0) }
+    pub fn no_route() -> Self {
+        let status = Some(Box::new(Status::route_not_found()));
+        Self { status, is_unrouted: true, ..Self::json(404, Bytes::from_static(b"404 page not found\n"), 0) }
     }
 
     /// Status with its own code (200 for a success) and its warnings.
@@ -135,14 +135,14 @@ impl Answer {
     #[must_use]
     pub fn media_type(&self) -> &'static str {
         match (&self.body, self.encoding) {
-            _ if self.unrouted => "text/plain; charset=utf-8",
+            _ if self.is_unrouted => "text/plain; charset=utf-8",
             (Body::Watch(_), Encoding::Protobuf) => "application/vnd.kubernetes.protobuf;stream=watch",
             (_, encoding) => encoding.media_type(),
         }
     }
 
     /// Sets the negotiated encoding and encodes a Status in it; other bodies already have the negotiated encoding.
-    pub(crate) fn encoded(mut self, encoding: Encoding) -> Self {
+    pub(crate) fn with_encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
         if let (Some(status), Encoding::Protobuf) = (&self.status, encoding) {
             self.body = Body::Bytes(status.to_protobuf().into());

@@ -7,15 +7,15 @@ use portico_kinds::{KindInfo, Kinds};
 use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object};
 use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
-use crate::by_resource::ByResource;
-use crate::off_fields::{OffFeature, OffFields};
+use crate::disabled_fields::{DisabledFeature, DisabledFields};
+use crate::resource_map::ResourceMap;
 use crate::scale::ScaleSelector;
-use crate::served::{ServedResource, field_values, indexed_fields};
+use crate::served_resource::{ServedResource, field_values, indexed_fields};
 use crate::strategy::{FieldStrategy, Strategies};
 
 /// Code of one resource, in addition to its data.
 #[derive(Clone, Copy, Default)]
-struct Described {
+struct ResourceRules {
     strategies: Strategies,
     scale: Option<ScaleSelector>,
 }
@@ -23,8 +23,8 @@ struct Described {
 /// Strategies and Scale subresources of built-in resources.
 #[derive(Clone, Default)]
 pub(crate) struct StrategyTable {
-    described: ByResource<Described>,
-    off: ByResource<Vec<OffFeature>>,
+    rules: ResourceMap<ResourceRules>,
+    disabled: ResourceMap<Vec<DisabledFeature>>,
 }
 
 impl StrategyTable {
@@ -34,21 +34,25 @@ impl StrategyTable {
         strategies: Strategies,
         scale: Option<ScaleSelector>,
     ) {
-        *self.described.entry(group, resource) = Described { strategies, scale };
+        *self.rules.entry(group, resource) = ResourceRules { strategies, scale };
     }
 
     /// Turns off the fields of a disabled feature.
-    pub(crate) fn turn_off(&mut self, (group, resource): (&'static str, &'static str), feature: OffFeature) {
-        self.off.entry(group, resource).push(feature);
+    pub(crate) fn turn_off(
+        &mut self,
+        (group, resource): (&'static str, &'static str),
+        feature: DisabledFeature,
+    ) {
+        self.disabled.entry(group, resource).push(feature);
     }
 
-    fn off_of(&self, resource: &GroupResource) -> OffFields {
-        self.off.get(resource).map(|fields| fields.as_slice().into()).unwrap_or_default()
+    fn disabled_fields_of(&self, resource: &GroupResource) -> DisabledFields {
+        self.disabled.get(resource).map(|fields| fields.as_slice().into()).unwrap_or_default()
     }
 
     /// Strategies and Scale selector of a resource; defaults for resources without code.
-    fn of(&self, resource: &GroupResource) -> (Strategies, Option<ScaleSelector>) {
-        let described = self.described.get(resource).copied().unwrap_or_default();
+    fn for_resource(&self, resource: &GroupResource) -> (Strategies, Option<ScaleSelector>) {
+        let described = self.rules.get(resource).copied().unwrap_or_default();
         (described.strategies, described.scale)
     }
 }
@@ -67,15 +71,15 @@ impl ResourceIndex {
     pub(crate) fn new(kinds: &Kinds, strategies: &StrategyTable) -> Self {
         let mut index = Self::default();
         for info in kinds.iter() {
-            let (own, scale) = strategies.of(&info.group_resource());
-            let mut served = ServedResource::of_builtin(info.clone(), kinds, own, scale);
-            served.off = strategies.off_of(&info.group_resource());
-            let served = Arc::new(served);
-            let slot = index.preferred.entry(served.resource.clone());
-            slot.or_insert_with(|| served.clone());
-            index.by_storage.entry(info.storage.clone()).or_default().push(served.clone());
-            index.by_kind.insert(info.gvk.clone(), served.clone());
-            index.by_resource.insert(info.gvr(), served);
+            let (own, scale) = strategies.for_resource(&info.group_resource());
+            let mut served_resource = ServedResource::of_builtin(info.clone(), kinds, own, scale);
+            served_resource.disabled = strategies.disabled_fields_of(&info.group_resource());
+            let served_resource = Arc::new(served_resource);
+            let slot = index.preferred.entry(served_resource.resource.clone());
+            slot.or_insert_with(|| served_resource.clone());
+            index.by_storage.entry(info.storage.clone()).or_default().push(served_resource.clone());
+            index.by_kind.insert(info.gvk.clone(), served_resource.clone());
+            index.by_resource.insert(info.gvr(), served_resource);
         }
         index
     }
@@ -92,17 +96,17 @@ impl ResourceIndex {
 
     /// Kinds with this plural or singular resource name, version and group; an empty group matches all groups.
     pub(crate) fn kinds_for(&self, group: &str, version: &str, resource: &str) -> Vec<GroupVersionKind> {
-        let is_meant = |info: &KindInfo| {
+        let matches_names = |info: &KindInfo| {
             (info.resource == resource || info.singular == resource)
                 && info.gvk.version == version
                 && (group.is_empty() || info.gvk.group == group)
         };
-        let all = self.by_resource.values().map(|served| &served.info);
-        all.filter(|info| is_meant(info)).map(|info| info.gvk.clone()).collect()
+        let all = self.by_resource.values().map(|served_resource| &served_resource.info);
+        all.filter(|info| matches_names(info)).map(|info| info.gvk.clone()).collect()
     }
 
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &KindInfo> {
-        self.by_resource.values().map(|served| &*served.info)
+        self.by_resource.values().map(|served_resource| &*served_resource.info)
     }
 
     /// Served resources that share a storage resource.
@@ -113,7 +117,7 @@ impl ResourceIndex {
     /// Storage resources of kinds whose objects expire, without duplicates.
     pub(crate) fn expiring(&self) -> Vec<Resource> {
         let expire = self.by_resource.values().filter(|s| s.info.expires && s.info.is_storage_version());
-        expire.map(|served| served.storage.clone()).collect()
+        expire.map(|served_resource| served_resource.storage.clone()).collect()
     }
 
     /// The resource in the first served version, which internal callers use.
@@ -140,7 +144,7 @@ impl KindIndexer {
             .map(|info| (info, indexed_fields(info)))
             .filter(|(_, fields)| !fields.is_empty())
             .map(|(info, fields)| {
-                let (strategies, _) = strategies.of(&info.group_resource());
+                let (strategies, _) = strategies.for_resource(&info.group_resource());
                 (info.storage.clone(), (strategies.fields, fields))
             })
             .collect();

@@ -7,7 +7,7 @@ use portico_gostd::url::first_value;
 use portico_machinery::request_info::RequestInfo;
 use portico_machinery::{GroupResource, GroupVersion, UserInfo};
 
-use crate::recorded::Recorded;
+use crate::audit_record::AuditDetail;
 
 /// Size of a request body, and of a document in the manifests folder.
 ///
@@ -28,14 +28,14 @@ pub struct Target {
     pub namespace: String,
     /// Name, empty for the collection.
     pub name: String,
-    /// Path after the subresource, as in [`RequestInfo::rest`]; only proxies serve such paths.
-    pub rest: String,
+    /// Path after the subresource, as in [`RequestInfo::path_after_subresource`]; only proxies serve such paths.
+    pub subpath: String,
 }
 
 impl Target {
     /// Target of a resource request.
     #[must_use]
-    pub fn of(info: &RequestInfo) -> Self {
+    pub fn from_request_info(info: &RequestInfo) -> Self {
         Self {
             group: info.api_group.clone(),
             version: info.api_version.clone(),
@@ -44,7 +44,7 @@ impl Target {
             namespace: info.namespace.clone(),
             // Request info may take the name from a field selector; only the path counts here.
             name: info.parts.get(1).cloned().unwrap_or_default(),
-            rest: info.rest(),
+            subpath: info.path_after_subresource(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Target {
             &self.subresource,
         ];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
-        parts.flat_map(|part| ["/", part]).chain([&*self.rest]).collect()
+        parts.flat_map(|part| ["/", part]).chain([&*self.subpath]).collect()
     }
 
     fn prefix(&self) -> &'static str {
@@ -131,7 +131,7 @@ pub struct Call {
     /// User-Agent header.
     pub user_agent: String,
     /// Amount of request data to record for the audit event.
-    pub recorded: Recorded,
+    pub audit_detail: AuditDetail,
     /// True if the call is a review that a facade sends for itself instead of for a client. Admission does not see such a review.
     pub own_account: bool,
 }

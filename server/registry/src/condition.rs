@@ -44,7 +44,7 @@ impl Condition {
 /// Condition of this type, if present.
 #[must_use]
 pub fn get(object: &Object, kind: &str) -> Option<Condition> {
-    all(object).into_iter().find(|c| c.kind == kind)
+    all_conditions(object).into_iter().find(|c| c.kind == kind)
 }
 
 /// True if the condition exists and its status is exactly `True`.
@@ -56,7 +56,7 @@ pub fn is_true(object: &Object, kind: &str) -> bool {
 /// Sets a condition. A new type is appended. For an existing type, reason and message are always replaced; status and
 /// transition time only if the status differs. Returns true if the object changed.
 pub fn set(object: &mut Object, condition: Condition, now: Timestamp) -> bool {
-    let before = all(object);
+    let before = all_conditions(object);
     let mut after = before.clone();
     match after.iter_mut().find(|c| c.kind == condition.kind) {
         Some(current) => {
@@ -81,16 +81,16 @@ pub fn set(object: &mut Object, condition: Condition, now: Timestamp) -> bool {
 
 /// Removes a condition; returns true if it was present.
 pub fn remove(object: &mut Object, kind: &str) -> bool {
-    let before = all(object);
+    let before = all_conditions(object);
     let after: Vec<&Condition> = before.iter().filter(|c| c.kind != kind).collect();
-    let was_there = after.len() < before.len();
-    if was_there {
+    let was_present = after.len() < before.len();
+    if was_present {
         object.set(&["status", "conditions"], after);
     }
-    was_there
+    was_present
 }
 
-fn all(object: &Object) -> Vec<Condition> {
+fn all_conditions(object: &Object) -> Vec<Condition> {
     object.decode::<Option<Vec<Condition>>>(&["status", "conditions"]).ok().flatten().unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use portico_machinery::connect::{Dial, Security};
+use portico_machinery::connect::{DialTarget, Security};
 use portico_machinery::route::Target;
 
 use crate::Result;
@@ -14,30 +14,30 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::objects::Objects;
 use crate::options::Query;
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 
 /// Result of a connection request.
 #[derive(Debug)]
-pub enum Connected {
+pub enum ConnectOutcome {
     /// Answer without a connection: a refusal, or no content.
-    Answered(Answer),
+    Answer(Answer),
     /// Target to dial, and audit annotations of admission.
-    Dial(Dial, Vec<(String, String)>),
+    Dial(DialTarget, Vec<(String, String)>),
 }
 
-impl Connected {
+impl ConnectOutcome {
     /// Adds audit annotations.
-    pub(crate) fn noting(mut self, notes: Vec<(String, String)>) -> Self {
+    pub(crate) fn with_audit(mut self, annotations: Vec<(String, String)>) -> Self {
         match &mut self {
-            Self::Answered(answer) => answer.audit.extend(notes),
-            Self::Dial(_, known) => known.extend(notes),
+            Self::Answer(answer) => answer.audit.extend(annotations),
+            Self::Dial(_, existing) => existing.extend(annotations),
         }
         self
     }
 }
 
 /// Lookup of backends that are registered with their own addresses instead of those of their Service.
-pub trait Registered: Send + Sync {
+pub trait BackendAddresses: Send + Sync {
     /// Addresses of the backend behind a Service, and its connection security. `None` as the port matches any port.
     fn backend_of(
         &self,
@@ -56,15 +56,15 @@ pub struct ConnectRequest<'a> {
     /// Parsed query of the call.
     pub query: &'a Query<'a>,
     /// Kind of the object with the subresource.
-    pub served: &'a ServedResource,
+    pub served_resource: &'a ServedResource,
     /// Namespace of the path.
     pub namespace: &'a str,
     /// Backends with their own addresses.
-    pub registered: &'a dyn Registered,
+    pub backends: &'a dyn BackendAddresses,
 }
 
 /// Future of [`Connection::decide`].
-pub type Deciding<'a> = Pin<Box<dyn Future<Output = Result<Option<Dial>>> + Send + 'a>>;
+pub type DialFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<DialTarget>>> + Send + 'a>>;
 
 /// Subresource that connects to a node or backend.
 pub trait Connection: Send + Sync {
@@ -77,11 +77,12 @@ pub trait Connection: Send + Sync {
     ///
     /// # Errors
     /// Status 400, 403 or 404 as in upstream's `rest.Connecter` of the kind.
-    fn decide<'a>(&'a self, request: &'a ConnectRequest<'a>) -> Deciding<'a>;
+    fn decide<'a>(&'a self, request: &'a ConnectRequest<'a>) -> DialFuture<'a>;
 }
 
 /// True if a connection accepts this verb: the verbs in its data and, for proxies, HEAD and OPTIONS.
-pub(crate) fn has_verb(below: bool, verbs: &[String], verb: &str) -> bool {
-    let others = below && (verb.eq_ignore_ascii_case("head") || verb.eq_ignore_ascii_case("options"));
-    others || verbs.iter().any(|known| known == verb)
+pub(crate) fn has_verb(has_subpaths: bool, verbs: &[String], verb: &str) -> bool {
+    let is_method_without_verb =
+        has_subpaths && (verb.eq_ignore_ascii_case("head") || verb.eq_ignore_ascii_case("options"));
+    is_method_without_verb || verbs.iter().any(|allowed| allowed == verb)
 }

@@ -8,13 +8,13 @@ use portico_store::Snapshot;
 
 use crate::Result;
 use crate::registry::Registry;
-use crate::stored::{Stored, decode};
+use crate::stored_object::{StoredObject, decode};
 use crate::unreadable;
 
 /// Attempts to read all resources of a quota at one revision.
 ///
 /// Limit (Admission and quota): it is counted again after a delay.
-const MAX_LOOKS: usize = 1_000;
+const MAX_READ_ATTEMPTS: usize = 1_000;
 
 /// Snapshots of several resources at one revision.
 #[derive(Clone, Debug)]
@@ -25,18 +25,18 @@ pub struct ConsistentSnapshots {
 impl ConsistentSnapshots {
     /// Returns an object; `None` if it is absent or unreadable, or if its resource is not part of the snapshots.
     #[must_use]
-    pub fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Stored> {
+    pub fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<StoredObject> {
         let record = self.resources.get(resource)?.get_path(&format!("{namespace}/{name}"))?;
-        Some(Stored::new(Arc::clone(record)))
+        Some(StoredObject::new(Arc::clone(record)))
     }
 
     /// Number of objects of a resource in a namespace, including unreadable ones.
     #[must_use]
     pub fn count(&self, resource: &GroupResource, namespace: &str) -> usize {
-        let of = |snapshot: &Snapshot| {
+        let objects_in = |snapshot: &Snapshot| {
             snapshot.range(Some(namespace), None).len() + snapshot.unreadable_in(Some(namespace)).count()
         };
-        self.resources.get(resource).map_or(0, of)
+        self.resources.get(resource).map_or(0, objects_in)
     }
 
     /// Objects of a resource in a namespace (all namespaces if it is empty), in their storage version. Decodes each object when
@@ -52,7 +52,7 @@ impl ConsistentSnapshots {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
         let snapshot = self.resources.get(resource);
         if let Some(object) = snapshot.and_then(|snapshot| snapshot.unreadable_in(namespace).next()) {
-            return Err(Box::new(unreadable::of(resource, object)));
+            return Err(Box::new(unreadable::unreadable_status(resource, object)));
         }
         let records = snapshot.map(|snapshot| snapshot.range(namespace, None));
         Ok(records.into_iter().flatten().map(|record| decode(record)))
@@ -64,18 +64,21 @@ impl Registry {
     ///
     /// # Errors
     /// Status 503 if the store cannot be read, or changes during every attempt.
-    pub async fn together(&self, resources: &[GroupResource]) -> Result<ConsistentSnapshots> {
-        for _ in 0..MAX_LOOKS {
-            let mut together = ConsistentSnapshots { resources: BTreeMap::new() };
+    pub async fn consistent_snapshots(&self, resources: &[GroupResource]) -> Result<ConsistentSnapshots> {
+        for _ in 0..MAX_READ_ATTEMPTS {
+            let mut snapshots = ConsistentSnapshots { resources: BTreeMap::new() };
             for resource in resources {
-                let Ok(served) = self.objects().served(resource) else { continue };
-                let snapshot = self.objects().snapshot(&served).await?;
-                together.resources.insert(resource.clone(), snapshot);
+                let Ok(served_resource) = self.objects().served_resource(resource) else { continue };
+                let snapshot = self.objects().snapshot(&served_resource).await?;
+                snapshots.resources.insert(resource.clone(), snapshot);
             }
-            let all = || together.resources.values();
-            let (since, until) = (all().map(Snapshot::changed).max(), all().map(Snapshot::revision).min());
+            let all_snapshots = || snapshots.resources.values();
+            let (since, until) = (
+                all_snapshots().map(Snapshot::unchanged_since).max(),
+                all_snapshots().map(Snapshot::revision).min(),
+            );
             if since.zip(until).is_none_or(|(since, until)| since <= until) {
-                return Ok(together);
+                return Ok(snapshots);
             }
             tokio::task::yield_now().await;
         }

@@ -6,44 +6,45 @@
 
 mod check;
 mod columns;
-mod conversions;
+mod conversion_cache;
 mod convert;
-mod converted;
+mod definition_facts;
+mod definition_follower;
 mod definitions;
-mod facts;
+mod field_values;
 mod finalizers;
-mod health;
-mod keep;
-mod kind;
+mod kind_defaults;
+mod kind_info;
 mod review;
 mod scale;
 mod schemas;
-mod select;
-mod serving;
-mod shapes;
+mod served_versions;
 mod validate;
 mod version_status;
 mod webhook;
+mod webhook_converter;
+mod webhook_health;
 
-pub use check::{Checked, Finding, FindingKind, MAX_OBJECTS};
-pub(crate) use conversions::Conversions;
-pub(crate) use converted::Converted;
-pub(crate) use definitions::{Definition, Definitions};
-pub use facts::{
-    Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, Subresources, Version, Webhook,
+pub use check::{CheckReport, Finding, FindingKind, MAX_OBJECTS};
+pub(crate) use conversion_cache::ConversionCache;
+pub use definition_facts::{
+    Conversion, ConversionWebhook, DefinitionFacts, DefinitionNames, DefinitionVersion, PrinterColumn,
+    ScalePaths, SelectableField, Subresources,
 };
+pub(crate) use definitions::{Definition, Definitions};
+pub(crate) use field_values::field_values;
 pub(crate) use finalizers::warnings;
-pub use health::FailingWebhook;
+pub(crate) use kind_defaults::KindDefaults;
 pub use review::{
     Failure as ConversionFailure, Fault as ConversionFault, Review as ConversionReview, ReviewVersion,
 };
-pub(crate) use scale::Shown as Scaled;
-pub(crate) use select::field_values;
-pub(crate) use serving::Serving;
-pub(crate) use shapes::Shapes;
-pub(crate) use validate::Validation;
-pub use validate::embedded_metadata;
+pub(crate) use scale::ScaleValues as CustomScale;
+pub(crate) use served_versions::ServedVersions;
+pub(crate) use validate::CustomValidation;
+pub use validate::validate_embedded_metadata;
 pub use version_status::VersionStatus;
+pub(crate) use webhook_converter::WebhookConverter;
+pub use webhook_health::FailingWebhook;
 
 use std::sync::{Arc, OnceLock};
 
@@ -51,19 +52,19 @@ use portico_kit::lifecycle::Signal;
 use portico_schema::Schema;
 
 use crate::webhooks::WebhookEndpoint;
-use health::Health;
 use schemas::Schemas;
+use webhook_health::Health;
 
 /// Additional properties of a version of a custom resource.
-pub(crate) struct Custom {
+pub(crate) struct CustomVersion {
     /// Content of the definition, as of its last change that affects serving.
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) facts: Arc<DefinitionFacts>,
     /// `apiVersion` of stored objects.
     pub(crate) stored_as: String,
     /// Start of the JSON of objects that are stored in this version and need no conversion.
-    head: Vec<u8>,
+    json_prefix: Vec<u8>,
     /// Schema of this version.
-    own: Schema,
+    schema: Schema,
     /// Schemas of all versions, for objects that were stored in another version or with an older schema.
     schemas: Arc<Schemas>,
     /// Cached endpoint of the conversion webhook, created by the first call.
@@ -73,24 +74,26 @@ pub(crate) struct Custom {
     /// Result of the last conversion by the webhook.
     health: Arc<Health>,
     /// Revision up to which objects may have been validated by an older schema.
-    since: i64,
+    since_revision: i64,
     /// Paths of the fields of `/scale`, if it is served.
     scale: Option<ScalePaths>,
     /// Signaled when a newer state of the definition replaces this version.
-    pub(crate) over: Signal,
+    pub(crate) superseded: Signal,
 }
 
-impl Custom {
+impl CustomVersion {
     /// Number of bytes to parse before the schema of this version can be used: the size of the definition, or 0
     /// once it is compiled.
     pub(crate) fn bytes_to_compile(&self, for_write: bool) -> usize {
-        let compiled = self.own.custom().is_none_or(|schema| schema.is_compiled(for_write));
+        let compiled = self.schema.custom().is_none_or(|schema| schema.is_compiled(for_write));
         if compiled { 0 } else { self.schemas.record().value.json().len() }
     }
 
     /// `apiVersion` of each version, and the path of the desired number of replicas if it has a scale.
     pub(crate) fn scales(&self) -> impl Iterator<Item = (String, Option<&str>)> {
-        let version = |version: &facts::Version| format!("{}/{}", self.facts.group(), version.name);
+        let version = |version: &definition_facts::DefinitionVersion| {
+            format!("{}/{}", self.facts.group(), version.name)
+        };
         self.facts.versions().iter().map(move |v| {
             let paths = v.subresources.scale.as_ref();
             (version(v), paths.map(|paths| paths.spec_replicas_path.as_str()))

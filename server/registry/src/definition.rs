@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_is_nothing_or_certificates() {
+    fn a_bundle_is_empty_or_contains_certificates() {
         let pem = portico_kit::pki::Authority::create("ca").unwrap().cert_pem().to_owned();
         assert!(is_ca_bundle("") && is_ca_bundle(&STANDARD.encode(pem)));
         assert!(!is_ca_bundle(&STANDARD.encode("no certificate")) && !is_ca_bundle("%"));

@@ -10,23 +10,23 @@ use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::list::Page;
 use crate::options::{DeleteOptions, ListOptions};
-use crate::served::ServedResource;
-use crate::typed::{Context, Part, Place};
+use crate::served_resource::ServedResource;
+use crate::verb_types::{Context, ObjectPart, ObjectPath};
 use crate::verbs::Verbs;
 
 /// Concurrent deletions of one request, enough to share commits.
-const TOGETHER: usize = 64;
+const CONCURRENT_DELETIONS: usize = 64;
 
 impl Verbs {
     /// Selects the objects to delete.
     pub(crate) async fn select_collection(
         &self,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         namespace: &str,
         select: &ListOptions,
     ) -> Result<Page> {
-        served.require("deletecollection")?;
-        self.objects.list(served, namespace, select).await
+        served_resource.require_verb("deletecollection")?;
+        self.objects.list(served_resource, namespace, select).await
     }
 
     /// Deletes these objects of a collection. Returns the revision of the last deletion, 0 if there was none.
@@ -36,17 +36,17 @@ impl Verbs {
     pub(crate) async fn delete_collection(
         &self,
         context: &Context,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         namespace: &str,
         records: &[Arc<Record>],
         options: &DeleteOptions,
     ) -> Result<i64> {
         // Upstream's attributes of a collection delete have no name, not even for the individual objects.
-        let place = Place { part: Part::Main, namespace, name: "" };
-        let attributes = Attributes::new(context, served, place, Options::Delete(options));
+        let path = ObjectPath { part: ObjectPart::Main, namespace, name: "" };
+        let attributes = Attributes::new(context, served_resource, path, Options::Delete(options));
         let mut last = 0;
-        for together in records.chunks(TOGETHER) {
-            let deletions = together.iter().map(|record| self.delete_one(attributes, record, options));
+        for chunk in records.chunks(CONCURRENT_DELETIONS) {
+            let deletions = chunk.iter().map(|record| self.delete_one(attributes, record, options));
             for revision in join_all(deletions).await {
                 last = last.max(revision?);
             }
@@ -61,8 +61,13 @@ impl Verbs {
         options: &DeleteOptions,
     ) -> Result<i64> {
         let key = &record.key;
-        let deleted =
-            self.delete_asking(attributes.served, key.namespace(), key.name(), options, Some(attributes));
+        let deleted = self.delete_with_attributes(
+            attributes.served_resource,
+            key.namespace(),
+            key.name(),
+            options,
+            Some(attributes),
+        );
         match deleted.await {
             Ok(deleted) => Ok(deleted.stored.revision()),
             Err(status) if status.reason() == Reason::NotFound => Ok(0),

@@ -5,12 +5,12 @@ use portico_machinery::{Object, Status};
 use portico_store::{Indexed, Indexer, Key, MetadataIndexer, Value};
 
 use crate::Result;
-use crate::served::{ServedResource, field_values};
+use crate::served_resource::{ServedResource, field_values};
 
 /// Store key of an object of this kind.
-pub fn key(served: &ServedResource, object: &Object) -> Key {
-    let namespace = if served.info.namespaced { object.namespace() } else { "" };
-    Key::new(&served.storage, namespace, object.name())
+pub fn key(served_resource: &ServedResource, object: &Object) -> Key {
+    let namespace = if served_resource.info.namespaced { object.namespace() } else { "" };
+    Key::new(&served_resource.storage, namespace, object.name())
 }
 
 /// Encodes a normalized object of the storage version without its resourceVersion. All writes use this function, so no stored
@@ -18,15 +18,15 @@ pub fn key(served: &ServedResource, object: &Object) -> Key {
 ///
 /// # Errors
 /// Status 400 if the object has more than [`MAX_DEPTH`] levels.
-pub fn encode(served: &ServedResource, object: &mut Object) -> Result<Value> {
+pub fn encode(served_resource: &ServedResource, object: &mut Object) -> Result<Value> {
     object.remove(&["metadata", "resourceVersion"]);
     let json = object.to_json();
     if is_deeper(&json, MAX_DEPTH) {
         return Err(Box::new(too_deep()));
     }
     let indexed = match splice(&json) {
-        Some(splice) => index(served, object, splice),
-        None => MetadataIndexer.index(&served.resource, &json).map_err(Status::internal)?,
+        Some(splice) => index(served_resource, object, splice),
+        None => MetadataIndexer.index(&served_resource.resource, &json).map_err(Status::internal)?,
     };
     // Copied: a growing buffer may be twice as large as its content, and allocators keep the capacity when it shrinks.
     Ok(Value::new(json.as_slice(), indexed))
@@ -38,7 +38,7 @@ fn too_deep() -> Status {
     ))
 }
 
-fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {
+fn index(served_resource: &ServedResource, object: &Object, splice: u32) -> Indexed {
     let meta = object.metadata();
     let mut labels: Vec<(Box<str>, Box<str>)> =
         meta.field("labels").entries().map(|(k, v)| (k.into(), v.str().into())).collect();
@@ -47,7 +47,7 @@ fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {
         splice,
         uid: object.uid().into(),
         labels: labels.into(),
-        fields: field_values(served.strategies.fields, &served.fields, object),
+        fields: field_values(served_resource.strategies.fields, &served_resource.fields, object),
         owners: meta.field("ownerReferences").items().map(|o| o.field("uid").str().into()).collect(),
     }
 }
@@ -55,14 +55,14 @@ fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {
 /// Offset at which the resourceVersion is inserted, after the UID. In a custom resource, annotations, labels and owners, which
 /// contain other names and UIDs, may precede its own UID.
 fn splice(json: &[u8]) -> Option<u32> {
-    let (mut depth, mut in_metadata, mut at) = (0_u32, false, 0);
-    while at < json.len() {
-        match json[at] {
+    let (mut depth, mut in_metadata, mut position) = (0_u32, false, 0);
+    while position < json.len() {
+        match json[position] {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth -= 1,
             b'"' => {
-                let end = end_of_string(json, at)?;
-                let name = (json.get(end) == Some(&b':')).then(|| &json[at + 1..end - 1]);
+                let end = end_of_string(json, position)?;
+                let name = (json.get(end) == Some(&b':')).then(|| &json[position + 1..end - 1]);
                 match (depth, name) {
                     (1, Some(name)) => in_metadata = name == b"metadata",
                     (2, Some(b"uid")) if in_metadata => {
@@ -70,25 +70,25 @@ fn splice(json: &[u8]) -> Option<u32> {
                     }
                     _ => {}
                 }
-                at = end;
+                position = end;
                 continue;
             }
             _ => {}
         }
-        at += 1;
+        position += 1;
     }
     None
 }
 
 /// Offset after the closing quote of the string that starts at `start`.
 fn end_of_string(json: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
+    let mut position = start + 1;
     loop {
-        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
-        if json[at] == b'"' {
-            return Some(at + 1);
+        position += memchr::memchr2(b'"', b'\\', json.get(position..)?)?;
+        if json[position] == b'"' {
+            return Some(position + 1);
         }
-        at += 2;
+        position += 2;
     }
 }
 
@@ -97,16 +97,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_splice_is_behind_the_uid_even_when_names_try_to_look_like_one() {
+    fn the_splice_follows_the_uid_even_if_names_contain_similar_text() {
         let json =
             br#"{"kind":"Event","apiVersion":"v1","metadata":{"name":"a\"uid\":\"b","uid":"u","labels":{}}}"#;
-        let at = splice(json).unwrap() as usize;
-        assert!(json[..at].ends_with(br#""uid":"u""#));
+        let position = splice(json).unwrap() as usize;
+        assert!(json[..position].ends_with(br#""uid":"u""#));
         assert_eq!(splice(b"{}"), None);
     }
 
     #[test]
-    fn the_splice_is_behind_the_objects_own_uid() {
+    fn the_splice_follows_the_uid_of_the_object_itself() {
         let json = concat!(
             r#"{"apiVersion":"a/v1","data":{"metadata":{"uid":"1"},"uid":"2"},"uid":"3","metadata":{"labels":{"uid":"4"},"#,
             r#""ownerReferences":[{"name":"x\\","uid":"5"}],"uid":"own"}}"#,

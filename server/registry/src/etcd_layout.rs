@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_kinds::{Kinds, LoadError};
-use portico_machinery::protobuf::{PREFIX, open};
+use portico_machinery::protobuf::{PREFIX, decode_envelope};
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object};
 use portico_schema::{Format, definition_from_v1beta1, definition_to_v1beta1};
 use portico_store::{Layout, Resource};
 
 use crate::builtin::{ResourceIndex, StrategyTable};
-use crate::served::ServedResource;
-use crate::strategy::Moment;
+use crate::served_resource::ServedResource;
+use crate::strategy::RequestTime;
 
 /// Path prefixes that differ from the name of the resource (upstream's `SpecialDefaultResourcePrefixes`, and the two servers that
 /// store resources under their group).
@@ -32,14 +32,14 @@ const API_SERVICES: (&str, &str) = ("apiregistration.k8s.io", "apiservices");
 /// Converts between stored JSON and the keys and values that kube-apiserver uses in etcd.
 pub struct EtcdLayout {
     kinds: ResourceIndex,
-    builtin: HashMap<GroupResource, Builtin>,
+    builtin: HashMap<GroupResource, BuiltinLayout>,
     /// Resources of built-in kinds by their paths.
     by_path: HashMap<String, Resource>,
     event_ttl: Duration,
 }
 
 /// Layout of a built-in resource.
-struct Builtin {
+struct BuiltinLayout {
     path: String,
     /// Kind in its storage version.
     kind: GroupVersionKind,
@@ -50,14 +50,17 @@ struct Builtin {
 impl EtcdLayout {
     /// Layout of all built-in kinds, including those that are not served. `event_ttl` is the lifetime of events.
     pub(crate) fn new(strategies: &StrategyTable, event_ttl: Duration) -> Result<Self, LoadError> {
-        let all = Kinds::all()?;
-        let kinds = ResourceIndex::new(&all, strategies);
-        let stored = all.stored().filter(|info| info.stored);
+        let all_kinds = Kinds::all()?;
+        let kinds = ResourceIndex::new(&all_kinds, strategies);
+        let stored = all_kinds.stored().filter(|info| info.stored);
         let builtin: HashMap<_, _> = stored
             .map(|info| {
                 let storage = info.storage.clone();
-                let builtin =
-                    Builtin { path: builtin_path(&storage), kind: info.gvk.clone(), expires: info.expires };
+                let builtin = BuiltinLayout {
+                    path: builtin_path(&storage),
+                    kind: info.gvk.clone(),
+                    expires: info.expires,
+                };
                 (storage, builtin)
             })
             .collect();
@@ -67,23 +70,24 @@ impl EtcdLayout {
     }
 
     /// Served resource that decodes a stored kind, in the version in which it is stored.
-    fn decoded_as(&self, kind: &GroupVersionKind) -> Result<&ServedResource, String> {
-        let served = self.kinds.by_kind(kind).map(|served| &**served);
-        served.ok_or_else(|| format!("unknown kind {:?} in version {}", kind.kind, kind.group_version()))
+    fn decoding_resource(&self, kind: &GroupVersionKind) -> Result<&ServedResource, String> {
+        let served_resource = self.kinds.by_kind(kind).map(|served_resource| &**served_resource);
+        served_resource
+            .ok_or_else(|| format!("unknown kind {:?} in version {}", kind.kind, kind.group_version()))
     }
 
     /// Decodes an object of a built-in kind and converts it to its storage version.
-    fn builtin(&self, expected: &GroupVersionKind, stored: &[u8]) -> Result<Object, String> {
+    fn decode_builtin(&self, expected: &GroupVersionKind, stored: &[u8]) -> Result<Object, String> {
         let (format, api_version, name) = match stored.starts_with(&PREFIX) {
             true => {
-                let envelope = open(stored).map_err(|error| error.to_string())?;
+                let envelope = decode_envelope(stored).map_err(|error| error.to_string())?;
                 (Format::Protobuf, envelope.api_version.into_owned(), envelope.kind.into_owned())
             }
             false => {
                 let object = Object::from_json(stored).map_err(|error| error.to_string())?;
                 let (api_version, name) = (object.api_version().to_owned(), object.kind().to_owned());
                 if let Some(body) = definition_from_v1beta1(object) {
-                    return self.decoded((expected, expected), &body.to_json(), Format::Json);
+                    return self.decode((expected, expected), &body.to_json(), Format::Json);
                 }
                 (Format::Json, api_version, name)
             }
@@ -91,7 +95,7 @@ impl EtcdLayout {
         let version: GroupVersion =
             api_version.parse().map_err(|_| format!("invalid version {api_version:?}"))?;
         let found = version.kind(&name);
-        let object = self.decoded((&found, expected), stored, format)?;
+        let object = self.decode((&found, expected), stored, format)?;
         match object.kind() == expected.kind {
             true => Ok(object),
             false => Err(format!("unexpected kind {:?}", object.kind())),
@@ -100,29 +104,29 @@ impl EtcdLayout {
 
     /// Decodes an object found in one version, converts it to the expected storage version, and sets the defaults that upstream
     /// sets at each decoding.
-    fn decoded(
+    fn decode(
         &self,
         (found, expected): (&GroupVersionKind, &GroupVersionKind),
         body: &[u8],
         format: Format,
     ) -> Result<Object, String> {
-        let kind = self.decoded_as(found)?;
+        let kind = self.decoding_resource(found)?;
         let decoded = kind.info.schema.decode(body, format, found).map_err(|error| error.to_string())?;
         let mut object = decoded.object;
-        kind.complete(&mut object, Moment { now: Timestamp::now() });
+        kind.apply_defaults(&mut object, RequestTime { now: Timestamp::now() });
         kind.strategies.main.canonicalize(&mut object);
-        self.decoded_as(expected)?.info.schema.normalise(&mut object);
+        self.decoding_resource(expected)?.info.schema.normalize(&mut object);
         Ok(object)
     }
 }
 
 fn builtin_path(storage: &GroupResource) -> String {
-    let special =
+    let exception =
         PATHS.iter().find(|(group, resource, _)| (storage.group == *group) && storage.resource == *resource);
-    special.map_or_else(|| storage.resource.clone(), |(.., path)| (*path).to_owned())
+    exception.map_or_else(|| storage.resource.clone(), |(.., path)| (*path).to_owned())
 }
 
-fn is(resource: &GroupResource, (group, name): (&str, &str)) -> bool {
+fn is_resource(resource: &GroupResource, (group, name): (&str, &str)) -> bool {
     resource.group == group && resource.resource == name
 }
 
@@ -148,22 +152,22 @@ impl Layout for EtcdLayout {
     }
 
     fn to_stored(&self, resource: &GroupResource, json: &[u8]) -> Result<Vec<u8>, String> {
-        let Some(builtin) = self.builtin.get(resource) else { return Ok(line(json.to_vec())) };
+        let Some(builtin) = self.builtin.get(resource) else { return Ok(with_newline(json.to_vec())) };
         let object = || Object::from_json(json).map_err(|error| error.to_string());
-        if is(resource, DEFINITIONS) {
-            return Ok(line(definition_to_v1beta1(object()?).to_json()));
+        if is_resource(resource, DEFINITIONS) {
+            return Ok(with_newline(definition_to_v1beta1(object()?).to_json()));
         }
-        if is(resource, API_SERVICES) {
-            return Ok(line(json.to_vec()));
+        if is_resource(resource, API_SERVICES) {
+            return Ok(with_newline(json.to_vec()));
         }
-        Ok(self.decoded_as(&builtin.kind)?.info.schema.to_sealed_protobuf(&object()?))
+        Ok(self.decoding_resource(&builtin.kind)?.info.schema.to_enveloped_protobuf(&object()?))
     }
 
     fn to_json(&self, resource: &GroupResource, stored: &[u8]) -> Result<Vec<u8>, String> {
         let Some(builtin) = self.builtin.get(resource) else {
             return without_revision(stored.trim_ascii_end());
         };
-        let mut object = self.builtin(&builtin.kind, stored)?;
+        let mut object = self.decode_builtin(&builtin.kind, stored)?;
         object.remove(&["metadata", "resourceVersion"]);
         Ok(object.to_json())
     }
@@ -175,7 +179,7 @@ impl Layout for EtcdLayout {
 }
 
 /// Appends the newline that upstream's encoder writes.
-fn line(mut json: Vec<u8>) -> Vec<u8> {
+fn with_newline(mut json: Vec<u8>) -> Vec<u8> {
     json.push(b'\n');
     json
 }

@@ -7,7 +7,7 @@ use portico_store::{Key, ListAt, Record, Resource, Scope, StoreError, Txn, TxnEr
 
 use crate::failure;
 use crate::registry::Registry;
-use crate::{Result, stored};
+use crate::{Result, stored_object};
 
 /// Number of objects that are read and removed at a time.
 const PAGE: usize = 500;
@@ -19,39 +19,40 @@ impl Registry {
     /// Status 503 if the store cannot be read or written.
     pub async fn expire(&self, before: i64) -> Result<usize> {
         let store = self.store();
-        let last = store.revision_at(before).await.map_err(|error| failure::of_read(error, 0))?;
-        let mut gone = 0;
-        if last > 0 {
+        let last_revision =
+            store.revision_at(before).await.map_err(|error| failure::from_store_error(error, 0))?;
+        let mut removed_count = 0;
+        if last_revision > 0 {
             for resource in self.expiring() {
-                gone += self.expire_resource(&resource, last).await?;
+                removed_count += self.expire_resource(&resource, last_revision).await?;
             }
         }
-        Ok(gone)
+        Ok(removed_count)
     }
 
-    async fn expire_resource(&self, resource: &Resource, last: i64) -> Result<usize> {
-        let (mut gone, mut after) = (0, None);
+    async fn expire_resource(&self, resource: &Resource, last_revision: i64) -> Result<usize> {
+        let (mut removed_count, mut after) = (0, None);
         loop {
             let page = self.store().list_at(ListAt {
                 scope: Scope::all(resource),
                 revision: self.store().revision(),
                 after: after.take(),
                 limit: Some(PAGE),
-                counted: false,
+                exact_count: false,
             });
             let page = match page.await {
                 Ok(page) => page,
                 // A concurrent compaction: retry with a newer revision.
                 Err(StoreError::Compacted { .. }) => continue,
-                Err(error) => return Err(failure::of_read(error, 0)),
+                Err(error) => return Err(failure::from_store_error(error, 0)),
             };
-            let old = page.records.iter().filter(|record| record.revision <= last);
+            let old = page.records.iter().filter(|record| record.revision <= last_revision);
             for removed in join_all(old.map(|record| self.remove_expired(record))).await {
-                gone += usize::from(removed?);
+                removed_count += usize::from(removed?);
             }
             match page.records.last().filter(|_| page.remaining > 0) {
                 Some(record) => after = Some(record.key.path().to_owned()),
-                None => return Ok(gone),
+                None => return Ok(removed_count),
             }
         }
     }
@@ -63,9 +64,11 @@ impl Registry {
         match self.store().commit(vec![txn]).await.pop() {
             Some(Ok(_)) => Ok(true),
             None | Some(Err(TxnError::Conflict { .. } | TxnError::NotFound { .. })) => Ok(false),
-            Some(Err(error)) => {
-                Err(failure::of_txn(error, record.key.resource(), stored::decode(record).name()))
-            }
+            Some(Err(error)) => Err(failure::from_txn_error(
+                error,
+                record.key.resource(),
+                stored_object::decode(record).name(),
+            )),
         }
     }
 }

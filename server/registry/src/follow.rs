@@ -1,7 +1,7 @@
 //! Snapshots of resources followed by their changes, for controllers and the route compiler.
 
-mod again;
-mod together;
+mod combined;
+mod restart;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use portico_store::{Event, EventType, Scope, Subscription};
 
 use crate::Result;
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::stored::Stored;
-use again::Attempts;
-pub use together::FollowedTogether;
+use crate::served_resource::ServedResource;
+use crate::stored_object::StoredObject;
+pub use combined::CombinedFeed;
+use restart::RestartAttempts;
 
 /// Change of a resource, as seen by a follower.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// An object was created or changed.
-    Put(Stored),
+    Put(StoredObject),
     /// An object was deleted; contains its last state at the revision of the deletion.
-    Deleted(Stored),
+    Deleted(StoredObject),
     /// The follower was too slow and missed changes: contains all current objects, and their revision.
-    Relisted(Vec<Stored>, i64),
+    Relisted(Vec<StoredObject>, i64),
 }
 
 /// Changes in order of revision.
 pub type ChangeStream = Pin<Box<dyn Stream<Item = Change> + Send>>;
 
 /// Snapshot of a resource and all later changes, without a gap.
-pub struct Followed {
+pub struct ResourceFeed {
     /// Objects of the snapshot, sorted by namespace and name.
-    pub initial: Vec<Stored>,
+    pub initial: Vec<StoredObject>,
     /// Revision of the snapshot.
     pub revision: i64,
     /// Changes after the snapshot. Bounded: a slow reader gets one [`Change::Relisted`] instead of the missed changes. Ends only
@@ -44,22 +44,22 @@ pub struct Followed {
 
 /// Reader of the log for one resource, with the scope for restarts.
 struct Follower {
-    inner: Arc<Objects>,
+    objects: Arc<Objects>,
     scope: Scope,
     subscription: Subscription,
 }
 
 impl Objects {
-    pub(crate) async fn follow(self: Arc<Self>, served: &ServedResource) -> Result<Followed> {
-        let snapshot = self.snapshot(served).await?;
-        let scope = Scope::all(&served.storage);
+    pub(crate) async fn follow(self: Arc<Self>, served_resource: &ServedResource) -> Result<ResourceFeed> {
+        let snapshot = self.snapshot(served_resource).await?;
+        let scope = Scope::all(&served_resource.storage);
         let subscription = self
             .store
             .watch(scope.clone(), snapshot.revision())
             .map_err(|e| portico_machinery::Status::unavailable(e.to_string()))?;
-        let follower = Follower { inner: self, scope, subscription };
-        Ok(Followed {
-            initial: snapshot.iter().cloned().map(Stored::new).collect(),
+        let follower = Follower { objects: self, scope, subscription };
+        Ok(ResourceFeed {
+            initial: snapshot.iter().cloned().map(StoredObject::new).collect(),
             revision: snapshot.revision(),
             changes: Box::pin(stream::unfold(follower, |mut f| async { f.next().await.map(|c| (c, f)) })),
         })
@@ -69,7 +69,7 @@ impl Objects {
 impl Objects {
     /// Converts a store event to a change.
     fn change(&self, event: &Event) -> Change {
-        let stored = self.recent.stored(event.record.clone());
+        let stored = self.recent.get_or_insert(event.record.clone());
         match event.event_type {
             EventType::Deleted => Change::Deleted(stored),
             EventType::Added | EventType::Modified => Change::Put(stored),
@@ -80,24 +80,24 @@ impl Objects {
 impl Follower {
     async fn next(&mut self) -> Option<Change> {
         let Ok(event) = self.subscription.next().await else { return self.relist().await };
-        Some(self.inner.change(&event))
+        Some(self.objects.change(&event))
     }
 
     /// Restarts at the newest state as soon as it can be read; `None` if the store is closed.
     async fn relist(&mut self) -> Option<Change> {
-        let mut attempts = Attempts::new();
+        let mut attempts = RestartAttempts::new();
         loop {
-            match self.begin_again().await {
+            match self.restart().await {
                 Ok(change) => return Some(change),
-                Err(failure) => attempts.after(&failure, &*self.inner.store).await?,
+                Err(failure) => attempts.wait_after(&failure, &*self.objects.store).await?,
             }
         }
     }
 
-    async fn begin_again(&mut self) -> std::result::Result<Change, again::Failure> {
-        let snapshot = self.inner.store.snapshot(&self.scope.resource).await?;
-        self.subscription = self.inner.store.watch(self.scope.clone(), snapshot.revision())?;
-        let objects = snapshot.iter().cloned().map(Stored::new).collect();
+    async fn restart(&mut self) -> std::result::Result<Change, restart::RestartFailure> {
+        let snapshot = self.objects.store.snapshot(&self.scope.resource).await?;
+        self.subscription = self.objects.store.watch(self.scope.clone(), snapshot.revision())?;
+        let objects = snapshot.iter().cloned().map(StoredObject::new).collect();
         Ok(Change::Relisted(objects, snapshot.revision()))
     }
 }

@@ -9,11 +9,11 @@ mod include;
 mod json;
 mod list;
 mod metadata;
-mod pieces;
+mod piece_writer;
 mod protobuf;
 mod table;
 
-pub(crate) use cache::{FormCache, FormKey, Made, Shape};
+pub(crate) use cache::{CachedForm, FormCache, FormKey, FormKind};
 pub(crate) use include::Include;
 pub(crate) use list::stream;
 
@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use portico_machinery::accept::{Encoding, Form};
 use portico_store::Record;
 
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 
 /// Encoder of one representation of the objects of one kind.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub(crate) struct Renderer<'a> {
     /// Cache of representations; `None` for states that differ from the stored state of their revision (dry runs).
     pub(crate) cache: Option<&'a FormCache>,
     /// Kind in the version of the response.
-    pub(crate) served: &'a ServedResource,
+    pub(crate) served_resource: &'a ServedResource,
     /// Shape of the response: object, table or metadata.
     pub(crate) form: Form,
     /// Encoding: protobuf, or JSON for all others.
@@ -51,7 +51,7 @@ impl Renderer<'_> {
     /// True if encoding the first of these records may take long. Copying stored bytes never does.
     fn is_long(&self, records: &[Arc<Record>]) -> bool {
         let is_json = self.encoding != Encoding::Protobuf;
-        let is_copied = is_json && self.form == Form::Object && self.served.stored_as.is_none();
+        let is_copied = is_json && self.form == Form::Object && self.served_resource.storage_kind.is_none();
         let mut bytes = 0;
         let mut sizes = records.iter().map(|record| record.value.json().len());
         !is_copied
@@ -64,7 +64,7 @@ impl Renderer<'_> {
     /// Encodes one object: JSON without a closing newline, or protobuf with its envelope.
     pub(crate) fn object(&self, record: &Record) -> Vec<u8> {
         if self.encoding == Encoding::Protobuf {
-            return self.sealed(record);
+            return self.protobuf_document(record);
         }
         match self.form {
             Form::Object => {

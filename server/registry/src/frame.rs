@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use portico_machinery::protobuf::seal_event;
+use portico_machinery::protobuf::encode_event;
 
 /// Type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl Frame {
     /// Frame of an object or Status encoded as protobuf with its envelope.
     #[must_use]
     pub fn protobuf(kind: EventType, revision: i64, sealed: &[u8]) -> Self {
-        let line = Bytes::from(seal_event(kind.as_str(), sealed));
+        let line = Bytes::from(encode_event(kind.as_str(), sealed));
         let object = line.len() - sealed.len()..line.len();
         Self { kind, revision, line, object, wire: OnceLock::new() }
     }

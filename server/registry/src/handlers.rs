@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::action::Action;
-use crate::by_resource::ByResource;
 use crate::connection::Connection;
-use crate::served::ServedResource;
+use crate::resource_map::ResourceMap;
+use crate::served_resource::ServedResource;
 
 /// Handler of a subresource, or of a POST to a collection that does not store objects.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) enum Handler {
 /// Handlers by resource and name of the subresource, which is empty for the collection.
 #[derive(Clone, Default)]
 pub(crate) struct HandlerTable {
-    handlers: ByResource<Vec<(&'static str, Handler)>>,
+    handlers: ResourceMap<Vec<(&'static str, Handler)>>,
 }
 
 impl HandlerTable {
@@ -31,14 +31,18 @@ impl HandlerTable {
         self.handlers.entry(group, resource).push((subresource, handler));
     }
 
-    fn handler(&self, served: &ServedResource, subresource: &str) -> Option<&Handler> {
-        let handlers = self.handlers.get(&served.resource)?;
+    fn handler(&self, served_resource: &ServedResource, subresource: &str) -> Option<&Handler> {
+        let handlers = self.handlers.get(&served_resource.resource)?;
         handlers.iter().find(|(name, _)| *name == subresource).map(|(_, handler)| handler)
     }
 
     /// Action of a subresource or collection, if it has one.
-    pub(crate) fn action(&self, served: &ServedResource, subresource: &str) -> Option<&Arc<dyn Action>> {
-        match self.handler(served, subresource) {
+    pub(crate) fn action(
+        &self,
+        served_resource: &ServedResource,
+        subresource: &str,
+    ) -> Option<&Arc<dyn Action>> {
+        match self.handler(served_resource, subresource) {
             Some(Handler::Action(action)) => Some(action),
             _ => None,
         }
@@ -47,10 +51,10 @@ impl HandlerTable {
     /// Connection of a subresource, if it has one.
     pub(crate) fn connection(
         &self,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         subresource: &str,
     ) -> Option<&Arc<dyn Connection>> {
-        match self.handler(served, subresource) {
+        match self.handler(served_resource, subresource) {
             Some(Handler::Connection(connection)) => Some(connection),
             _ => None,
         }

@@ -12,21 +12,21 @@ use portico_store::{Key, Operation, TxnError};
 use portico_validation::Errors;
 
 use crate::Result;
-use crate::by_resource::ByResource;
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::typed::{Context, Part};
+use crate::resource_map::ResourceMap;
+use crate::served_resource::ServedResource;
+use crate::verb_types::{Context, ObjectPart};
 use crate::write::Write;
 
 /// Context of a write, passed to [`TransactionHooks`].
 #[derive(Clone, Copy)]
-pub struct Beginning<'a> {
+pub struct TxnContext<'a> {
     /// Access to other objects.
     pub objects: &'a Objects,
     /// Kind of the object.
-    pub served: &'a ServedResource,
+    pub served_resource: &'a ServedResource,
     /// Part that is written: the object or a subresource.
-    pub part: Part<'a>,
+    pub part: ObjectPart<'a>,
     /// Current object; `None` for a create.
     pub old: Option<&'a Object>,
     /// True for a dry run.
@@ -34,16 +34,24 @@ pub struct Beginning<'a> {
 }
 
 /// Boxed future of hooks and admission.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+pub type ResultFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// Hooks that look up other objects and add operations to the transaction of a write.
 pub trait TransactionHooks: Send + Sync {
     /// Runs before a write is prepared or validated. Sets fields that depend on other objects, refuses writes that conflict with
     /// them, and returns further operations for the transaction. Called again for each retry of a write.
-    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>>;
+    fn before_write<'a>(
+        &'a self,
+        write: TxnContext<'a>,
+        new: &'a mut Object,
+    ) -> ResultFuture<'a, Vec<Operation>>;
 
     /// Returns operations for the transaction of a removal.
-    fn end<'a>(&'a self, _objects: &'a Objects, _last: &'a Object) -> Pending<'a, Vec<Operation>> {
+    fn before_removal<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        _last: &'a Object,
+    ) -> ResultFuture<'a, Vec<Operation>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
@@ -58,17 +66,17 @@ pub trait WriteGuard: Send + Sync {
         &'a self,
         objects: &'a Objects,
         context: &'a Context,
-        served: &'a ServedResource,
+        served_resource: &'a ServedResource,
         name: &'a str,
         new: &'a Object,
         old: Option<&'a Object>,
-    ) -> Pending<'a, ()>;
+    ) -> ResultFuture<'a, ()>;
 }
 
 /// Check of permissions that a valid write needs in addition to its verb.
 pub trait WritePermissions: Send + Sync {
     /// Returns the missing permissions as field errors. Runs before validating admission.
-    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors>;
+    fn missing_permissions<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> ResultFuture<'a, Errors>;
 }
 
 /// Hooks of one resource.
@@ -82,7 +90,7 @@ struct Hooks {
 /// Hooks of all resources whose writes involve other objects.
 #[derive(Clone, Default)]
 pub(crate) struct HookTable {
-    hooks: ByResource<Hooks>,
+    hooks: ResourceMap<Hooks>,
 }
 
 impl HookTable {
@@ -111,30 +119,37 @@ impl HookTable {
     }
 
     /// Transaction hooks of a resource, if it has any.
-    pub(crate) fn transaction(&self, served: &ServedResource) -> Option<&'static dyn TransactionHooks> {
-        self.hooks.get(&served.resource)?.transaction
+    pub(crate) fn transaction(
+        &self,
+        served_resource: &ServedResource,
+    ) -> Option<&'static dyn TransactionHooks> {
+        self.hooks.get(&served_resource.resource)?.transaction
     }
 
     /// Runs the hook before a write, if the kind has one.
-    pub(crate) async fn begin(&self, write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>> {
-        match self.transaction(write.served) {
-            Some(hooks) => hooks.begin(write, new).await,
+    pub(crate) async fn before_write(
+        &self,
+        write: TxnContext<'_>,
+        new: &mut Object,
+    ) -> Result<Vec<Operation>> {
+        match self.transaction(write.served_resource) {
+            Some(hooks) => hooks.before_write(write, new).await,
             None => Ok(Vec::new()),
         }
     }
 
     /// Runs the kind's guard, if it has one.
-    pub(crate) async fn guard(
+    pub(crate) async fn check_guard(
         &self,
         objects: &Objects,
         context: &Context,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         name: &str,
         new: &Object,
         old: Option<&Object>,
     ) -> Result<()> {
-        match self.hooks.get(&served.resource).and_then(|hooks| hooks.guard) {
-            Some(guard) => guard.check(objects, context, served, name, new, old).await,
+        match self.hooks.get(&served_resource.resource).and_then(|hooks| hooks.guard) {
+            Some(guard) => guard.check(objects, context, served_resource, name, new, old).await,
             None => Ok(()),
         }
     }
@@ -143,22 +158,23 @@ impl HookTable {
     pub(crate) async fn check_permissions(
         &self,
         objects: &Objects,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         write: Write<'_>,
     ) -> Result<()> {
-        let Some(permissions) = self.hooks.get(&served.resource).and_then(|hooks| hooks.permissions) else {
+        let Some(permissions) = self.hooks.get(&served_resource.resource).and_then(|hooks| hooks.permissions)
+        else {
             return Ok(());
         };
-        let errors = permissions.denied(objects, write).await?;
+        let errors = permissions.missing_permissions(objects, write).await?;
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Box::new(Status::invalid(&served.stored_info().group_kind(), write.new.name(), &errors)))
+        Err(Box::new(Status::invalid(&served_resource.stored_info().group_kind(), write.new.name(), &errors)))
     }
 }
 
 /// True if a transaction failed because of an object other than the written one.
-pub fn lost_another(error: &TxnError, own: &Key) -> bool {
+pub fn is_about_other_object(error: &TxnError, own: &Key) -> bool {
     match error {
         TxnError::Exists { key, .. } | TxnError::Conflict { key, .. } | TxnError::NotFound { key } => {
             key != own

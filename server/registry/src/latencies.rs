@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use portico_gostd::time::format_duration;
-use portico_kit::slow_trace::{self, Times};
+use portico_kit::slow_trace::{self, PartTimes};
 
-use crate::typed::Annotations;
+use crate::verb_types::Annotations;
 
 /// Trace name of the commit of a write.
 pub const COMMIT: &str = "Commit transaction";
@@ -17,11 +17,11 @@ pub const VALIDATING_WEBHOOK: &str = "Call validating webhook";
 
 /// Records the durations of the parts that have ended in the polled task: those of webhooks always, all others if
 /// the request is recorded.
-pub fn note(annotations: &Annotations, recorded: bool) {
-    for (part, times) in slow_trace::times() {
-        let Some((key, took)) = latency(part, times) else { continue };
+pub fn record_durations(annotations: &Annotations, recorded: bool) {
+    for (part, times) in slow_trace::part_times() {
+        let Some((key, took)) = audit_latency(part, times) else { continue };
         if part != COMMIT {
-            annotations.webhooks_took(took);
+            annotations.add_webhook_duration(took);
         }
         if recorded {
             annotations.note(format!("apiserver.latency.k8s.io/{key}"), format_duration(took));
@@ -30,7 +30,7 @@ pub fn note(annotations: &Annotations, recorded: bool) {
 }
 
 /// Key in the audit event (upstream's name `etcd` for every store) and duration. Validating webhooks run concurrently.
-fn latency(part: &str, times: Times) -> Option<(&'static str, Duration)> {
+fn audit_latency(part: &str, times: PartTimes) -> Option<(&'static str, Duration)> {
     match part {
         COMMIT => Some(("etcd", times.sum)),
         MUTATING_WEBHOOK => Some(("mutating-webhook", times.sum)),

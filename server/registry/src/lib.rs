@@ -7,12 +7,12 @@ use portico_machinery::Status;
 
 pub mod action;
 pub mod admission;
-mod admit;
+mod admission_steps;
 pub mod answer;
 mod apply;
 pub mod attempts;
+mod audit_record;
 mod builtin;
-mod by_resource;
 pub mod call;
 pub mod condition;
 pub mod connection;
@@ -23,6 +23,7 @@ pub mod definition;
 pub mod delete;
 mod delete_collection;
 mod delete_unreadable;
+mod disabled_fields;
 pub mod encoding;
 mod etcd_layout;
 mod expiry;
@@ -41,31 +42,30 @@ mod log;
 mod long_work;
 pub mod managed_fields;
 mod modify;
-mod named;
 mod objects;
-mod off_fields;
 pub mod options;
 mod patch;
 pub mod preconditions;
-mod recent;
-mod recorded;
+mod recent_states;
 mod registry;
 mod replace;
+mod resource_map;
+mod resource_names;
 mod scale;
 mod scale_error;
 mod scheme;
 mod selection;
 mod serve;
-mod served;
+mod served_resource;
 mod settings;
-pub mod stored;
+pub mod stored_object;
 pub mod strategy;
 pub mod system;
 pub mod table;
 mod token;
-mod typed;
 mod unreadable;
 mod update;
+mod verb_types;
 mod verbs;
 mod view;
 mod view_verbs;
@@ -74,28 +74,31 @@ mod watch;
 mod webhooks;
 pub mod write;
 
-pub use action::{Acting, Action, ActionRequest, Outcome};
+pub use action::{Action, ActionFuture, ActionOutcome, ActionRequest};
 pub use admission::{
-    Admission, AdmitAll, Attributes, Charged, NamespaceRules, Operation, Options, VersionError,
+    Admission, AdmitAll, Attributes, NamespaceRules, Operation, Options, QuotaCommit, VersionError,
 };
 pub use answer::{Answer, Body, ListStream, Watch, WatchFrame, WatchStream};
+pub use audit_record::{AuditDetail, AuditRecord};
 pub use builtin::{KindIndexer, ResourceIndex};
 pub use call::{BODY_LIMIT, Call, Target};
-pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};
+pub use connection::{BackendAddresses, ConnectOutcome, ConnectRequest, Connection, DialFuture};
 pub use consistent_snapshots::ConsistentSnapshots;
 pub use custom::{
-    Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, FailingWebhook,
-    Finding, FindingKind, MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
-    Subresources, Version, VersionStatus, Webhook,
+    CheckReport, Conversion, ConversionFailure, ConversionFault, ConversionReview, ConversionWebhook,
+    DefinitionFacts, DefinitionNames, DefinitionVersion, FailingWebhook, Finding, FindingKind, MAX_OBJECTS,
+    PrinterColumn, ReviewVersion, ScalePaths, SelectableField, Subresources, VersionStatus,
 };
 pub use etcd_layout::EtcdLayout;
-pub use follow::{Change, ChangeStream, Followed, FollowedTogether};
+pub use follow::{Change, ChangeStream, CombinedFeed, ResourceFeed};
 pub use frame::{EventType, Frame};
-pub use history::{Past, PastList, PastObject, PastRange, Restoration, Restored, last_change, last_manager};
-pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard, WritePermissions};
-pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
+pub use history::{
+    DecodedPastState, ObjectHistory, PastList, PastRange, RestoreRequest, RestoreResult, last_change,
+    last_manager,
+};
+pub use hooks::{ResultFuture, TransactionHooks, TxnContext, WriteGuard, WritePermissions};
+pub use log::{Log, LogEntry, LogError, ObjectRef, ResolvedKind};
 pub use long_work::MAX_INLINE_BYTES;
-pub use named::NamedResource;
 pub use objects::Objects;
 pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
@@ -103,21 +106,23 @@ pub use options::{
 };
 pub use portico_kit::offload::is_abandoned;
 pub use portico_store::AgeClock;
-pub use recorded::{Record, Recorded};
 pub use registry::Registry;
+pub use resource_names::NamedResource;
 pub use scale::ScaleSelector;
 pub use scale_error::ScaleError;
-pub use served::ServedResource;
+pub use served_resource::ServedResource;
 pub use settings::{Clock, ConnectionSettings, Settings, TranslationSettings};
-pub use stored::Stored;
+pub use stored_object::StoredObject;
 pub use strategy::{
-    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, OwnDelete, Strategies, Strategy,
-    SubresourceStrategy, TableStrategy,
+    ComputedStrategy, DecodeStrategy, DeleteOverride, DeleteStrategy, FieldStrategy, RequestTime, Strategies,
+    Strategy, SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
 #[doc(hidden)]
 pub use token::Token as ContinueToken;
-pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
+pub use verb_types::{
+    Annotations, Context, DeleteResult, ListResult, ObjectPart, ObjectPath, Patch, WriteResult,
+};
 pub use verbs::Verbs;
 pub use webhooks::{
     Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, TransportState, WebhookCall,

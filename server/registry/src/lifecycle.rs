@@ -9,12 +9,12 @@ use portico_schema::structural::CustomResource;
 use portico_store::Record;
 
 use crate::Result;
-use crate::hooks::Pending;
+use crate::hooks::ResultFuture;
 use crate::objects::Objects;
 use crate::options::CreateOptions;
-use crate::served::ServedResource;
-use crate::stored;
-use crate::typed::{Context, Place};
+use crate::served_resource::ServedResource;
+use crate::stored_object;
+use crate::verb_types::{Context, ObjectPath};
 use crate::verbs::Verbs;
 
 /// User that creates missing namespaces.
@@ -22,35 +22,38 @@ const SERVER: &str = "system:apiserver";
 
 impl Objects {
     /// Status 403 for a custom resource whose definition is terminating.
-    pub(crate) fn admit_of_definition(&self, served: &ServedResource, object: &Object) -> Result<()> {
-        let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
+    pub(crate) fn check_definition(&self, served_resource: &ServedResource, object: &Object) -> Result<()> {
+        let definition =
+            served_resource.custom.as_ref().and_then(|_| self.definition(&served_resource.resource));
         if !definition.is_some_and(|definition| definition.facts.is_terminating()) {
             return Ok(());
         }
-        let why = "create not allowed while custom resource definition is terminating";
-        Err(Box::new(Status::forbidden(&served.resource, object.name(), why)))
+        let reason = "create not allowed while custom resource definition is terminating";
+        Err(Box::new(Status::forbidden(&served_resource.resource, object.name(), reason)))
     }
 
     /// Status 500 for a custom resource whose schema cannot be compiled, as its objects cannot be validated.
-    pub(crate) fn admit_of_schema(&self, served: &ServedResource) -> Result<()> {
-        let Some(Err(error)) = served.info.schema.custom().map(CustomResource::check) else { return Ok(()) };
-        let version = &served.info.gvk.version;
-        let why =
+    pub(crate) fn check_schema(&self, served_resource: &ServedResource) -> Result<()> {
+        let Some(Err(error)) = served_resource.info.schema.custom().map(CustomResource::check) else {
+            return Ok(());
+        };
+        let version = &served_resource.info.gvk.version;
+        let reason =
             format!("error resolving resource: the schema of version {version} cannot be used: {error}");
-        Err(Box::new(Status::internal(why)))
+        Err(Box::new(Status::internal(reason)))
     }
 
     /// Record of the object's namespace; status 404 if the namespace does not exist, 403 if it is terminating.
     pub(crate) async fn admit_into_namespace(
         &self,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         object: &Object,
     ) -> Result<Option<Arc<Record>>> {
-        if !served.info.namespaced {
+        if !served_resource.info.namespaced {
             return Ok(None);
         }
         let name = [object.name(), object.generate_name()].into_iter().find(|name| !name.is_empty());
-        self.namespace_for_create(served, object.namespace(), name.unwrap_or_default()).await
+        self.namespace_for_create(served_resource, object.namespace(), name.unwrap_or_default()).await
     }
 
     /// Record of the namespace in which an object of this name is created.
@@ -59,24 +62,24 @@ impl Objects {
     /// Status 404 if it does not exist, 403 if it is terminating.
     async fn namespace_for_create(
         &self,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<Record>>> {
-        let Ok(kind) = self.served(&namespaces()) else { return Ok(None) };
+        let Ok(kind) = self.served_resource(&namespaces()) else { return Ok(None) };
         let Some(record) = self.read(&kind, "", namespace).await? else {
             return Err(Box::new(Status::not_found(&namespaces(), namespace)));
         };
         if record.value.field("status.phase") != Some("Terminating") {
             return Ok(Some(record));
         }
-        if stored::decode(&record).deletion_timestamp().is_none() {
+        if stored_object::decode(&record).deletion_timestamp().is_none() {
             return Ok(Some(record));
         }
-        let why =
+        let reason =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
         let name = if name.is_empty() { "Unknown" } else { name };
-        Err(Box::new(Status::forbidden(&served.resource, name, &why).with_cause(Cause {
+        Err(Box::new(Status::forbidden(&served_resource.resource, name, &reason).with_cause(Cause {
             reason: "NamespaceTerminating".to_owned(),
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),
@@ -88,41 +91,41 @@ impl Verbs {
     /// Applies the namespace rules of admission to a new object: creates a missing namespace, or refuses the object.
     pub(crate) async fn admit_into_namespace(
         &self,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         object: &Object,
         dry_run: bool,
     ) -> Result<()> {
         let rules = self.admission.namespace_rules();
-        if rules.provision && served.info.namespaced && !dry_run {
-            self.provide_namespace(object.namespace()).await?;
+        if rules.provision && served_resource.info.namespaced && !dry_run {
+            self.create_missing_namespace(object.namespace()).await?;
         }
         if rules.lifecycle {
-            self.objects.admit_into_namespace(served, object).await?;
+            self.objects.admit_into_namespace(served_resource, object).await?;
         }
         Ok(())
     }
 
     /// Applies the same rules to an action, which counts as a create; the path contains namespace and name.
-    pub(crate) async fn act_in_namespace(
+    pub(crate) async fn admit_action_into_namespace(
         &self,
-        served: &ServedResource,
-        place: Place<'_>,
+        served_resource: &ServedResource,
+        path: ObjectPath<'_>,
         dry_run: bool,
     ) -> Result<()> {
         let rules = self.admission.namespace_rules();
         if rules.provision && !dry_run {
-            self.provide_namespace(place.namespace).await?;
+            self.create_missing_namespace(path.namespace).await?;
         }
         if rules.lifecycle {
-            self.objects.namespace_for_create(served, place.namespace, place.name).await?;
+            self.objects.namespace_for_create(served_resource, path.namespace, path.name).await?;
         }
         Ok(())
     }
 
     /// Creates a missing namespace as the user of the server, like upstream's plugin.
-    fn provide_namespace<'a>(&'a self, name: &'a str) -> Pending<'a, ()> {
+    fn create_missing_namespace<'a>(&'a self, name: &'a str) -> ResultFuture<'a, ()> {
         Box::pin(async move {
-            let Ok(kind) = self.objects.served(&namespaces()) else { return Ok(()) };
+            let Ok(kind) = self.objects.served_resource(&namespaces()) else { return Ok(()) };
             if self.objects.read(&kind, "", name).await?.is_some() {
                 return Ok(());
             }

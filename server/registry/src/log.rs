@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use portico_machinery::flow_control::StoredObjects;
 use portico_machinery::{GroupResource, GroupVersionKind, Status};
-use portico_store::{Event, EventType, Incomplete, Key, Resource, StoreError, Subscription, WatchError};
+use portico_store::{Event, EventType, Key, MissingStates, Resource, StoreError, Subscription, WatchError};
 
 use crate::Result;
 use crate::failure;
 use crate::registry::Registry;
-use crate::served::ServedResource;
-use crate::stored::Stored;
+use crate::served_resource::ServedResource;
+use crate::stored_object::StoredObject;
 use crate::unreadable;
 
 /// Group of internal records, which no API serves.
@@ -29,7 +29,7 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    fn of(key: &Key) -> Self {
+    fn from_key(key: &Key) -> Self {
         Self {
             resource: GroupResource::clone(key.resource()),
             namespace: key.namespace().to_owned(),
@@ -40,11 +40,11 @@ impl ObjectRef {
 
 /// Committed change of an object of any kind, decoded only on request.
 #[derive(Clone, Debug)]
-pub struct Logged {
+pub struct LogEntry {
     event: Arc<Event>,
 }
 
-impl Logged {
+impl LogEntry {
     /// Storage group and resource.
     #[must_use]
     pub fn resource(&self) -> &GroupResource {
@@ -65,12 +65,12 @@ impl Logged {
     /// Reference to the object.
     #[must_use]
     pub fn object(&self) -> ObjectRef {
-        ObjectRef::of(&self.event.record.key)
+        ObjectRef::from_key(&self.event.record.key)
     }
 
     /// True if the object was deleted.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
+    pub fn is_deleted(&self) -> bool {
         self.event.event_type == EventType::Deleted
     }
 
@@ -99,15 +99,15 @@ impl Logged {
 
     /// Previous state; `None` for a new object and if the previous state is unreadable.
     #[must_use]
-    pub fn before(&self) -> Option<Stored> {
+    pub fn previous(&self) -> Option<StoredObject> {
         let previous = self.event.previous.as_ref().filter(|record| !record.value.is_unreadable())?;
-        Some(Stored::new(Arc::clone(previous)))
+        Some(StoredObject::new(Arc::clone(previous)))
     }
 
     /// Current state; for a deletion the last state.
     #[must_use]
-    pub fn stored(&self) -> Stored {
-        Stored::new(Arc::clone(&self.event.record))
+    pub fn stored(&self) -> StoredObject {
+        StoredObject::new(Arc::clone(&self.event.record))
     }
 }
 
@@ -126,20 +126,20 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError`], which ends the log.
-    pub async fn next(&mut self) -> Result<Logged, LogError> {
-        Ok(Logged { event: self.subscription.next().await? })
+    pub async fn next(&mut self) -> Result<LogEntry, LogError> {
+        Ok(LogEntry { event: self.subscription.next().await? })
     }
 }
 
 /// Storage resource and scope of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedKind {
     /// Group and resource under which the objects are stored.
     pub resource: GroupResource,
     /// True if objects have namespaces.
     pub namespaced: bool,
     /// True if the kind has the requested version, served or not.
-    pub is_named: bool,
+    pub has_version: bool,
 }
 
 impl Registry {
@@ -159,19 +159,19 @@ impl Registry {
     ///
     /// # Errors
     /// Status 503 if the store cannot be read.
-    pub async fn get_stored(&self, object: &ObjectRef) -> Result<Option<Stored>> {
+    pub async fn get_stored(&self, object: &ObjectRef) -> Result<Option<StoredObject>> {
         let (store, resource) = (self.store(), Resource::from(object.resource.clone()));
         let key = Key::new(&resource, &object.namespace, &object.name);
-        if let Some(snapshot) = store.current(&resource) {
+        if let Some(snapshot) = store.try_snapshot(&resource) {
             if let Some(object) = snapshot.unreadable(key.path()) {
-                return Err(Box::new(unreadable::of(&resource, object)));
+                return Err(Box::new(unreadable::unreadable_status(&resource, object)));
             }
-            return Ok(snapshot.get(&key).map(|record| Stored::new(Arc::clone(record))));
+            return Ok(snapshot.get(&key).map(|record| StoredObject::new(Arc::clone(record))));
         }
-        let revision = store.latest_revision().await.map_err(of_read)?;
-        store.wait_for(revision).await.map_err(of_read)?;
-        let record = store.get_at(&key, revision).await.map_err(of_read)?;
-        Ok(record.map(Stored::new))
+        let revision = store.latest_revision().await.map_err(store_error)?;
+        store.wait_for_revision(revision).await.map_err(store_error)?;
+        let record = store.get_at(&key, revision).await.map_err(store_error)?;
+        Ok(record.map(StoredObject::new))
     }
 
     /// True if an object that was not found may exist nevertheless, under a damaged key or in a damaged resource.
@@ -180,15 +180,15 @@ impl Registry {
     /// Status 503 if the store cannot be read, or has not yet determined whether states are missing.
     pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
         let (store, resource) = (self.store(), Resource::from(resource.clone()));
-        if store.condition().incomplete == Incomplete::Unknown {
+        if store.condition().missing_states == MissingStates::Unknown {
             return Err(Box::new(Status::unavailable(
                 "the database has not been compared with its index yet",
             )));
         }
-        if store.why_incomplete(&resource).is_some() {
+        if store.incomplete_reason(&resource).is_some() {
             return Ok(true);
         }
-        let damaged = store.damaged_keys(&resource).await.map_err(of_read)?;
+        let damaged = store.damaged_keys(&resource).await.map_err(store_error)?;
         Ok(damaged.iter().any(|object| object.uid() == uid || object.uid().is_empty()))
     }
 
@@ -197,7 +197,7 @@ impl Registry {
     /// # Errors
     /// Status 503 if the store cannot be read.
     pub async fn dependents(&self, owner_uid: &str) -> Result<Vec<ObjectRef>> {
-        self.store().dependents(owner_uid).await.map(refs).map_err(of_read)
+        self.store().dependents(owner_uid).await.map(refs).map_err(store_error)
     }
 
     /// UIDs that existing objects name as owners.
@@ -205,7 +205,7 @@ impl Registry {
     /// # Errors
     /// Status 503 if the store cannot be read.
     pub async fn owners(&self) -> Result<Vec<String>> {
-        self.store().owners().await.map_err(of_read)
+        self.store().owner_uids().await.map_err(store_error)
     }
 
     /// Existing objects that are being deleted.
@@ -213,7 +213,7 @@ impl Registry {
     /// # Errors
     /// Status 503 if the store cannot be read.
     pub async fn deleting(&self) -> Result<Vec<ObjectRef>> {
-        self.store().deleting().await.map(refs).map_err(of_read)
+        self.store().terminating_keys().await.map(refs).map_err(store_error)
     }
 
     /// Resources that have objects in a namespace.
@@ -221,7 +221,7 @@ impl Registry {
     /// # Errors
     /// Status 503 if the store cannot be read.
     pub async fn resources_in(&self, namespace: &str) -> Result<Vec<GroupResource>> {
-        let resources = self.store().resources_in(namespace).await.map_err(of_read)?;
+        let resources = self.store().resources_in(namespace).await.map_err(store_error)?;
         Ok(resources.iter().map(|resource: &Resource| GroupResource::clone(resource)).collect())
     }
 
@@ -230,9 +230,9 @@ impl Registry {
     /// # Errors
     /// Status 503 if the store cannot be read.
     pub async fn object_counts(&self) -> Result<Vec<(GroupResource, u64)>> {
-        let counts = self.store().counts().await.map_err(of_read)?;
-        let served = counts.into_iter().filter(|(resource, _)| resource.group != INTERNAL);
-        Ok(served.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
+        let counts = self.store().object_counts().await.map_err(store_error)?;
+        let api_counts = counts.into_iter().filter(|(resource, _)| resource.group != INTERNAL);
+        Ok(api_counts.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
     }
 
     /// Number and average size of the stored objects of each resource that has any.
@@ -240,7 +240,7 @@ impl Registry {
     /// # Errors
     /// Status 503 if the store cannot be read.
     pub async fn stored_objects(&self) -> Result<Vec<(GroupResource, StoredObjects)>> {
-        let sizes = self.store().average_sizes().await.map_err(of_read)?;
+        let sizes = self.store().average_sizes().await.map_err(store_error)?;
         let size =
             |of: &GroupResource| sizes.iter().find(|(resource, _)| GroupResource::clone(resource) == *of);
         let counts = self.object_counts().await?.into_iter();
@@ -255,41 +255,42 @@ impl Registry {
     /// True if a resource has all of these verbs; `None` if it is not served.
     #[must_use]
     pub fn has_verbs(&self, resource: &GroupResource, verbs: &[&str]) -> Option<bool> {
-        let served = self.objects().served(resource).ok()?;
-        Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
+        let served_resource = self.objects().served_resource(resource).ok()?;
+        Some(verbs.iter().all(|verb| served_resource.info.has_verb(verb)))
     }
 
     /// True if a resource is served, namespaced, and has all of these verbs.
     #[must_use]
     pub fn is_namespaced_with(&self, resource: &GroupResource, verbs: &[&str]) -> bool {
-        let served = self.objects().served(resource);
-        served
-            .is_ok_and(|served| served.info.namespaced && verbs.iter().all(|verb| served.info.has_verb(verb)))
+        let served_resource = self.objects().served_resource(resource);
+        served_resource.is_ok_and(|served_resource| {
+            served_resource.info.namespaced && verbs.iter().all(|verb| served_resource.info.has_verb(verb))
+        })
     }
 
     /// Storage resource of a kind; `None` if it is not served. A custom resource is found in every version of its definition,
     /// even in one that is no longer served.
     #[must_use]
-    pub fn resolve(&self, kind: &GroupVersionKind) -> Option<Resolved> {
-        let resolved = |served: &ServedResource, is_named| Resolved {
-            resource: GroupResource::clone(&served.storage),
-            namespaced: served.info.namespaced,
-            is_named,
+    pub fn resolve(&self, kind: &GroupVersionKind) -> Option<ResolvedKind> {
+        let resolved = |served_resource: &ServedResource, has_version| ResolvedKind {
+            resource: GroupResource::clone(&served_resource.storage),
+            namespaced: served_resource.info.namespaced,
+            has_version,
         };
-        if let Some(served) = self.objects().by_kind(kind) {
-            return Some(resolved(&served, true));
+        if let Some(served_resource) = self.objects().by_kind(kind) {
+            return Some(resolved(&served_resource, true));
         }
         let definition = self.definitions().of_kind(&**self.store(), &kind.group_kind())?;
         let is_named = definition.facts.versions().iter().any(|version| version.name == kind.version);
-        let stored = definition.serving.storage().filter(|_| definition.facts.is_reachable())?;
+        let stored = definition.versions.storage().filter(|_| definition.facts.is_reachable())?;
         Some(resolved(stored, is_named))
     }
 }
 
 fn refs(keys: Vec<Key>) -> Vec<ObjectRef> {
-    keys.iter().map(ObjectRef::of).collect()
+    keys.iter().map(ObjectRef::from_key).collect()
 }
 
-fn of_read(error: StoreError) -> Box<portico_machinery::Status> {
-    failure::of_read(error, 0)
+fn store_error(error: StoreError) -> Box<portico_machinery::Status> {
+    failure::from_store_error(error, 0)
 }

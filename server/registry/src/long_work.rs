@@ -5,7 +5,7 @@ use portico_store::Key;
 
 use crate::call::Call;
 use crate::objects::Objects;
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 
 /// Size of a body, of the changed object, or of a definition to compile, that a serving thread works on.
 ///
@@ -30,23 +30,29 @@ pub(crate) enum Placement {
 }
 
 /// Selects the threads for a call by its possible cost.
-pub(crate) fn placement(inner: &Objects, served: Option<&ServedResource>, call: &Call) -> Placement {
+pub(crate) fn select_placement(
+    objects: &Objects,
+    served_resource: Option<&ServedResource>,
+    call: &Call,
+) -> Placement {
     let changes = matches!(call.verb.as_str(), "update" | "patch");
     let writes = changes || call.verb == "create";
-    let custom = served.and_then(|served| served.custom.as_ref());
+    let custom = served_resource.and_then(|served_resource| served_resource.custom.as_ref());
     let to_compile = custom.map_or(0, |custom| custom.bytes_to_compile(writes));
-    let stored = served.filter(|_| changes).map_or(0, |served| stored_bytes(inner, served, call));
+    let stored = served_resource
+        .filter(|_| changes)
+        .map_or(0, |served_resource| stored_bytes(objects, served_resource, call));
     match call.body.len().max(to_compile).max(stored) {
         bytes if bytes > MAX_LIGHT_BYTES || expands(call) => Placement::Heavy,
         bytes if bytes > MAX_INLINE_BYTES => Placement::Light,
         // Validation rules may take up to a second even for a small object.
-        _ if writes && custom.is_some() && served.is_some_and(has_rules) => Placement::Light,
+        _ if writes && custom.is_some() && served_resource.is_some_and(has_rules) => Placement::Light,
         _ => Placement::Inline,
     }
 }
 
-fn has_rules(served: &ServedResource) -> bool {
-    served.info.schema.custom().is_some_and(CustomResource::has_rules)
+fn has_rules(served_resource: &ServedResource) -> bool {
+    served_resource.info.schema.custom().is_some_and(CustomResource::has_rules)
 }
 
 /// True if the body may expand to a much larger object: YAML by aliases, a JSON patch by copies.
@@ -62,9 +68,11 @@ fn expands(call: &Call) -> bool {
 
 /// Size of the object that a call changes, as far as it is known without reading the database. A read from the database is slow
 /// in any case.
-fn stored_bytes(inner: &Objects, served: &ServedResource, call: &Call) -> usize {
-    let Some(snapshot) = inner.store.cached(&served.storage) else { return MAX_LIGHT_BYTES };
-    let namespace = if served.info.namespaced { &*call.target.namespace } else { "" };
-    let record = snapshot.get(&Key::new(&served.storage, namespace, &call.target.name));
+fn stored_bytes(objects: &Objects, served_resource: &ServedResource, call: &Call) -> usize {
+    let Some(snapshot) = objects.store.cached_snapshot(&served_resource.storage) else {
+        return MAX_LIGHT_BYTES;
+    };
+    let namespace = if served_resource.info.namespaced { &*call.target.namespace } else { "" };
+    let record = snapshot.get(&Key::new(&served_resource.storage, namespace, &call.target.name));
     record.map_or(0, |record| record.value.json().len())
 }

@@ -6,30 +6,30 @@
 mod apply;
 mod conflict;
 mod last_applied;
+mod manager_name;
 mod update;
 mod versions;
 mod view;
-mod writer_name;
 
-pub(crate) use apply::{Applying, apply, type_of, unfit};
-pub use update::{Tracked, track};
+pub(crate) use apply::{ApplyRequest, apply, mismatch_status, type_of};
+pub use manager_name::manager_name;
+pub use update::{FieldTracking, track};
 pub use versions::KindVersions;
-pub(crate) use view::Shared;
-pub use writer_name::manager_name;
+pub(crate) use view::SharedField;
 
 use std::sync::LazyLock;
 
-use portico_schema::fields::Set;
+use portico_schema::fields::FieldSet;
 
 /// Maximum number of updaters with separate entries, as upstream.
 const MAX_UPDATERS: usize = 10;
 
 /// Manager that receives the fields of older updaters.
-const BUCKET: &str = "ancient-changes";
+const OLD_UPDATERS_MANAGER: &str = "ancient-changes";
 
 /// Fields that never have owners.
-static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
-    Set::of_fields([
+static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::from_dotted_paths([
         "apiVersion",
         "kind",
         "metadata",

@@ -12,14 +12,14 @@ use portico_store::{Resource, Store};
 
 use crate::Result;
 use crate::builtin::{ResourceIndex, StrategyTable};
-use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes};
+use crate::custom::{ConversionCache, Definition, Definitions, KindDefaults, WebhookConverter};
 use crate::failure;
 use crate::forms::FormCache;
-use crate::recent::Recent;
+use crate::recent_states::RecentStates;
 use crate::scheme::Scheme;
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 use crate::settings::{Clock, Settings};
-use crate::strategy::Moment;
+use crate::strategy::RequestTime;
 use crate::webhooks::Webhooks;
 
 /// Shared state of all reads.
@@ -39,12 +39,12 @@ pub struct Objects {
     pub clock: Clock,
     pub(crate) forms: FormCache,
     /// Recently decoded objects.
-    pub recent: Recent,
-    pub(crate) converted: Converted,
+    pub recent: RecentStates,
+    pub(crate) converted: ConversionCache,
     /// Threads for long work, once set.
     pub(crate) offload: OnceLock<Arc<Offload>>,
     /// Converter for custom resources, once webhooks can be called.
-    pub(crate) conversions: OnceLock<Conversions>,
+    pub(crate) conversions: OnceLock<WebhookConverter>,
 }
 
 impl Objects {
@@ -57,16 +57,16 @@ impl Objects {
         clock: Clock,
     ) -> Self {
         // Lookups of definitions must not wait.
-        store.keep(&Resource::from(crate::definition::resource()));
+        store.pin(&Resource::from(crate::definition::resource()));
         Self {
             store,
             builtin: Arc::new(ResourceIndex::new(kinds, strategies)),
             scheme: Scheme::new(kinds),
-            definitions: Definitions::new(Shapes::of(kinds)),
+            definitions: Definitions::new(KindDefaults::from_kinds(kinds)),
             authorizer,
             forms: FormCache::new(settings.form_cache_bytes),
-            recent: Recent::new(),
-            converted: Converted::new(),
+            recent: RecentStates::new(),
+            converted: ConversionCache::new(),
             offload: OnceLock::new(),
             conversions: OnceLock::new(),
             settings,
@@ -91,31 +91,31 @@ impl Objects {
     }
 
     /// Time of a request that starts now.
-    pub fn moment(&self) -> Moment {
-        Moment { now: (self.clock)() }
+    pub fn request_time(&self) -> RequestTime {
+        RequestTime { now: (self.clock)() }
     }
 
     /// The resource in the version that internal callers use.
     ///
     /// # Errors
     /// Status 404 if the resource is not served.
-    pub fn served(&self, resource: &GroupResource) -> Result<Arc<ServedResource>> {
-        if let Some(served) = self.builtin.preferred(resource) {
-            return Ok(Arc::clone(served));
+    pub fn served_resource(&self, resource: &GroupResource) -> Result<Arc<ServedResource>> {
+        if let Some(served_resource) = self.builtin.preferred(resource) {
+            return Ok(Arc::clone(served_resource));
         }
         let definition = self.definition(resource).filter(|definition| definition.facts.is_reachable());
-        let served = definition.and_then(|definition| definition.serving.storage().cloned());
-        served.ok_or_else(|| Box::new(Status::no_route()))
+        let served_resource = definition.and_then(|definition| definition.versions.storage().cloned());
+        served_resource.ok_or_else(|| Box::new(Status::route_not_found()))
     }
 
     /// The resource in any version that requests may use; `None` if there is none.
     #[must_use]
     pub fn reachable(&self, resource: &GroupResource) -> Option<Arc<ServedResource>> {
-        if let Some(served) = self.builtin.preferred(resource) {
-            return Some(Arc::clone(served));
+        if let Some(served_resource) = self.builtin.preferred(resource) {
+            return Some(Arc::clone(served_resource));
         }
         let definition = self.definition(resource).filter(|definition| definition.facts.is_reachable())?;
-        definition.serving.served().into_iter().next()
+        definition.versions.served_versions().into_iter().next()
     }
 
     /// Waits until cached definitions, webhooks and policies include all earlier writes of other processes. Returns immediately
@@ -125,33 +125,33 @@ impl Objects {
     /// Status 503 if the store cannot be read.
     pub(crate) async fn catch_up(&self) -> Result<()> {
         let definitions = self.definitions.resource();
-        if self.store.current(definitions).is_some() {
+        if self.store.try_snapshot(definitions).is_some() {
             return Ok(());
         }
-        self.store.snapshot(definitions).await.map(drop).map_err(|error| failure::of_read(error, 0))
+        self.store.snapshot(definitions).await.map(drop).map_err(|error| failure::from_store_error(error, 0))
     }
 
     /// The resource in a version that requests may use.
     #[must_use]
     pub fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {
-        if let Some(served) = self.builtin.by_resource(resource) {
-            return Some(Arc::clone(served));
+        if let Some(served_resource) = self.builtin.by_resource(resource) {
+            return Some(Arc::clone(served_resource));
         }
         let definition = self.definition(&resource.group_resource())?;
         let reachable =
             definition.facts.is_reachable() && definition.facts.names().plural == resource.resource;
-        definition.serving.version(&resource.version).filter(|_| reachable).cloned()
+        definition.versions.version(&resource.version).filter(|_| reachable).cloned()
     }
 
     /// The served resource of a kind.
     #[must_use]
     pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<ServedResource>> {
-        if let Some(served) = self.builtin.by_kind(kind) {
-            return Some(Arc::clone(served));
+        if let Some(served_resource) = self.builtin.by_kind(kind) {
+            return Some(Arc::clone(served_resource));
         }
         let of_kind: GroupKind = kind.group_kind();
         let definition = self.definitions.of_kind(&*self.store, &of_kind)?;
-        definition.serving.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
+        definition.versions.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
     }
 
     /// Kinds with this plural or singular resource name and version; an empty group selects
@@ -165,12 +165,12 @@ impl Objects {
     }
 
     /// All served versions of a resource, including this one and those in other groups that contain the same objects.
-    pub(crate) fn versions_of(&self, served: &ServedResource) -> Vec<Arc<ServedResource>> {
-        if served.custom.is_none() {
-            return self.builtin.of_storage(&served.info.storage).to_vec();
+    pub(crate) fn versions_of(&self, served_resource: &ServedResource) -> Vec<Arc<ServedResource>> {
+        if served_resource.custom.is_none() {
+            return self.builtin.of_storage(&served_resource.info.storage).to_vec();
         }
-        let definition = self.definition(&served.resource);
-        definition.map(|definition| definition.serving.served()).unwrap_or_default()
+        let definition = self.definition(&served_resource.resource);
+        definition.map(|definition| definition.versions.served_versions()).unwrap_or_default()
     }
 
     /// Client for webhooks; `None` until it is set.

@@ -6,14 +6,14 @@ use portico_schema::{DecodeError, Decoded, merge, patch_status};
 use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
-use crate::managed_fields::{Tracked, manager_name};
+use crate::managed_fields::{FieldTracking, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
-use crate::replace::{Attempt, Terms, UidRule};
+use crate::replace::{AttemptOutcome, ReplaceOptions, UidRule};
 use crate::scheme::{Scheme, has_current_fields};
-use crate::served::ServedResource;
-use crate::system::settle_namespace;
-use crate::typed::{Context, Patch, Place, Written};
-use crate::update::forget_zero_version;
+use crate::served_resource::ServedResource;
+use crate::system::default_namespace;
+use crate::update::clear_zero_version;
+use crate::verb_types::{Context, ObjectPath, Patch, WriteResult};
 use crate::verbs::Verbs;
 
 impl Verbs {
@@ -24,80 +24,90 @@ impl Verbs {
     pub async fn patch(
         &self,
         context: &Context,
-        served: &ServedResource,
-        place: Place<'_>,
+        served_resource: &ServedResource,
+        path: ObjectPath<'_>,
         patch: &Patch,
         options: &PatchOptions,
-    ) -> Result<Written> {
+    ) -> Result<WriteResult> {
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
-            let current = self.current(served, place, newer).await?;
-            let current = current.ok_or_else(|| Box::new(Status::not_found(&served.resource, place.name)))?;
-            let current = self.objects.recent.stored(current);
+            let current = self.current(served_resource, path, newer).await?;
+            let current =
+                current.ok_or_else(|| Box::new(Status::not_found(&served_resource.resource, path.name)))?;
+            let current = self.objects.recent.get_or_insert(current);
             let mut object = current.object().clone();
-            served.to_version(&mut object);
-            let has_internal = served.custom.is_none();
+            served_resource.to_version(&mut object);
+            let has_internal = served_resource.custom.is_none();
             let (mut new, warnings) =
-                apply(&self.objects.scheme, served, &object, patch, options, has_internal)?;
-            settle_namespace(&mut new, served.info.namespaced, place.namespace)
-                .and_then(|()| check_identity(served, &new, place))
+                apply(&self.objects.scheme, served_resource, &object, patch, options, has_internal)?;
+            default_namespace(&mut new, served_resource.info.namespaced, path.namespace)
+                .and_then(|()| check_identity(served_resource, &new, path))
                 .map_err(|status| status.with_warnings(warnings.clone()))?;
-            if let Some(error) = served.strategies.decode.unreadable(&new) {
-                return Err(Box::new(patch_status(&shown(served, &object, patch, &new), &error)));
+            if let Some(error) = served_resource.strategies.decode.conversion_error(&new) {
+                return Err(Box::new(patch_status(
+                    &refused_text(served_resource, &object, patch, &new),
+                    &error,
+                )));
             }
-            served.complete(&mut new, self.objects.moment());
-            forget_zero_version(&mut new);
+            served_resource.apply_defaults(&mut new, self.objects.request_time());
+            clear_zero_version(&mut new);
             // A concurrent write is not a conflict for the caller: the patch is applied to the newer state, and fails there if it
             // contains a resource version.
-            let terms = Terms {
-                attributes: Attributes::new(context, served, place, Options::Patch(options)),
-                admitted: false,
-                insists: false,
-                uid: UidRule::Immutable,
-                tracked: Tracked::By(&manager),
-                others: &[],
+            let replace_options = ReplaceOptions {
+                attributes: Attributes::new(context, served_resource, path, Options::Patch(options)),
+                already_admitted: false,
+                has_resource_version: false,
+                uid_rule: UidRule::Immutable,
+                tracking: FieldTracking::Manager(&manager),
+                extra_ops: &[],
             };
-            let attempt = self.replace(served, place, &current, new, terms).await;
+            let attempt = self.replace(served_resource, path, &current, new, replace_options).await;
             newer = match attempt.map_err(|status| status.with_warnings(warnings.clone()))? {
-                Attempt::Done(written) => return Ok(written.with_first(warnings)),
-                Attempt::Again(newer) => newer,
+                AttemptOutcome::Done(written) => return Ok(written.prepend_warnings(warnings)),
+                AttemptOutcome::Retry(newer) => newer,
             };
         }
-        Err(too_many_changes(&served.resource, place.name))
+        Err(too_many_changes(&served_resource.resource, path.name))
     }
 }
 
 /// Applies a patch to an object. `has_internal` is true for kinds that have an internal version upstream.
 pub(crate) fn apply(
     scheme: &Scheme,
-    served: &ServedResource,
+    served_resource: &ServedResource,
     current: &Object,
     patch: &Patch,
     options: &PatchOptions,
     has_internal: bool,
 ) -> Result<(Object, Vec<String>)> {
-    let (schema, kind) = (&served.info.schema, &served.info.gvk);
+    let (schema, kind) = (&served_resource.info.schema, &served_resource.info.gvk);
     let merged = match patch {
         Patch::Json(bytes) => merge::json_patch(current, bytes),
         Patch::Merge(bytes) => merge::merge_patch(current, bytes),
-        Patch::Strategic(bytes) => schema.strategic_merge(current, bytes).map(|new| tagged(new, current)),
+        Patch::Strategic(bytes) => {
+            schema.strategic_merge(current, bytes).map(|new| restore_type(new, current))
+        }
     };
     let mut merged = merged.map_err(|e| e.status())?;
-    settle_version(served, &mut merged);
+    normalize_version(served_resource, &mut merged);
     let (decoded, merged) = match patch {
         Patch::Strategic(_) => (schema.convert(merged, kind), None),
         _ if has_internal && has_lost_version(current, &merged, &kind.kind) => {
-            (Ok(read_as_internal(&written(served, current, patch, &merged))), Some(merged))
+            (Ok(read_as_internal(&in_upstream_order(served_resource, current, patch, &merged))), Some(merged))
         }
         Patch::Json(_) | Patch::Merge(_) => match schema.retype(&merged, kind) {
             Ok(decoded) if decoded.strict.is_empty() => (Ok(decoded), Some(merged)),
             // Errors are reported in the order in which upstream writes the result.
-            _ => (schema.retype(&written(served, current, patch, &merged), kind), Some(merged)),
+            _ => (
+                schema.retype(&in_upstream_order(served_resource, current, patch, &merged), kind),
+                Some(merged),
+            ),
         },
     };
-    let shown = || shown(served, current, patch, merged.as_ref().unwrap_or(current));
-    let mut decoded = decoded.map_err(|e| scheme.refusal(misfit(served, e), kind).patch_status(&shown()))?;
+    let shown = || refused_text(served_resource, current, patch, merged.as_ref().unwrap_or(current));
+    let mut decoded = decoded
+        .map_err(|e| scheme.refusal(version_error(served_resource, e), kind).patch_status(&shown()))?;
     if options.write.field_validation != FieldValidation::Ignore {
         let mut diagnostics = merge::diagnostics(patch.bytes(), matches!(patch, Patch::Json(_)));
         diagnostics
@@ -132,23 +142,26 @@ fn read_as_internal(written: &Object) -> Decoded {
 
 /// Replaces a registered but unserved version by the version of the request. Versions with different fields are refused, because
 /// upstream decodes them with their own types.
-fn settle_version(served: &ServedResource, merged: &mut Object) {
-    let kind = &served.info.gvk;
+fn normalize_version(served_resource: &ServedResource, merged: &mut Object) {
+    let kind = &served_resource.info.gvk;
     let version = merged.api_version();
-    if served.custom.is_some() || version == served.api_version || merged.kind() != kind.kind {
+    if served_resource.custom.is_some()
+        || version == served_resource.api_version
+        || merged.kind() != kind.kind
+    {
         return;
     }
     if version.parse().is_ok_and(|version| has_current_fields(&version, kind)) {
-        merged.set(&["apiVersion"], &served.api_version);
+        merged.set(&["apiVersion"], &served_resource.api_version);
     }
 }
 
 /// Replaces the error about a version that the kind does not have: upstream reports an unknown kind, regardless of the path. A
 /// custom resource has one version only.
-fn misfit(served: &ServedResource, error: DecodeError) -> DecodeError {
+fn version_error(served_resource: &ServedResource, error: DecodeError) -> DecodeError {
     match error {
-        DecodeError::Version { found, .. } if served.custom.is_none() => {
-            let kind = &served.info.gvk.kind;
+        DecodeError::Version { found, .. } if served_resource.custom.is_none() => {
+            let kind = &served_resource.info.gvk.kind;
             match found.parse::<GroupVersion>() {
                 Ok(version) => DecodeError::WrongKind { found: version.kind(kind), expected: kind.clone() },
                 Err(_) => DecodeError::Unconvertible(format!("unexpected GroupVersion string: {found}")),
@@ -159,26 +172,38 @@ fn misfit(served: &ServedResource, error: DecodeError) -> DecodeError {
 }
 
 /// Text that a refusal contains: the patched object, or for a strategic merge patch the patch itself.
-fn shown(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> String {
+fn refused_text(
+    served_resource: &ServedResource,
+    current: &Object,
+    patch: &Patch,
+    merged: &Object,
+) -> String {
     match patch {
-        Patch::Strategic(bytes) => merge::shown::strategic(bytes),
-        Patch::Json(_) | Patch::Merge(_) => merge::shown::text(&written(served, current, patch, merged)),
+        Patch::Strategic(bytes) => merge::printed::strategic_patch(bytes),
+        Patch::Json(_) | Patch::Merge(_) => {
+            merge::printed::text(&in_upstream_order(served_resource, current, patch, merged))
+        }
     }
 }
 
 /// Patched object in the field order in which upstream writes it.
-fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> Object {
-    let custom = served.info.schema.custom().is_some();
+fn in_upstream_order(
+    served_resource: &ServedResource,
+    current: &Object,
+    patch: &Patch,
+    merged: &Object,
+) -> Object {
+    let custom = served_resource.info.schema.custom().is_some();
     match patch {
-        Patch::Json(bytes) if !custom => merge::shown::patched(bytes, merged),
-        Patch::Merge(bytes) if !custom => merge::shown::merged(current, bytes, merged),
-        _ => merge::shown::sorted(merged),
+        Patch::Json(bytes) if !custom => merge::printed::json_patch_result(bytes, merged),
+        Patch::Merge(bytes) if !custom => merge::printed::merge_patch_result(current, bytes, merged),
+        _ => merge::printed::sorted_result(merged),
     }
 }
 
 /// Restores kind and apiVersion, which a strategic merge patch cannot change. Values that are not strings stay
 /// and are refused later.
-fn tagged(mut new: Object, current: &Object) -> Object {
+fn restore_type(mut new: Object, current: &Object) -> Object {
     for field in ["kind", "apiVersion"] {
         let is_other_type = new.at(&[field]).is_present() && new.at(&[field]).opt_str().is_none();
         if !is_other_type {
@@ -201,9 +226,13 @@ pub(crate) fn check_name(object: &Object, name: &str) -> Result<()> {
     }
 }
 
-pub(crate) fn check_identity(served: &ServedResource, new: &Object, place: Place<'_>) -> Result<()> {
-    check_name(new, place.name)?;
-    if served.info.namespaced && new.namespace() != place.namespace {
+pub(crate) fn check_identity(
+    served_resource: &ServedResource,
+    new: &Object,
+    path: ObjectPath<'_>,
+) -> Result<()> {
+    check_name(new, path.name)?;
+    if served_resource.info.namespaced && new.namespace() != path.namespace {
         return Err(Box::new(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         )));

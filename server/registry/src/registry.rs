@@ -10,24 +10,24 @@ use portico_kinds::Kinds;
 use portico_kit::metrics;
 use portico_kit::offload::Offload;
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object, Reason};
-use portico_store::{Store, ask_once};
+use portico_store::{Store, with_single_revision_check};
 
 use crate::Result;
 use crate::admission::Admission;
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::connection::{Connected, Registered};
-use crate::custom::{Conversions, Definitions, FailingWebhook};
-use crate::follow::{Followed, FollowedTogether};
+use crate::connection::{BackendAddresses, ConnectOutcome};
+use crate::custom::{Definitions, FailingWebhook, WebhookConverter};
+use crate::follow::{CombinedFeed, ResourceFeed};
 use crate::objects::Objects;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
 use crate::preconditions::written_unchanged;
 use crate::scale_error::ScaleError;
 use crate::serve::CallHandler;
 use crate::settings::{Clock, Settings};
-use crate::stored::Stored;
+use crate::stored_object::StoredObject;
 use crate::table::ResourceTable;
-use crate::typed::{Context, Deleted, Listed, Part, Patch, Place, Written};
+use crate::verb_types::{Context, DeleteResult, ListResult, ObjectPart, ObjectPath, Patch, WriteResult};
 use crate::verbs::Verbs;
 use crate::views::ViewTarget;
 use crate::webhooks::Webhooks;
@@ -74,7 +74,7 @@ impl Registry {
     /// Sets the client for webhooks, once; later calls have no effect. Until then, conversions by webhook get status 503.
     pub fn set_webhooks(&self, webhooks: Webhooks, metrics: &metrics::Registry) {
         // Already set.
-        let _ = self.objects().conversions.set(Conversions::new(webhooks, metrics));
+        let _ = self.objects().conversions.set(WebhookConverter::new(webhooks, metrics));
     }
 
     /// Sets the threads for long work, once; later calls have no effect.
@@ -113,8 +113,8 @@ impl Registry {
 
     /// Answers a call of a subresource that connects (`exec`, `log`, `proxy`, ...) with an answer or a target to dial. Other
     /// calls are answered as by [`Registry::serve`].
-    pub async fn connect(&self, call: Call, registered: &dyn Registered) -> Connected {
-        self.calls.connect(call, registered).await
+    pub async fn connect(&self, call: Call, backends: &dyn BackendAddresses) -> ConnectOutcome {
+        self.calls.connect(call, backends).await
     }
 
     /// Creates an object in the namespace that it contains.
@@ -127,19 +127,20 @@ impl Registry {
         resource: &GroupResource,
         object: Object,
         options: &CreateOptions,
-    ) -> Result<Written> {
-        let served = self.objects().served(resource)?;
+    ) -> Result<WriteResult> {
+        let served_resource = self.objects().served_resource(resource)?;
         let namespace = object.namespace().to_owned();
-        ask_once(self.verbs.create(context, &served, &namespace, object, options)).await
+        with_single_revision_check(self.verbs.create(context, &served_resource, &namespace, object, options))
+            .await
     }
 
     /// Reads an object, including all writes acknowledged before the call.
     ///
     /// # Errors
     /// Status 404 if it is absent.
-    pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Result<Stored> {
-        let served = self.objects().served(resource)?;
-        Ok(self.objects().recent.stored(self.objects().get(&served, namespace, name).await?))
+    pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Result<StoredObject> {
+        let served_resource = self.objects().served_resource(resource)?;
+        Ok(self.objects().recent.get_or_insert(self.objects().get(&served_resource, namespace, name).await?))
     }
 
     /// Lists objects; an empty namespace selects all namespaces.
@@ -151,9 +152,9 @@ impl Registry {
         resource: &GroupResource,
         namespace: &str,
         options: &ListOptions,
-    ) -> Result<Listed> {
-        let served = self.objects().served(resource)?;
-        let page = self.objects().list(&served, namespace, options).await?;
+    ) -> Result<ListResult> {
+        let served_resource = self.objects().served_resource(resource)?;
+        let page = self.objects().list(&served_resource, namespace, options).await?;
         Ok(page.into())
     }
 
@@ -166,11 +167,14 @@ impl Registry {
         kind: &GroupVersionKind,
         namespace: &str,
         name: &str,
-    ) -> std::result::Result<Option<Stored>, ScaleError> {
-        let served = self.objects().by_kind(kind).ok_or_else(|| ScaleError::unknown(kind))?;
-        let part = Part::Subresource("scale");
-        let viewed = served.view(part).ok_or_else(|| ScaleError::Unscalable(served.resource.clone()))?;
-        let target = ViewTarget { parent: &served, viewed, place: Place { part, namespace, name } };
+    ) -> std::result::Result<Option<StoredObject>, ScaleError> {
+        let served_resource = self.objects().by_kind(kind).ok_or_else(|| ScaleError::unknown(kind))?;
+        let part = ObjectPart::Subresource("scale");
+        let served_view = served_resource
+            .view(part)
+            .ok_or_else(|| ScaleError::Unscalable(served_resource.resource.clone()))?;
+        let target =
+            ViewTarget { parent: &served_resource, served_view, path: ObjectPath { part, namespace, name } };
         match self.objects().get_view(target).await {
             Err(status) if status.reason() == Reason::NotFound => Ok(None),
             scale => Ok(Some(scale?)),
@@ -185,14 +189,14 @@ impl Registry {
         &self,
         context: &Context,
         resource: &GroupResource,
-        part: Part<'_>,
+        part: ObjectPart<'_>,
         object: Object,
         options: &UpdateOptions,
-    ) -> Result<Written> {
-        let served = self.objects().served(resource)?;
+    ) -> Result<WriteResult> {
+        let served_resource = self.objects().served_resource(resource)?;
         let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
-        let place = Place { part, namespace: &namespace, name: &name };
-        ask_once(self.verbs.update(context, &served, place, object, options)).await
+        let path = ObjectPath { part, namespace: &namespace, name: &name };
+        with_single_revision_check(self.verbs.update(context, &served_resource, path, object, options)).await
     }
 
     /// Replaces the status of an object.
@@ -204,8 +208,9 @@ impl Registry {
         context: &Context,
         resource: &GroupResource,
         object: Object,
-    ) -> Result<Written> {
-        self.update(context, resource, Part::Subresource("status"), object, &UpdateOptions::default()).await
+    ) -> Result<WriteResult> {
+        self.update(context, resource, ObjectPart::Subresource("status"), object, &UpdateOptions::default())
+            .await
     }
 
     /// Replaces the status of an object if other objects are unchanged. The transaction writes these objects unchanged, so that
@@ -214,18 +219,25 @@ impl Registry {
     ///
     /// # Errors
     /// Status 404, 409 or 422.
-    pub async fn update_status_among(
+    pub async fn update_status_if_unchanged(
         &self,
         context: &Context,
         resource: &GroupResource,
         object: Object,
-        others: &[Stored],
-    ) -> Result<Written> {
-        let served = self.objects().served(resource)?;
+        others: &[StoredObject],
+    ) -> Result<WriteResult> {
+        let served_resource = self.objects().served_resource(resource)?;
         let name = object.name().to_owned();
-        let place = Place { part: Part::Subresource("status"), namespace: "", name: &name };
+        let path = ObjectPath { part: ObjectPart::Subresource("status"), namespace: "", name: &name };
         let (others, options) = (written_unchanged(others), UpdateOptions::default());
-        ask_once(self.verbs.update_with(context, &served, place, (object, &others), &options)).await
+        with_single_revision_check(self.verbs.update_with(
+            context,
+            &served_resource,
+            path,
+            (object, &others),
+            &options,
+        ))
+        .await
     }
 
     /// Patches an object or one of its subresources; retries after conflicts with concurrent writes.
@@ -236,12 +248,12 @@ impl Registry {
         &self,
         context: &Context,
         resource: &GroupResource,
-        place: Place<'_>,
+        path: ObjectPath<'_>,
         patch: &Patch,
         options: &PatchOptions,
-    ) -> Result<Written> {
-        let served = self.objects().served(resource)?;
-        ask_once(self.verbs.patch(context, &served, place, patch, options)).await
+    ) -> Result<WriteResult> {
+        let served_resource = self.objects().served_resource(resource)?;
+        with_single_revision_check(self.verbs.patch(context, &served_resource, path, patch, options)).await
     }
 
     /// Applies a configuration (YAML or JSON) to an object or one of its subresources, or creates the object. Retries after
@@ -253,12 +265,12 @@ impl Registry {
         &self,
         context: &Context,
         resource: &GroupResource,
-        place: Place<'_>,
+        path: ObjectPath<'_>,
         config: &[u8],
         options: &PatchOptions,
-    ) -> Result<Written> {
-        let served = self.objects().served(resource)?;
-        ask_once(self.verbs.apply(context, &served, place, config, options)).await
+    ) -> Result<WriteResult> {
+        let served_resource = self.objects().served_resource(resource)?;
+        with_single_revision_check(self.verbs.apply(context, &served_resource, path, config, options)).await
     }
 
     /// Deletes an object, or sets its deletion timestamp if finalizers keep it.
@@ -272,9 +284,10 @@ impl Registry {
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
-    ) -> Result<Deleted> {
-        let served = self.objects().served(resource)?;
-        ask_once(self.verbs.delete(context, &served, namespace, name, options)).await
+    ) -> Result<DeleteResult> {
+        let served_resource = self.objects().served_resource(resource)?;
+        with_single_revision_check(self.verbs.delete(context, &served_resource, namespace, name, options))
+            .await
     }
 
     /// Deletes listed objects of one namespace as a collection.
@@ -286,35 +299,35 @@ impl Registry {
         context: &Context,
         resource: &GroupResource,
         namespace: &str,
-        objects: &[Stored],
+        objects: &[StoredObject],
         options: &DeleteOptions,
     ) -> Result<()> {
-        let served = self.objects().served(resource)?;
-        served.require("deletecollection")?;
+        let served_resource = self.objects().served_resource(resource)?;
+        served_resource.require_verb("deletecollection")?;
         let records: Vec<_> = objects.iter().map(|object| Arc::clone(object.record())).collect();
-        let deleting = self.verbs.delete_collection(context, &served, namespace, &records, options);
-        ask_once(deleting).await.map(drop)
+        let deleting = self.verbs.delete_collection(context, &served_resource, namespace, &records, options);
+        with_single_revision_check(deleting).await.map(drop)
     }
 
     /// Snapshot of a resource and all later changes.
     ///
     /// # Errors
     /// Status 404 if the resource is not served, 503 if the store cannot be read.
-    pub async fn follow(&self, resource: &GroupResource) -> Result<Followed> {
-        let served = self.objects().served(resource)?;
-        self.objects().clone().follow(&served).await
+    pub async fn follow(&self, resource: &GroupResource) -> Result<ResourceFeed> {
+        let served_resource = self.objects().served_resource(resource)?;
+        self.objects().clone().follow(&served_resource).await
     }
 
     /// Snapshots of several resources and all later changes in one order. `T` is the caller's label for a resource.
     ///
     /// # Errors
     /// Errors of [`Self::follow`] for one of the resources.
-    pub async fn follow_together<T: Copy + Send + 'static>(
+    pub async fn follow_all<T: Copy + Send + 'static>(
         &self,
         resources: impl IntoIterator<Item = (T, GroupResource)>,
-    ) -> Result<FollowedTogether<T>> {
-        let served = |(which, resource)| Ok((which, self.objects().served(&resource)?));
-        let served = resources.into_iter().map(served).collect::<Result<_>>()?;
-        self.objects().clone().follow_together(served).await
+    ) -> Result<CombinedFeed<T>> {
+        let served_resource = |(which, resource)| Ok((which, self.objects().served_resource(&resource)?));
+        let served_resources = resources.into_iter().map(served_resource).collect::<Result<_>>()?;
+        self.objects().clone().follow_together(served_resources).await
     }
 }

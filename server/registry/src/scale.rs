@@ -7,8 +7,8 @@ use portico_machinery::selector::LabelSelector;
 use portico_machinery::table::Column;
 use portico_machinery::{Cursor, Object};
 
-use crate::custom::{ScalePaths, Scaled};
-use crate::view::{Gap, View};
+use crate::custom::{CustomScale, ScalePaths};
+use crate::view::{View, ViewProblem};
 use portico_validation::Errors;
 use portico_validation::checks::not_negative;
 
@@ -23,8 +23,8 @@ pub enum ScaleSelector {
 
 /// Scale of a kind: dotted paths into the parent, in the syntax of custom resources.
 pub(crate) struct Scale {
-    wanted: Cow<'static, str>,
-    there: Cow<'static, str>,
+    spec_replicas: Cow<'static, str>,
+    status_replicas: Cow<'static, str>,
     /// Path and form of the selector; `None` if the parent has none.
     selector: Option<(Cow<'static, str>, ScaleSelector)>,
     /// Paths of a custom resource, in which any field may be absent.
@@ -42,8 +42,8 @@ impl Scale {
     /// Scale of a kind that creates pods from a template.
     pub(crate) const fn of_pods(selector: ScaleSelector) -> Self {
         Self {
-            wanted: Cow::Borrowed(".spec.replicas"),
-            there: Cow::Borrowed(".status.replicas"),
+            spec_replicas: Cow::Borrowed(".spec.replicas"),
+            status_replicas: Cow::Borrowed(".status.replicas"),
             selector: Some((Cow::Borrowed(".spec.selector"), selector)),
             custom: None,
         }
@@ -52,53 +52,54 @@ impl Scale {
     /// Scale with the paths of a definition.
     pub(crate) fn of_paths(paths: &ScalePaths) -> Self {
         Self {
-            wanted: paths.spec_replicas_path.clone().into(),
-            there: paths.status_replicas_path.clone().into(),
+            spec_replicas: paths.spec_replicas_path.clone().into(),
+            status_replicas: paths.status_replicas_path.clone().into(),
             selector: None,
             custom: Some(paths.clone()),
         }
     }
 
-    fn show_custom(shown: &Scaled, view: &mut Object) {
-        view.set(&["spec", "replicas"], shown.wanted.unwrap_or(0));
-        view.set(&["status", "replicas"], shown.there);
-        view.set(&["status", "selector"], &shown.selector);
+    fn fill_custom(scale: &CustomScale, view: &mut Object) {
+        view.set(&["spec", "replicas"], scale.spec_replicas.unwrap_or(0));
+        view.set(&["status", "replicas"], scale.status_replicas);
+        view.set(&["status", "selector"], &scale.selector);
     }
 }
 
 impl View for Scale {
-    fn show(&self, parent: &Object, view: &mut Object) {
-        if let Some(Ok(shown)) = self.custom.as_ref().map(|paths| Scaled::of(paths, parent)) {
-            return Self::show_custom(&shown, view);
+    fn fill(&self, parent: &Object, view: &mut Object) {
+        if let Some(Ok(scale)) = self.custom.as_ref().map(|paths| CustomScale::from_object(paths, parent)) {
+            return Self::fill_custom(&scale, view);
         }
         let number = |path: &str| parent.at(&fields(path)).i64().unwrap_or(0);
-        view.set(&["spec", "replicas"], number(&self.wanted));
-        view.set(&["status", "replicas"], number(&self.there));
+        view.set(&["spec", "replicas"], number(&self.spec_replicas));
+        view.set(&["status", "replicas"], number(&self.status_replicas));
         if let Some((path, form)) = &self.selector {
             view.set(&["status", "selector"], form.text(&parent.at(&fields(path))));
         }
     }
 
-    fn gap(&self, parent: &Object) -> Option<Gap> {
-        match Scaled::of(self.custom.as_ref()?, parent) {
-            Err(text) => Some(Gap::TypeMismatch(text)),
-            Ok(Scaled { wanted: None, .. }) => {
-                Some(Gap::Absent(format!("the spec replicas field {:?} does not exist", self.wanted)))
-            }
+    fn problem(&self, parent: &Object) -> Option<ViewProblem> {
+        match CustomScale::from_object(self.custom.as_ref()?, parent) {
+            Err(text) => Some(ViewProblem::TypeMismatch(text)),
+            Ok(CustomScale { spec_replicas: None, .. }) => Some(ViewProblem::Absent(format!(
+                "the spec replicas field {:?} does not exist",
+                self.spec_replicas
+            ))),
             Ok(_) => None,
         }
     }
 
-    fn leave_open(&self, view: &mut Object) {
+    fn set_placeholder(&self, view: &mut Object) {
         view.set(&["spec", "replicas"], UNSET);
     }
 
-    fn still_open(&self, view: &Object) -> Option<String> {
-        let open = self.custom.is_some() && view.at(&["spec", "replicas"]).i64() == Some(UNSET);
-        open.then(|| format!("the spec replicas field {:?} cannot be empty", self.wanted))
+    fn placeholder_error(&self, view: &Object) -> Option<String> {
+        let is_unset = self.custom.is_some() && view.at(&["spec", "replicas"]).i64() == Some(UNSET);
+        is_unset.then(|| format!("the spec replicas field {:?} cannot be empty", self.spec_replicas))
     }
 
-    fn stands_alone(&self) -> bool {
+    fn is_builtin_kind(&self) -> bool {
         self.custom.is_none()
     }
 
@@ -107,11 +108,11 @@ impl View for Scale {
     }
 
     fn write(&self, view: &Object, parent: &mut Object) {
-        parent.set(&fields(&self.wanted), view.at(&["spec", "replicas"]).i64().unwrap_or(0));
+        parent.set(&fields(&self.spec_replicas), view.at(&["spec", "replicas"]).i64().unwrap_or(0));
     }
 
     fn field(&self) -> (&str, &str) {
-        (&self.wanted, ".spec.replicas")
+        (&self.spec_replicas, ".spec.replicas")
     }
 
     fn columns(&self) -> Vec<ColumnRule> {
@@ -121,19 +122,19 @@ impl View for Scale {
         let (name_format, age_type) = if self.custom.is_some() { ("name", "date") } else { ("", "string") };
         let age = CellRule::Age { path: path(".metadata.creationTimestamp") };
         [
-            ("Name", "string", name_format, "The name of what is scaled.", name),
+            ("Name", "string", name_format, "Name of the scaled object.", name),
             (
                 "Desired",
                 "integer",
                 "",
-                "How many there should be.",
+                "Desired number of replicas.",
                 CellRule::Number { path: path(".spec.replicas") },
             ),
             (
                 "Available",
                 "integer",
                 "",
-                "How many there are.",
+                "Current number of replicas.",
                 CellRule::Number { path: path(".status.replicas") },
             ),
             ("Age", age_type, "", "How long ago the object was created.", age),
@@ -154,13 +155,13 @@ impl View for Scale {
 
 impl ScaleSelector {
     /// Selector as text, in the syntax of queries; empty if there is none.
-    fn text(&self, at: &Cursor<'_>) -> String {
+    fn text(&self, cursor: &Cursor<'_>) -> String {
         match self {
             Self::Labels => {
-                let selector = LabelSelector::of_object(at).ok().flatten();
+                let selector = LabelSelector::from_object(cursor).ok().flatten();
                 selector.map_or_else(String::new, |s| s.to_string())
             }
-            Self::Map => LabelSelector::of_labels(at).to_string(),
+            Self::Map => LabelSelector::from_labels(cursor).to_string(),
         }
     }
 }

@@ -45,11 +45,11 @@ impl Scheme {
         scheme
     }
 
-    fn has(&self, found: &GroupVersionKind) -> bool {
+    fn contains(&self, found: &GroupVersionKind) -> bool {
         let kind = found.kind.as_str();
         let unversioned = found.group.is_empty() && found.version == "v1" && UNVERSIONED.contains(&kind);
-        let of_version = || OF_EACH_VERSION.contains(&kind) && self.has_version(found);
-        unversioned || self.kinds.contains(found) || retired::is_retired(found) || of_version()
+        let is_of_every_version = || OF_EACH_VERSION.contains(&kind) && self.has_version(found);
+        unversioned || self.kinds.contains(found) || retired::is_retired(found) || is_of_every_version()
     }
 
     fn has_version(&self, kind: &GroupVersionKind) -> bool {
@@ -65,7 +65,7 @@ impl Scheme {
             return error;
         }
         match error {
-            DecodeError::WrongKind { found, expected: name } if !other_scheme && self.has(&found) => {
+            DecodeError::WrongKind { found, expected: name } if !other_scheme && self.contains(&found) => {
                 let error = format!(
                     "converting ({}.{}) to ({}.{name}): unknown conversion",
                     package(&found),
@@ -81,7 +81,7 @@ impl Scheme {
                         version: version.version,
                         kind: expected.kind.clone(),
                     });
-                match found.filter(|found| !self.has(found)) {
+                match found.filter(|found| !self.contains(found)) {
                     Some(found) => DecodeError::WrongKind { found, expected: expected.kind.clone() },
                     None => DecodeError::Version { found: text, expected: wanted },
                 }
@@ -94,8 +94,8 @@ impl Scheme {
 /// Go package of a kind's type.
 fn package(found: &GroupVersionKind) -> &str {
     let kind = found.kind.as_str();
-    let of_meta = OF_EACH_VERSION.contains(&kind) || UNVERSIONED.contains(&kind);
-    if of_meta { "v1" } else { &found.version }
+    let is_meta_kind = OF_EACH_VERSION.contains(&kind) || UNVERSIONED.contains(&kind);
+    if is_meta_kind { "v1" } else { &found.version }
 }
 
 /// Go package of the internal types to which upstream converts all versions of a group.

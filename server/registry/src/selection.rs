@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use portico_machinery::Status;
 use portico_machinery::selector::{FieldSelector, FieldTerm, LabelSelector, Operator};
-use portico_store::{Only, Record, Signature};
+use portico_store::{ObjectFilter, Record, Signature};
 
 use crate::Result;
 use crate::custom;
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 
 /// Label and field selectors of a list or watch.
 #[derive(Clone, Debug, Default)]
@@ -16,36 +16,38 @@ pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
     /// True if fields must be read from decoded objects, because fields of custom resources are not indexed.
-    inside: bool,
+    needs_decoding: bool,
 }
 
 impl Selection {
     /// Creates a selection; status 400 for a field that is not selectable.
     pub(crate) fn new(
-        served: &ServedResource,
+        served_resource: &ServedResource,
         labels: &LabelSelector,
         fields: &FieldSelector,
     ) -> Result<Self> {
-        let offered = &served.info.selectable;
+        let offered = &served_resource.info.selectable_fields;
         if let Some(term) = fields.terms().iter().find(|t| !offered.contains(&t.field)) {
-            return Err(Box::new(unknown_field(served, &term.field)));
+            return Err(Box::new(unknown_field(served_resource, &term.field)));
         }
-        let fields = fields.renamed(|field| served.strategies.fields.stored_field(field).into_owned());
-        let inside = served.custom.is_some() && fields.terms().iter().any(|t| !is_metadata(&t.field));
-        Ok(Self { labels: labels.clone(), fields, inside })
+        let fields =
+            fields.rename_fields(|field| served_resource.strategies.fields.stored_field(field).into_owned());
+        let needs_decoding =
+            served_resource.custom.is_some() && fields.terms().iter().any(|t| !is_metadata(&t.field));
+        Ok(Self { labels: labels.clone(), fields, needs_decoding })
     }
 
-    pub(crate) fn is_everything(&self) -> bool {
+    pub(crate) fn matches_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// True if matching requires decoded objects.
-    pub(crate) fn looks_inside(&self) -> bool {
-        self.inside
+    pub(crate) fn needs_decoding(&self) -> bool {
+        self.needs_decoding
     }
 
     /// True if there is a label selector.
-    pub(crate) fn looks_at_labels(&self) -> bool {
+    pub(crate) fn has_label_selector(&self) -> bool {
         !self.labels.is_empty()
     }
 
@@ -60,7 +62,8 @@ impl Selection {
                 }
             });
         let indexed = self.fields.terms().iter();
-        let indexed = indexed.filter(|term| !self.inside && !term.negated && !is_metadata(&term.field));
+        let indexed =
+            indexed.filter(|term| !self.needs_decoding && !term.negated && !is_metadata(&term.field));
         indexed.fold(labels, |all, term| all.with_field(&term.field, &term.value))
     }
 
@@ -70,20 +73,20 @@ impl Selection {
     }
 
     /// One condition that all matching objects satisfy, by which the store finds the watchers of an event.
-    pub(crate) fn only(&self) -> Only {
+    pub(crate) fn index_condition(&self) -> ObjectFilter {
         if let Some(name) = self.only_name() {
-            return Only::Name(name.into());
+            return ObjectFilter::Name(name.into());
         }
-        let indexed = |term: &&FieldTerm| !self.inside && !term.negated && !is_metadata(&term.field);
-        let known = self.fields.terms().iter().filter(indexed).find(|term| !term.value.is_empty());
-        known.map_or(Only::Any, |term| Only::Field {
+        let indexed = |term: &&FieldTerm| !self.needs_decoding && !term.negated && !is_metadata(&term.field);
+        let exact_term = self.fields.terms().iter().filter(indexed).find(|term| !term.value.is_empty());
+        exact_term.map_or(ObjectFilter::Any, |term| ObjectFilter::Field {
             name: term.field.as_str().into(),
             value: term.value.as_str().into(),
         })
     }
 
     /// True if an object with this key can match.
-    pub(crate) fn may_take(&self, record: &Record) -> bool {
+    pub(crate) fn may_match(&self, record: &Record) -> bool {
         self.fields.terms().iter().filter(|term| is_metadata(&term.field)).all(|term| {
             let value = match term.field.as_str() {
                 "metadata.name" => record.key.name(),
@@ -93,13 +96,14 @@ impl Selection {
         })
     }
 
-    pub(crate) fn takes(&self, record: &Record) -> bool {
-        let found = if self.inside { custom::field_values(record, &self.fields) } else { HashMap::new() };
+    pub(crate) fn matches(&self, record: &Record) -> bool {
+        let found =
+            if self.needs_decoding { custom::field_values(record, &self.fields) } else { HashMap::new() };
         self.labels.matches(record.value.indexed().label_entries())
             && self.fields.matches(|field| match field {
                 "metadata.name" => Some(record.key.name()),
                 "metadata.namespace" => Some(record.key.namespace()),
-                other if self.inside => found.get(other).map(String::as_str),
+                other if self.needs_decoding => found.get(other).map(String::as_str),
                 other => record.value.field(other),
             })
     }
@@ -110,12 +114,12 @@ fn is_metadata(field: &str) -> bool {
     matches!(field, "metadata.name" | "metadata.namespace")
 }
 
-fn unknown_field(served: &ServedResource, field: &str) -> Status {
-    let offered = &served.info.selectable;
+fn unknown_field(served_resource: &ServedResource, field: &str) -> Status {
+    let offered = &served_resource.info.selectable_fields;
     let plain = offered.iter().all(|field| is_metadata(field));
-    Status::bad_request(if plain && offered.len() == 2 && served.custom.is_none() {
+    Status::bad_request(if plain && offered.len() == 2 && served_resource.custom.is_none() {
         format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
     } else {
-        served.strategies.fields.unknown_field(field)
+        served_resource.strategies.fields.unknown_field(field)
     })
 }

@@ -32,7 +32,7 @@ pub struct TranslationSettings {
     /// Translates those of `portforward` (gate `PortForwardWebsockets`).
     pub ports: bool,
     /// Passes WebSockets unchanged to kubelets whose node declares [`TranslationSettings::DECLARED`] (the gate with that name).
-    pub unless_declared: bool,
+    pub pass_through_declared: bool,
 }
 
 impl TranslationSettings {
@@ -47,7 +47,7 @@ impl Default for ConnectionSettings {
         Self {
             preferred_address_types: types.map(str::to_owned).to_vec(),
             check_creation: true,
-            translation: TranslationSettings { commands: true, ports: true, unless_declared: true },
+            translation: TranslationSettings { commands: true, ports: true, pass_through_declared: true },
         }
     }
 }

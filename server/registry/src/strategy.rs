@@ -12,21 +12,21 @@ use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInf
 use portico_validation::Errors;
 
 use crate::options::DeleteOptions;
-use crate::typed::Part;
+use crate::verb_types::ObjectPart;
 
 /// Time of a request, for strategies.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct RequestTime {
     /// Start of the request, in whole seconds.
     pub now: Timestamp,
 }
 
 /// Result of a kind's own delete logic.
-pub enum OwnDelete {
+pub enum DeleteOverride {
     /// Continue with the generic delete.
     Generic,
     /// Store the object with these changes and keep it.
-    Mark(Object),
+    Update(Object),
     /// Keep the object unchanged.
     Keep,
 }
@@ -34,11 +34,11 @@ pub enum OwnDelete {
 /// Processing of decoded bodies of a kind, and conversion between its versions.
 pub trait DecodeStrategy: Send + Sync {
     /// Sets defaults that depend on other fields. Runs on every decoded body, after the static defaults, in the storage version.
-    fn default(&self, _object: &mut Object, _moment: Moment) {}
+    fn default(&self, _object: &mut Object, _request_time: RequestTime) {}
 
     /// Error for a value in a body of the served version that upstream's conversion cannot read; refused like a value
     /// of a wrong type.
-    fn unreadable(&self, _object: &Object) -> Option<String> {
+    fn conversion_error(&self, _object: &Object) -> Option<String> {
         None
     }
 
@@ -52,16 +52,16 @@ pub trait DecodeStrategy: Send + Sync {
 /// Behavior of a kind when its objects are created and changed. The default methods correspond to upstream's defaults.
 pub trait Strategy: Send + Sync {
     /// Sets fields of a new object that identify the requesting user.
-    fn claim(&self, _new: &mut Object, _user: &UserInfo) {}
+    fn set_requester(&self, _new: &mut Object, _user: &UserInfo) {}
 
     /// Prepares a new object. A status that has a subresource is already removed.
-    fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
+    fn prepare_create(&self, _new: &mut Object, _request_time: RequestTime) {}
 
     /// Validates a new object, without its metadata.
     fn validate(&self, _new: &Object, _errors: &mut Errors) {}
 
     /// Prepares a changed object. Its status is already that of the old object.
-    fn prepare_update(&self, _new: &mut Object, _old: &Object, _moment: Moment) {}
+    fn prepare_update(&self, _new: &mut Object, _old: &Object, _request_time: RequestTime) {}
 
     /// Updates counters of changes other than the generation; both objects are in canonical form.
     fn count_changes(&self, _new: &mut Object, _old: &Object) {}
@@ -92,7 +92,14 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Sets the time of the change in an object or subresource that other methods prepare.
-    fn stamp(&self, _part: Part<'_>, _new: &mut Object, _old: &Object, _moment: Moment) {}
+    fn set_change_time(
+        &self,
+        _part: ObjectPart<'_>,
+        _new: &mut Object,
+        _old: &Object,
+        _request_time: RequestTime,
+    ) {
+    }
 
     /// Canonicalizes a valid object on each write. Returns true if the object changed.
     fn canonicalize(&self, _new: &mut Object) -> bool {
@@ -133,8 +140,8 @@ pub trait DeleteStrategy: Send + Sync {
     }
 
     /// Grace period in seconds for a graceful kind, from the period that the caller requests.
-    fn grace_period(&self, _object: &Object, wanted: Option<i64>) -> i64 {
-        wanted.unwrap_or(0)
+    fn grace_period(&self, _object: &Object, requested: Option<i64>) -> i64 {
+        requested.unwrap_or(0)
     }
 
     /// Refuses a delete before any other check.
@@ -148,14 +155,14 @@ pub trait DeleteStrategy: Send + Sync {
     }
 
     /// True if upstream has separate delete code for this kind, which uses other messages.
-    fn deletes_by_itself(&self) -> bool {
+    fn has_separate_delete(&self) -> bool {
         false
     }
 
-    /// Overrides the generic rules of a delete. `wanted` is the object with the finalizers that the caller requests and no other
+    /// Overrides the generic rules of a delete. `new` is the object with the finalizers that the caller requests and no other
     /// changes, `old` the object before.
-    fn own_delete(&self, _wanted: &Object, _old: &Object, _moment: Moment) -> OwnDelete {
-        OwnDelete::Generic
+    fn override_delete(&self, _new: &Object, _old: &Object, _request_time: RequestTime) -> DeleteOverride {
+        DeleteOverride::Generic
     }
 }
 
@@ -229,28 +236,28 @@ impl Default for Strategies {
     /// Default strategies for kinds without code.
     fn default() -> Self {
         Self {
-            main: &Plain,
-            decode: &Plain,
-            subresources: &Plain,
-            delete: &Plain,
-            fields: &Plain,
-            table: &Plain,
+            main: &DefaultStrategy,
+            decode: &DefaultStrategy,
+            subresources: &DefaultStrategy,
+            delete: &DefaultStrategy,
+            fields: &DefaultStrategy,
+            table: &DefaultStrategy,
             computed: None,
         }
     }
 }
 
 /// Strategy with the default behavior.
-struct Plain;
+struct DefaultStrategy;
 
-impl DecodeStrategy for Plain {}
+impl DecodeStrategy for DefaultStrategy {}
 
-impl Strategy for Plain {}
+impl Strategy for DefaultStrategy {}
 
-impl SubresourceStrategy for Plain {}
+impl SubresourceStrategy for DefaultStrategy {}
 
-impl DeleteStrategy for Plain {}
+impl DeleteStrategy for DefaultStrategy {}
 
-impl FieldStrategy for Plain {}
+impl FieldStrategy for DefaultStrategy {}
 
-impl TableStrategy for Plain {}
+impl TableStrategy for DefaultStrategy {}

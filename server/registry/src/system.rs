@@ -35,8 +35,8 @@ pub(crate) fn refuse_revision(revision: i64) -> Result<()> {
     if revision == 0 {
         return Ok(());
     }
-    let words = "resourceVersion should not be set on objects to be created";
-    Err(Box::new(Status::failure(Reason::Unknown, words)))
+    let message = "resourceVersion should not be set on objects to be created";
+    Err(Box::new(Status::failure(Reason::Unknown, message)))
 }
 
 /// Generates a name from the prefix in `generateName`.
@@ -46,7 +46,7 @@ pub(crate) fn generate_name(object: &mut Object) {
 }
 
 /// Sets the namespace of the path; status 400 if the body contains a different one. Clears it for cluster-scoped objects.
-pub fn settle_namespace(object: &mut Object, namespaced: bool, namespace: &str) -> Result<()> {
+pub fn default_namespace(object: &mut Object, namespaced: bool, namespace: &str) -> Result<()> {
     if !namespaced {
         object.remove(&["metadata", "namespace"]);
         return Ok(());
@@ -98,21 +98,21 @@ pub(crate) fn dedup_owners(object: &mut Object, verb: &str) -> Option<String> {
     if object.at(&["metadata", "ownerReferences"]).len() < 2 {
         return None;
     }
-    let (mut kept, mut seen, mut again) = (Vec::new(), HashSet::new(), Vec::new());
+    let (mut unique, mut seen, mut duplicates) = (Vec::new(), HashSet::new(), Vec::new());
     for owner in object.owner_references() {
         if seen.insert(owner.clone()) {
-            kept.push(owner);
+            unique.push(owner);
         } else {
-            again.push(owner.uid);
+            duplicates.push(owner.uid);
         }
     }
-    if again.is_empty() {
+    if duplicates.is_empty() {
         return None;
     }
-    object.set(&["metadata", "ownerReferences"], kept);
+    object.set(&["metadata", "ownerReferences"], unique);
     let when = if verb == "patch" { " after mutating admission happens" } else { "" };
     Some(format!(
         ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
-        again.join(", ")
+        duplicates.join(", ")
     ))
 }

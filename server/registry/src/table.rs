@@ -10,10 +10,10 @@ use portico_kinds::Kinds;
 use crate::action::Action;
 use crate::builtin::{KindIndexer, ResourceIndex, StrategyTable};
 use crate::connection::Connection;
+use crate::disabled_fields::DisabledField;
 use crate::etcd_layout::EtcdLayout;
 use crate::handlers::{Handler, HandlerTable};
 use crate::hooks::{HookTable, TransactionHooks, WriteGuard, WritePermissions};
-use crate::off_fields::OffField;
 use crate::scale::ScaleSelector;
 use crate::strategy::{
     ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Strategies, Strategy,
@@ -42,7 +42,7 @@ impl Row {
 
     /// Sets the strategy of decoded bodies and versions.
     #[must_use]
-    pub fn decodes(mut self, strategy: &'static dyn DecodeStrategy) -> Self {
+    pub fn decode(mut self, strategy: &'static dyn DecodeStrategy) -> Self {
         self.strategies.decode = strategy;
         self
     }
@@ -56,7 +56,7 @@ impl Row {
 
     /// Sets the strategy of deletes.
     #[must_use]
-    pub fn deletes(mut self, strategy: &'static dyn DeleteStrategy) -> Self {
+    pub fn delete(mut self, strategy: &'static dyn DeleteStrategy) -> Self {
         self.strategies.delete = strategy;
         self
     }
@@ -70,14 +70,14 @@ impl Row {
 
     /// Sets the strategy of tables.
     #[must_use]
-    pub fn shows(mut self, strategy: &'static dyn TableStrategy) -> Self {
+    pub fn table(mut self, strategy: &'static dyn TableStrategy) -> Self {
         self.strategies.table = strategy;
         self
     }
 
     /// Sets the strategy that computes the objects of a kind that is not stored.
     #[must_use]
-    pub fn computed(mut self, strategy: &'static dyn ComputedStrategy) -> Self {
+    pub fn with_computed(mut self, strategy: &'static dyn ComputedStrategy) -> Self {
         self.strategies.computed = Some(strategy);
         self
     }
@@ -102,7 +102,7 @@ impl Row {
 
     /// Sets the permission check after validation.
     #[must_use]
-    pub fn permits(self, permissions: &'static dyn WritePermissions) -> Self {
+    pub fn permissions(self, permissions: &'static dyn WritePermissions) -> Self {
         Self { permissions: Some(permissions), ..self }
     }
 
@@ -159,7 +159,7 @@ impl ResourceTable {
         resource: &'static str,
         fields: impl IntoIterator<Item = &'a str>,
     ) {
-        let feature = fields.into_iter().map(OffField::parse).collect();
+        let feature = fields.into_iter().map(DisabledField::parse).collect();
         self.strategies.turn_off((group, resource), feature);
     }
 

@@ -3,7 +3,7 @@
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine as _};
 use portico_machinery::Status;
-use portico_schema::decode::no_json;
+use portico_schema::decode::syntax_error_in;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -45,12 +45,14 @@ impl Token {
     /// # Errors
     /// Status 400 for an invalid token, with upstream's message if its JSON can be read.
     pub fn decode(text: &str) -> Result<Self> {
-        let refuse = |why: String| {
-            Box::new(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
+        let refuse = |reason: String| {
+            Box::new(Status::bad_request(format!(
+                "invalid continue token: continue key is not valid: {reason}"
+            )))
         };
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(no_base64(text, &e)))?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(base64_error(text, &e)))?;
         let wire: Wire = serde_json::from_slice(&bytes)
-            .map_err(|error| refuse(no_json(&bytes).unwrap_or_else(|| error.to_string())))?;
+            .map_err(|error| refuse(syntax_error_in(&bytes).unwrap_or_else(|| error.to_string())))?;
         if wire.v != VERSION {
             return Err(refuse(format!("server does not recognize this encoded version {}", wire.v)));
         }
@@ -65,8 +67,8 @@ impl Token {
         }
         // Kubernetes starts the keys of a collection in all namespaces, and those of cluster-scoped resources, with a slash.
         let after = after.strip_prefix('/').unwrap_or(after);
-        let odd = |part: &str| part.is_empty() || matches!(part, "." | "..");
-        if after.split('/').any(odd) || after.split('/').count() > 2 {
+        let is_invalid_segment = |part: &str| part.is_empty() || matches!(part, "." | "..");
+        if after.split('/').any(is_invalid_segment) || after.split('/').count() > 2 {
             return Err(refuse(wire.start));
         }
         Ok(Self { revision: (wire.rv > 0).then_some(wire.rv), after: after.to_owned() })
@@ -74,13 +76,13 @@ impl Token {
 }
 
 /// Base64 error in the form of Go's decoder.
-fn no_base64(text: &str, error: &DecodeError) -> String {
-    let at = match error {
-        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
+fn base64_error(text: &str, error: &DecodeError) -> String {
+    let offset = match error {
+        DecodeError::InvalidByte(offset, _) | DecodeError::InvalidLastSymbol { offset, .. } => *offset,
         // Offset of the incomplete group.
         DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
     };
-    format!("illegal base64 data at input byte {at}")
+    format!("illegal base64 data at input byte {offset}")
 }
 
 #[cfg(test)]
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_kube_apiserver_is_taken() {
+    fn a_token_of_kube_apiserver_is_accepted() {
         for (start, after) in [("/ns/a", "ns/a"), ("/a", "a"), ("a", "a")] {
             let wire = format!(r#"{{"v":"meta.k8s.io/v1","rv":7,"start":"{start}\u0000"}}"#);
             let token = Token { revision: Some(7), after: after.to_owned() };
@@ -120,7 +122,7 @@ mod tests {
                 .unwrap()
                 .to_owned()
         };
-        for (wire, why) in [
+        for (wire, reason) in [
             ("", "unexpected end of JSON input"),
             ("{}", "server does not recognize this encoded version "),
             (
@@ -143,7 +145,7 @@ mod tests {
                 "encoded start key empty (version meta.k8s.io/v1)",
             ),
         ] {
-            assert_eq!(refused(&URL_SAFE_NO_PAD.encode(wire)), why, "{wire}");
+            assert_eq!(refused(&URL_SAFE_NO_PAD.encode(wire)), reason, "{wire}");
         }
         assert_eq!(refused("nonsense"), r"invalid character '\u009e' looking for beginning of value");
         assert_eq!(refused("a!!"), "illegal base64 data at input byte 1");
@@ -157,7 +159,7 @@ mod tests {
         }
 
         #[test]
-        fn every_name_comes_back(after in "[a-z0-9.-]{1,40}(/[a-zA-Z0-9_:-]{1,40})?", revision in 1..i64::MAX) {
+        fn every_name_survives_a_round_trip(after in "[a-z0-9.-]{1,40}(/[a-zA-Z0-9_:-]{1,40})?", revision in 1..i64::MAX) {
             let token = Token { revision: Some(revision), after };
             if !token.after.split('/').any(|p| matches!(p, "." | "..")) {
                 proptest::prop_assert_eq!(Token::decode(&token.encode()).unwrap(), token);

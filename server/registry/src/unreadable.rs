@@ -44,7 +44,7 @@ pub(crate) fn warning(resource: &GroupResource, unreadable: &[Unreadable]) -> Op
 }
 
 /// Status 500 for an unreadable object.
-pub(crate) fn of(resource: &GroupResource, unreadable: &Unreadable) -> Status {
+pub(crate) fn unreadable_status(resource: &GroupResource, unreadable: &Unreadable) -> Status {
     status(resource, unreadable.key().name(), unreadable.key().path(), unreadable.reason())
 }
 

@@ -12,8 +12,8 @@ use crate::admission::Admission;
 use crate::hooks::HookTable;
 use crate::latencies::COMMIT;
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::stored;
+use crate::served_resource::ServedResource;
+use crate::stored_object;
 
 /// Verbs that write.
 pub struct Verbs {
@@ -29,20 +29,21 @@ impl Verbs {
     /// Transaction that removes an object, with the operations of its hooks.
     pub(crate) async fn removal(
         &self,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         current: &Record,
         last: Value,
     ) -> Result<Txn> {
         let mut txn = Txn::delete(current.key.clone(), current.revision, last);
-        if let Some(hooks) = self.hooks.transaction(served) {
-            txn.operations.extend(hooks.end(&self.objects, &stored::decode(current)).await?);
+        if let Some(hooks) = self.hooks.transaction(served_resource) {
+            txn.operations
+                .extend(hooks.before_removal(&self.objects, &stored_object::decode(current)).await?);
         }
         Ok(txn)
     }
 
     /// Commits a transaction and returns the record of its first operation.
     pub(crate) async fn commit(&self, txn: Txn) -> std::result::Result<Arc<Record>, TxnError> {
-        let committing = spans::child(COMMIT).within(self.objects.store.commit(vec![txn]));
+        let committing = spans::child(COMMIT).instrument(self.objects.store.commit(vec![txn]));
         let result = slow_trace::part(COMMIT, committing).await.pop().unwrap_or(Err(TxnError::Closed))?;
         result.record().cloned().ok_or(TxnError::Closed)
     }

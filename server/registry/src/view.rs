@@ -9,7 +9,7 @@ use portico_validation::Errors;
 
 /// Reason for which a view cannot be computed from its parent, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Gap {
+pub(crate) enum ViewProblem {
     /// A field of the parent has a wrong type.
     TypeMismatch(String),
     /// A required field of the parent is absent, which is an error only when the view is written.
@@ -19,24 +19,24 @@ pub(crate) enum Gap {
 /// Conversion between a part of an object and its view.
 pub(crate) trait View: Send + Sync {
     /// Fills in the fields of the view except its metadata; absent fields stay empty.
-    fn show(&self, parent: &Object, view: &mut Object);
+    fn fill(&self, parent: &Object, view: &mut Object);
 
     /// Problem that prevents the view from being computed.
-    fn gap(&self, _parent: &Object) -> Option<Gap> {
+    fn problem(&self, _parent: &Object) -> Option<ViewProblem> {
         None
     }
 
     /// Sets a placeholder for the field of [`ViewProblem::Absent`], to detect a change of the view that does not set the field.
-    fn leave_open(&self, _view: &mut Object) {}
+    fn set_placeholder(&self, _view: &mut Object) {}
 
     /// Error for a written view that still contains the placeholder, with upstream's message.
-    fn still_open(&self, _view: &Object) -> Option<String> {
+    fn placeholder_error(&self, _view: &Object) -> Option<String> {
         None
     }
 
     /// True for views of built-in kinds, which are validated on their own and can be encoded as protobuf; other views are
     /// validated with the resulting parent.
-    fn stands_alone(&self) -> bool {
+    fn is_builtin_kind(&self) -> bool {
         true
     }
 

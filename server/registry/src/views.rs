@@ -9,71 +9,71 @@ use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::encoding;
 use crate::objects::Objects;
-use crate::served::{ServedResource, Viewed};
-use crate::stored::Stored;
-use crate::typed::{Context, Place};
-use crate::view::Gap;
+use crate::served_resource::{ServedResource, ServedView};
+use crate::stored_object::StoredObject;
+use crate::verb_types::{Context, ObjectPath};
+use crate::view::ViewProblem;
 
 /// Parent in one version, and the addressed view.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewTarget<'a> {
     pub(crate) parent: &'a ServedResource,
-    pub(crate) viewed: &'a Viewed,
-    pub(crate) place: Place<'a>,
+    pub(crate) served_view: &'a ServedView,
+    pub(crate) path: ObjectPath<'a>,
 }
 
 impl<'a> ViewTarget<'a> {
     /// Attributes of a write of the view; admission sees the view under the resource of its parent.
     pub(crate) fn attributes(self, context: &'a Context, options: Options<'a>) -> Attributes<'a> {
-        Attributes::new(context, self.parent, self.place, options)
+        Attributes::new(context, self.parent, self.path, options)
     }
 }
 
 impl Objects {
-    pub(crate) async fn get_view(&self, target: ViewTarget<'_>) -> Result<Stored> {
+    pub(crate) async fn get_view(&self, target: ViewTarget<'_>) -> Result<StoredObject> {
         let parent = self.parent(target).await?;
-        match target.viewed.view.gap(parent.object()) {
-            Some(Gap::TypeMismatch(text)) => Err(Box::new(misfit(text))),
-            Some(Gap::Absent(text)) => Err(Box::new(Status::internal(text))),
-            None => target.viewed.of_stored(&parent),
+        match target.served_view.view.problem(parent.object()) {
+            Some(ViewProblem::TypeMismatch(text)) => Err(Box::new(type_mismatch(text))),
+            Some(ViewProblem::Absent(text)) => Err(Box::new(Status::internal(text))),
+            None => target.served_view.stored_view_of(&parent),
         }
     }
 
     /// Reads the parent of a view.
-    pub(crate) async fn parent(&self, target: ViewTarget<'_>) -> Result<Stored> {
-        let record = self.get(target.parent, target.place.namespace, target.place.name).await?;
-        Ok(self.recent.stored(record))
+    pub(crate) async fn parent(&self, target: ViewTarget<'_>) -> Result<StoredObject> {
+        let record = self.get(target.parent, target.path.namespace, target.path.name).await?;
+        Ok(self.recent.get_or_insert(record))
     }
 }
 
 /// Status 500 without a reason, as in upstream, for a field of a wrong type.
-pub(crate) fn misfit(text: String) -> Status {
+pub(crate) fn type_mismatch(text: String) -> Status {
     Status::failure(Reason::Unknown, text)
 }
 
-impl Viewed {
+impl ServedView {
     /// Field that managers own through the view: dotted paths in the parent and in the view.
     pub(crate) fn field(&self) -> (&str, &str) {
         self.view.field()
     }
 
     /// Computes the view of a parent.
-    pub(crate) fn show(&self, parent: &Object) -> Object {
+    pub(crate) fn view_of(&self, parent: &Object) -> Object {
         const METADATA: [&str; 5] = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
-        let mut object = Object::new(&self.served.info.gvk);
+        let mut object = Object::new(&self.served_resource.info.gvk);
         for field in METADATA {
             object.copy_from(parent, &["metadata", field]);
         }
-        self.view.show(parent, &mut object);
-        self.served.info.schema.normalise(&mut object);
+        self.view.fill(parent, &mut object);
+        self.served_resource.info.schema.normalize(&mut object);
         object
     }
 
     /// Computes the view at the revision of the parent, for encoding.
-    pub(crate) fn of_stored(&self, parent: &Stored) -> Result<Stored> {
-        let mut object = self.show(parent.object());
+    pub(crate) fn stored_view_of(&self, parent: &StoredObject) -> Result<StoredObject> {
+        let mut object = self.view_of(parent.object());
         let (key, revision) = (parent.record().key.clone(), parent.revision());
-        let value = encoding::encode(&self.served, &mut object)?;
-        Ok(Stored::new(Record { key, revision, value }.into()))
+        let value = encoding::encode(&self.served_resource, &mut object)?;
+        Ok(StoredObject::new(Record { key, revision, value }.into()))
     }
 }

@@ -9,7 +9,7 @@ mod address;
 mod config;
 mod credentials;
 mod endpoint;
-mod reason;
+mod failure_reason;
 mod refusal;
 mod retries;
 mod transport;
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use parking_lot::Mutex;
 use portico_kit::dial;
-use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetched, Fetcher, Progress};
+use portico_kit::fetch::{FetchError, FetchRequest, FetchResponse, FetchTarget, Fetcher, Progress};
 use portico_machinery::route::{ResolveError, ServiceReference, Target};
 use rand::seq::SliceRandom;
 use tokio::time::{Instant, timeout_at};
@@ -31,9 +31,9 @@ pub use credentials::{Credential, WebhookUser, WebhookUsers};
 pub use endpoint::WebhookEndpoint;
 pub use transport::{OpenCircuit, TransportState};
 
-use address::{Address, Place};
+use address::{Address, Destination};
 use endpoint::Endpoint;
-use reason::Reason;
+use failure_reason::FailureReason;
 use transport::{Transport, Transports};
 
 /// Addresses of a Service that a call tries.
@@ -71,14 +71,14 @@ pub struct WebhookLimits {
     /// Concurrent requests to one address; up to sixteen times as many wait, within their deadlines, and all further ones fail.
     pub requests: usize,
     /// Maximum size in bytes of a response of a conversion webhook.
-    pub answer_bytes: usize,
+    pub max_response_bytes: usize,
     /// Maximum size in bytes of a response of an admission webhook.
-    pub review_bytes: usize,
+    pub max_review_bytes: usize,
 }
 
 impl Default for WebhookLimits {
     fn default() -> Self {
-        Self { requests: 64, answer_bytes: 64 << 20, review_bytes: 8 << 20 }
+        Self { requests: 64, max_response_bytes: 64 << 20, max_review_bytes: 8 << 20 }
     }
 }
 
@@ -141,17 +141,17 @@ impl ClientConfig {
     /// # Errors
     /// Message about the invalid configuration.
     pub fn check(&self) -> Result<(), String> {
-        Address::of(self, Duration::ZERO).map(drop)
+        Address::from_config(self, Duration::ZERO).map(drop)
     }
 }
 
 /// Client for webhooks. Cheap to clone.
 #[derive(Clone)]
 pub struct Webhooks {
-    inner: Arc<Shared>,
+    inner: Arc<SharedState>,
 }
 
-struct Shared {
+struct SharedState {
     connectors: WebhookConnectors,
     limits: WebhookLimits,
     transports: Mutex<Transports>,
@@ -161,7 +161,7 @@ impl Webhooks {
     /// Creates a client without connections.
     #[must_use]
     pub fn new(connectors: WebhookConnectors, limits: WebhookLimits) -> Self {
-        let inner = Shared { connectors, limits, transports: Mutex::default() };
+        let inner = SharedState { connectors, limits, transports: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -174,10 +174,10 @@ impl Webhooks {
     /// State of the calls to a webhook; `None` if it was not called recently.
     #[must_use]
     pub fn state(&self, endpoint: &WebhookEndpoint, users: &WebhookUsers) -> Option<TransportState> {
-        let endpoint = endpoint.usable().ok()?;
+        let endpoint = endpoint.endpoint().ok()?;
         let key = endpoint.key(endpoint.user(users));
-        let known = self.inner.transports.lock().known(&key);
-        known.map(|transport| transport.state())
+        let transport = self.inner.transports.lock().get(&key);
+        transport.map(|transport| transport.state())
     }
 
     /// Sends JSON and returns the body of a successful response.
@@ -185,24 +185,26 @@ impl Webhooks {
     /// # Errors
     /// [`CallError`] if the call fails.
     pub async fn post(&self, call: WebhookCall<'_>) -> Result<Bytes, CallError> {
-        let endpoint = call.endpoint.usable().map_err(CallError::Configuration)?;
+        let endpoint = call.endpoint.endpoint().map_err(CallError::Configuration)?;
         let user = endpoint.user(call.users);
-        let failed =
+        let exchange_error =
             |reason: String, reset| CallError::Exchange { url: endpoint.address.url.clone(), reason, reset };
-        let transport = self.transport(endpoint, user).map_err(|reason| failed(reason, false))?;
+        let transport = self.transport(endpoint, user).map_err(|reason| exchange_error(reason, false))?;
         let exchange = Exchange { inner: &self.inner, endpoint, user, transport: &transport, call };
-        let answer = exchange.bounded().await.map_err(|reason| match reason {
-            Reason::Unanswered(reason) => failed(reason, false),
-            Reason::Reset(reason) => failed(reason, true),
-            Reason::Broken(reason) => CallError::Broken(reason),
+        let response = exchange.send_limited().await.map_err(|reason| match reason {
+            FailureReason::Unanswered(reason) => exchange_error(reason, false),
+            FailureReason::Reset(reason) => exchange_error(reason, true),
+            FailureReason::Broken(reason) => CallError::Broken(reason),
         })?;
-        let (code, retry_after) = (answer.status.as_u16(), refusal::retry_after(&answer));
+        let (code, retry_after) = (response.status.as_u16(), refusal::has_retry_after(&response));
         match code {
-            200..=206 if answer.body.is_empty() => {
-                Err(CallError::Refused { code, reason: refusal::empty(&answer), retry_after: false })
-            }
-            200..=206 => Ok(answer.body),
-            _ => Err(CallError::Refused { code, reason: refusal::words(&answer), retry_after }),
+            200..=206 if response.body.is_empty() => Err(CallError::Refused {
+                code,
+                reason: refusal::empty_body_message(&response),
+                retry_after: false,
+            }),
+            200..=206 => Ok(response.body),
+            _ => Err(CallError::Refused { code, reason: refusal::error_message(&response), retry_after }),
         }
     }
 
@@ -214,12 +216,12 @@ impl Webhooks {
         let calls = self.inner.limits.requests;
         let key = endpoint.key(user);
         let certificate = user.and_then(|user| user.certificate.as_ref()).map(|pair| pair.current());
-        if let Some(known) = self.inner.transports.lock().used(&key, certificate.as_ref()) {
-            return Ok(known);
+        if let Some(transport) = self.inner.transports.lock().get_and_touch(&key, certificate.as_ref()) {
+            return Ok(transport);
         }
         // Outside of the lock, as creating a transport takes time.
-        let made = Arc::new(Transport::new(&key, certificate, calls)?);
-        Ok(self.inner.transports.lock().insert(key, made))
+        let transport = Arc::new(Transport::new(&key, certificate, calls)?);
+        Ok(self.inner.transports.lock().insert(key, transport))
     }
 }
 
@@ -233,12 +235,12 @@ pub struct WebhookCall<'a> {
     /// Body as JSON.
     pub body: Bytes,
     /// Maximum size of the response in bytes.
-    pub answer_bytes: usize,
+    pub max_response_bytes: usize,
 }
 
 /// One call in progress.
 struct Exchange<'a> {
-    inner: &'a Shared,
+    inner: &'a SharedState,
     endpoint: &'a Endpoint,
     user: Option<&'a Arc<WebhookUser>>,
     transport: &'a Transport,
@@ -247,76 +249,78 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     /// Waits for a call slot, then sends the request.
-    async fn bounded(&self) -> Result<Fetched, Reason> {
+    async fn send_limited(&self) -> Result<FetchResponse, FailureReason> {
         let deadline = Instant::now() + self.endpoint.timeout;
         let busy = || {
-            Reason::Unanswered(format!(
+            FailureReason::Unanswered(format!(
                 "{} calls to this address are already in progress",
                 self.inner.limits.requests
             ))
         };
-        let _place = self.transport.places.try_acquire().map_err(|_| busy())?;
-        let turn = timeout_at(deadline, self.transport.calls.acquire()).await;
-        let _turn = turn.map_err(|_| busy())?;
-        self.to_any_address(deadline).await
+        let _queue_slot = self.transport.queue_slots.try_acquire().map_err(|_| busy())?;
+        let slot = timeout_at(deadline, self.transport.call_slots.acquire()).await;
+        let _call_slot = slot.map_err(|_| busy())?;
+        self.send_to_any_address(deadline).await
     }
 
     /// Sends the request to one address after another, until a dial succeeds.
-    async fn to_any_address(&self, deadline: Instant) -> Result<Fetched, Reason> {
+    async fn send_to_any_address(&self, deadline: Instant) -> Result<FetchResponse, FailureReason> {
         let connectors = &self.inner.connectors;
-        let (fetcher, targets) = match (&self.endpoint.address.place, &self.endpoint.backends) {
-            (Place::Url(target), _) => (&connectors.urls, vec![target.clone()]),
-            (Place::Service(_), Some(backends)) => (&connectors.services, in_any_order(backends.clone())),
-            (Place::Service(service), None) => {
-                (&connectors.services, connectors.targets(service).map_err(Reason::Unanswered)?)
+        let (fetcher, targets) = match (&self.endpoint.address.destination, &self.endpoint.backends) {
+            (Destination::Url(target), _) => (&connectors.urls, vec![target.clone()]),
+            (Destination::Service(_), Some(backends)) => (&connectors.services, shuffled(backends.clone())),
+            (Destination::Service(service), None) => {
+                (&connectors.services, connectors.targets(service).map_err(FailureReason::Unanswered)?)
             }
         };
         let mut failure = "no address to dial".to_owned();
-        let mut dialled = 0;
+        let mut dial_count = 0;
         for (circuit, target) in self.transport.circuits(&targets).iter().zip(targets) {
             // A dial in the remaining time would not indicate whether the address works.
-            if dialled == ADDRESSES || (dialled > 0 && Instant::now() >= deadline) {
+            if dial_count == ADDRESSES || (dial_count > 0 && Instant::now() >= deadline) {
                 break;
             }
             if !circuit.allows() {
-                failure = circuit.last().and_then(|last| last.failed).unwrap_or(failure);
+                failure = circuit.last().and_then(|last| last.failure).unwrap_or(failure);
                 continue;
             }
-            dialled += 1;
-            let begun = Instant::now();
-            match self.to(fetcher, target, deadline).await {
+            dial_count += 1;
+            let start = Instant::now();
+            match self.send_to(fetcher, target, deadline).await {
                 Ok(fetched) => {
-                    circuit.reached();
+                    circuit.record_success();
                     return Ok(fetched);
                 }
-                Err(error) => match (reason::of(&error), outcome(&error)) {
-                    (reason, Outcome::Connected) => {
-                        circuit.reached();
+                Err(error) => match (failure_reason::from_fetch_error(&error), address_outcome(&error)) {
+                    (reason, AddressOutcome::Connected) => {
+                        circuit.record_success();
                         return Err(reason);
                     }
                     (
-                        Reason::Unanswered(reason) | Reason::Reset(reason) | Reason::Broken(reason),
+                        FailureReason::Unanswered(reason)
+                        | FailureReason::Reset(reason)
+                        | FailureReason::Broken(reason),
                         outcome,
                     ) => {
                         // A dial that ended because of this call's deadline may succeed for the next call.
-                        let had_time = begun.elapsed() >= MIN_DIAL || Instant::now() < deadline;
-                        if outcome == Outcome::NotConnected && had_time {
-                            circuit.failed(reason.clone());
+                        let is_conclusive = start.elapsed() >= MIN_DIAL || Instant::now() < deadline;
+                        if outcome == AddressOutcome::NotConnected && is_conclusive {
+                            circuit.record_failure(reason.clone());
                         }
                         failure = reason;
                     }
                 },
             }
         }
-        Err(Reason::Unanswered(failure))
+        Err(FailureReason::Unanswered(failure))
     }
 
-    async fn to(
+    async fn send_to(
         &self,
         fetcher: &Fetcher,
         target: dial::Target,
         deadline: Instant,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchResponse, FetchError> {
         let (tls, host) = (Some(self.transport.tls.clone()), Some(self.endpoint.address.host.clone()));
         fetcher.send(&FetchTarget { target, tls, host }, &self.request(deadline)).await
     }
@@ -335,14 +339,14 @@ impl Exchange<'_> {
             headers,
             timeout: deadline.saturating_duration_since(Instant::now()),
             body: self.call.body.clone(),
-            max_body: self.call.answer_bytes,
+            max_body_bytes: self.call.max_response_bytes,
         }
     }
 }
 
 /// Conclusion of a failed exchange about its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum AddressOutcome {
     /// The webhook was reached: other addresses would not help.
     Connected,
     /// The address cannot be dialed.
@@ -351,17 +355,17 @@ enum Outcome {
     Local,
 }
 
-fn outcome(error: &FetchError) -> Outcome {
+fn address_outcome(error: &FetchError) -> AddressOutcome {
     match error {
-        FetchError::Dial(error) if error.is_local() => Outcome::Local,
-        FetchError::Dial(_) | FetchError::Timeout { progress: Progress::Dialling, .. } => {
-            Outcome::NotConnected
+        FetchError::Dial(error) if error.is_local() => AddressOutcome::Local,
+        FetchError::Dial(_) | FetchError::Timeout { progress: Progress::Dialing, .. } => {
+            AddressOutcome::NotConnected
         }
-        _ => Outcome::Connected,
+        _ => AddressOutcome::Connected,
     }
 }
 
-fn in_any_order(mut targets: Vec<Target>) -> Vec<dial::Target> {
+fn shuffled(mut targets: Vec<Target>) -> Vec<dial::Target> {
     targets.shuffle(&mut rand::rng());
     targets.into_iter().map(|target| dial::Target::new(target.host, target.port)).collect()
 }
@@ -369,6 +373,6 @@ fn in_any_order(mut targets: Vec<Target>) -> Vec<dial::Target> {
 impl WebhookConnectors {
     /// Addresses of a Service in random order, to distribute calls.
     fn targets(&self, service: &ServiceReference) -> Result<Vec<dial::Target>, String> {
-        self.resolver.resolve(service).map(in_any_order).map_err(|error| error.message)
+        self.resolver.resolve(service).map(shuffled).map_err(|error| error.message)
     }
 }

@@ -2,7 +2,7 @@
 
 use portico_machinery::{Object, UserInfo};
 
-use crate::typed::Part;
+use crate::verb_types::ObjectPart;
 
 /// Valid write of an object.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ pub struct Write<'a> {
     /// Verb as authorizers know it: `create`, `update`, `patch`, `delete` or `connect`.
     pub verb: &'static str,
     /// Part that is written: the object or a subresource.
-    pub part: Part<'a>,
+    pub part: ObjectPart<'a>,
     /// New state.
     pub new: &'a Object,
     /// Current state; `None` for a create.

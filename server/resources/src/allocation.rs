@@ -7,32 +7,32 @@
 //! write allocates nothing.
 
 mod addresses;
-mod held;
+mod node_ports;
+mod number_range;
 mod ports;
 mod records;
-mod span;
 
-pub use held::{HeldPort, NodePorts};
+pub use node_ports::{NodePortAllocation, NodePortAllocations};
 
-pub(crate) use addresses::{AddressPool, Family, Range};
+pub(crate) use addresses::{AddressPool, AddressRange, IpFamily};
 pub(crate) use ports::PortPool;
-pub(crate) use records::{Claims, addresses as addresses_in_use, ports as ports_in_use};
+pub(crate) use records::{AllocationChanges, addresses as addresses_in_use, ports as ports_in_use};
 
 /// Failure of an allocation, with the message of upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum AllocationError {
     /// The address is already allocated.
     #[error("provided IP is already allocated")]
     AddressTaken,
     /// No range contains the address.
     #[error("the provided network does not match the current range")]
-    AddressOutside,
+    AddressOutOfRange,
     /// The port is already allocated.
     #[error("provided port is already allocated")]
     PortTaken,
     /// The port is outside of the range.
     #[error("provided port is not in the valid range. The range of valid ports is {0}-{1}")]
-    PortOutside(u16, u16),
+    PortOutOfRange(u16, u16),
     /// All addresses or ports are allocated.
     #[error("range is full")]
     Full,

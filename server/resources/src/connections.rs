@@ -11,49 +11,49 @@ mod options;
 mod proxy;
 mod service;
 
-pub(crate) use kind::Kind;
+pub(crate) use kind::ConnectionKind;
 
-use portico_machinery::connect::Dial;
+use portico_machinery::connect::DialTarget;
 use portico_machinery::{Attributes, Object, RequestInfo, Status};
-use portico_registry::{ConnectRequest, Connection, Deciding, Result, stored};
+use portico_registry::{ConnectRequest, Connection, DialFuture, Result, stored_object};
 
-impl Connection for Kind {
+impl Connection for ConnectionKind {
     fn is_text(&self) -> bool {
         *self == Self::Log
     }
 
-    fn decide<'a>(&'a self, request: &'a ConnectRequest<'a>) -> Deciding<'a> {
-        Box::pin(async move { Resolver { request }.decide(*self).await })
+    fn decide<'a>(&'a self, request: &'a ConnectRequest<'a>) -> DialFuture<'a> {
+        Box::pin(async move { ConnectionResolver { request }.decide(*self).await })
     }
 }
 
 /// Determines the target of a connection request.
-pub(crate) struct Resolver<'a> {
+pub(crate) struct ConnectionResolver<'a> {
     request: &'a ConnectRequest<'a>,
 }
 
-impl Resolver<'_> {
+impl ConnectionResolver<'_> {
     /// Validates the request and returns the target to dial, or `None` for the log of a pod that has no node yet.
-    async fn decide(&self, connection: Kind) -> Result<Option<Dial>> {
-        if connection != Kind::Log && self.request.query.first("dryRun").is_some() {
+    async fn decide(&self, connection: ConnectionKind) -> Result<Option<DialTarget>> {
+        if connection != ConnectionKind::Log && self.request.query.first("dryRun").is_some() {
             return Err(Box::new(Status::bad_request("dryRun is not supported")));
         }
         if connection.is_stream() {
-            let query = options::stream(connection, self.request.query)?;
-            self.check_creation().await?;
-            return self.stream(connection, query).await.map(Some);
+            let query = options::stream_query(connection, self.request.query)?;
+            self.check_create_permission().await?;
+            return self.stream_target(connection, query).await.map(Some);
         }
         match connection {
-            Kind::Pod => self.to_pod().await.map(Some),
-            Kind::Service => self.to_service().await.map(Some),
-            Kind::Node => self.to_node().await.map(Some),
-            _ => self.log().await,
+            ConnectionKind::PodProxy => self.pod_proxy_target().await.map(Some),
+            ConnectionKind::ServiceProxy => self.service_proxy_target().await.map(Some),
+            ConnectionKind::NodeProxy => self.node_proxy_target().await.map(Some),
+            _ => self.log_target().await,
         }
     }
 
-    /// Checks the permission to `create`. A WebSocket connection starts with a GET and a SPDY connection with a POST: without this
-    /// check, a user who is only allowed to `get` could run commands over a WebSocket.
-    async fn check_creation(&self) -> Result<()> {
+    /// Checks the permission to `create`. A WebSocket connection starts with a GET and a SPDY connection with a POST: without
+    /// this check, the permission to `get` would be sufficient to run commands over a WebSocket.
+    async fn check_create_permission(&self) -> Result<()> {
         if self.request.call.verb == "create" || !self.request.objects.settings.connections.check_creation {
             return Ok(());
         }
@@ -70,13 +70,17 @@ impl Resolver<'_> {
             name: target.name.clone(),
             ..RequestInfo::default()
         };
-        let question = Attributes::new(self.request.call.user.clone(), request);
-        let decision = self.request.objects.authorizer.decide(&question).await;
-        if decision.allowed() {
+        let attributes = Attributes::new(self.request.call.user.clone(), request);
+        let decision = self.request.objects.authorizer.decide(&attributes).await;
+        if decision.is_allowed() {
             return Ok(());
         }
         // Upstream returns only the reason of the authorizer, which is usually empty.
-        Err(Box::new(Status::forbidden(&self.request.served.resource, &target.name, &decision.reason)))
+        Err(Box::new(Status::forbidden(
+            &self.request.served_resource.resource,
+            &target.name,
+            &decision.reason,
+        )))
     }
 
     fn name(&self) -> &str {
@@ -85,8 +89,8 @@ impl Resolver<'_> {
 
     /// Returns the object that has the subresource, or error 404.
     async fn parent(&self, name: &str) -> Result<Object> {
-        Ok(stored::decode(
-            &*self.request.objects.get(self.request.served, self.request.namespace, name).await?,
+        Ok(stored_object::decode(
+            &*self.request.objects.get(self.request.served_resource, self.request.namespace, name).await?,
         ))
     }
 }

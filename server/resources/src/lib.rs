@@ -7,13 +7,13 @@ mod actions;
 mod allocation;
 mod connections;
 mod escalation;
-mod gated;
+mod gated_fields;
 mod strategies;
 mod table;
 
-pub use allocation::{HeldPort, NodePorts};
-pub use strategies::{FlowObject, flow_objects};
-pub use table::{table, table_with};
+pub use allocation::{NodePortAllocation, NodePortAllocations};
+pub use strategies::{BuiltinFlowObject, builtin_flow_objects};
+pub use table::{table, table_with_gates};
 
 #[cfg(test)]
 mod growth_tests;

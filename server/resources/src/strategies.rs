@@ -1,6 +1,7 @@
-//! What data cannot express of a kind: one small file per kind, only where there is something.
+//! Strategies of kinds: behavior that the data files cannot express. A kind without such behavior has no strategy.
 //!
-//! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
+//! A strategy reads decoded and defaulted objects through cursors. The generic verbs call strategies and do not depend on
+//! specific kinds.
 
 pub(crate) mod admissionregistration;
 pub(crate) mod apiextensions;
@@ -8,7 +9,7 @@ pub(crate) mod apiserverinternal;
 pub(crate) mod apiservice;
 pub(crate) mod apps;
 pub(crate) mod autoscaling;
-mod backends;
+mod backend_annotations;
 pub(crate) mod batch;
 pub(crate) mod certificates;
 pub(crate) mod configmap;
@@ -31,10 +32,10 @@ pub(crate) mod storage;
 pub(crate) mod storagemigration;
 pub(crate) mod workload;
 
-pub use flowcontrol::{FlowObject, flow_objects};
+pub use flowcontrol::{BuiltinFlowObject, builtin_flow_objects};
 
-/// `a,b,c + 2 more...`: at most `shown` of the words.
-fn more(words: &[String], shown: usize) -> String {
-    let head = words[..words.len().min(shown)].join(",");
-    if words.len() > shown { format!("{head} + {} more...", words.len() - shown) } else { head }
+/// Joins at most `limit` items, as `a,b,c + 2 more...`.
+fn join_with_limit(items: &[String], limit: usize) -> String {
+    let head = items[..items.len().min(limit)].join(",");
+    if items.len() > limit { format!("{head} + {} more...", items.len() - limit) } else { head }
 }

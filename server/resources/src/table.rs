@@ -9,9 +9,9 @@ use crate::actions::access_review::AccessReview;
 use crate::actions::binding::Binding;
 use crate::actions::eviction::Eviction;
 use crate::actions::rules_review::RulesReview;
-use crate::connections::Kind;
+use crate::connections::ConnectionKind;
 use crate::escalation::{BindingsGuard, RolesGuard};
-use crate::gated;
+use crate::gated_fields;
 use crate::strategies::{
     admissionregistration, apiextensions, apiserverinternal, apiservice, apps, autoscaling, batch,
     certificates, configmap, core, endpoints, endpointslice, event, flowcontrol, lease, namespace,
@@ -28,17 +28,17 @@ macro_rules! row {
 /// Returns all rows, with the fields of features that are on by default.
 #[must_use]
 pub fn table() -> ResourceTable {
-    table_with(&FeatureGates::default())
+    table_with_gates(&FeatureGates::default())
 }
 
 /// Returns all rows. Fields of features that are off are disabled.
 #[must_use]
-pub fn table_with(gates: &FeatureGates) -> ResourceTable {
+pub fn table_with_gates(gates: &FeatureGates) -> ResourceTable {
     let mut table = ResourceTable::default();
     for add in GROUPS {
         add(&mut table);
     }
-    gated::turn_off(&mut table, gates);
+    gated_fields::disable_fields(&mut table, gates);
     table
 }
 
@@ -71,46 +71,47 @@ const GROUPS: [fn(&mut ResourceTable); 22] = [
 fn core_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("", resource, row);
     add("bindings", Row::default().action("", Binding));
-    add("componentstatuses", row!(core::component_status::ComponentStatus, shows, computed));
+    add("componentstatuses", row!(core::component_status::ComponentStatus, table, with_computed));
     add("configmaps", row!(configmap::ConfigMap));
-    add("endpoints", row!(endpoints::Endpoints, shows));
-    add("events", row!(event::Event, fields, shows));
-    add("limitranges", row!(core::limit_range::LimitRange, decodes));
-    add("namespaces", row!(namespace::Namespace, decodes, subresources, deletes));
+    add("endpoints", row!(endpoints::Endpoints, table));
+    add("events", row!(event::Event, fields, table));
+    add("limitranges", row!(core::limit_range::LimitRange, decode));
+    add("namespaces", row!(namespace::Namespace, decode, subresources, delete));
     add(
         "nodes",
-        row!(core::node::Node, decodes, subresources, fields, shows).connection("proxy", Kind::Node),
+        row!(core::node::Node, decode, subresources, fields, table)
+            .connection("proxy", ConnectionKind::NodeProxy),
     );
     add(
         "persistentvolumeclaims",
-        row!(core::persistent_volume_claim::PersistentVolumeClaim, decodes, subresources, shows),
+        row!(core::persistent_volume_claim::PersistentVolumeClaim, decode, subresources, table),
     );
-    add("persistentvolumes", row!(core::persistent_volume::PersistentVolume, decodes, shows));
+    add("persistentvolumes", row!(core::persistent_volume::PersistentVolume, decode, table));
     add(
         "pods",
-        row!(core::pod::Pod, decodes, subresources, deletes, fields, shows)
+        row!(core::pod::Pod, decode, subresources, delete, fields, table)
             .action("binding", Binding)
             .action("eviction", Eviction)
-            .connection("log", Kind::Log)
-            .connection("exec", Kind::Exec)
-            .connection("attach", Kind::Attach)
-            .connection("portforward", Kind::Ports)
-            .connection("proxy", Kind::Pod),
+            .connection("log", ConnectionKind::Log)
+            .connection("exec", ConnectionKind::Exec)
+            .connection("attach", ConnectionKind::Attach)
+            .connection("portforward", ConnectionKind::PortForward)
+            .connection("proxy", ConnectionKind::PodProxy),
     );
-    add("podtemplates", row!(core::pod_template::PodTemplate, decodes));
+    add("podtemplates", row!(core::pod_template::PodTemplate, decode));
     add(
         "replicationcontrollers",
-        row!(core::replication_controller::ReplicationController, decodes, subresources, fields)
+        row!(core::replication_controller::ReplicationController, decode, subresources, fields)
             .scale(ScaleSelector::Map),
     );
-    add("resourcequotas", row!(core::resource_quota::ResourceQuota, decodes, subresources, shows));
-    add("secrets", row!(secret::Secret, decodes));
+    add("resourcequotas", row!(core::resource_quota::ResourceQuota, decode, subresources, table));
+    add("secrets", row!(secret::Secret, decode));
     add("serviceaccounts", row!(core::service_account::ServiceAccount));
     add(
         "services",
-        row!(service::Service, decodes, subresources, shows)
-            .hooks(&service::Allocation)
-            .connection("proxy", Kind::Service),
+        row!(service::Service, decode, subresources, table)
+            .hooks(&service::AllocationHooks)
+            .connection("proxy", ConnectionKind::ServiceProxy),
     );
 }
 
@@ -118,20 +119,20 @@ fn admissionregistration_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("admissionregistration.k8s.io", resource, row);
     add(
         "mutatingadmissionpolicies",
-        row!(admissionregistration::Policy { mutates: true }, subresources, permits, shows),
+        row!(admissionregistration::Policy { mutates: true }, subresources, permissions, table),
     );
     add(
         "mutatingadmissionpolicybindings",
-        row!(admissionregistration::Binding { mutates: true }, permits, shows),
+        row!(admissionregistration::Binding { mutates: true }, permissions, table),
     );
     add("mutatingwebhookconfigurations", row!(admissionregistration::WebhookConfiguration));
     add(
         "validatingadmissionpolicies",
-        row!(admissionregistration::Policy { mutates: false }, subresources, permits, shows),
+        row!(admissionregistration::Policy { mutates: false }, subresources, permissions, table),
     );
     add(
         "validatingadmissionpolicybindings",
-        row!(admissionregistration::Binding { mutates: false }, permits, shows),
+        row!(admissionregistration::Binding { mutates: false }, permissions, table),
     );
     add("validatingwebhookconfigurations", row!(admissionregistration::WebhookConfiguration));
 }
@@ -140,46 +141,46 @@ fn apiextensions_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("apiextensions.k8s.io", resource, row);
     add(
         "customresourcedefinitions",
-        row!(apiextensions::CustomResourceDefinition, decodes, subresources, deletes),
+        row!(apiextensions::CustomResourceDefinition, decode, subresources, delete),
     );
 }
 
 fn apiregistration_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("apiregistration.k8s.io", resource, row);
-    add("apiservices", row!(apiservice::ApiService, subresources, shows));
+    add("apiservices", row!(apiservice::ApiService, subresources, table));
 }
 
 fn apps_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("apps", resource, row);
-    add("controllerrevisions", row!(apps::ControllerRevision, shows));
-    add("daemonsets", row!(apps::DaemonSet, decodes, subresources, shows));
-    add("deployments", row!(apps::Deployment, decodes, subresources, shows).scale(ScaleSelector::Labels));
-    add("replicasets", row!(apps::ReplicaSet, decodes, subresources).scale(ScaleSelector::Labels));
-    add("statefulsets", row!(apps::StatefulSet, decodes, subresources, shows).scale(ScaleSelector::Labels));
+    add("controllerrevisions", row!(apps::ControllerRevision, table));
+    add("daemonsets", row!(apps::DaemonSet, decode, subresources, table));
+    add("deployments", row!(apps::Deployment, decode, subresources, table).scale(ScaleSelector::Labels));
+    add("replicasets", row!(apps::ReplicaSet, decode, subresources).scale(ScaleSelector::Labels));
+    add("statefulsets", row!(apps::StatefulSet, decode, subresources, table).scale(ScaleSelector::Labels));
 }
 
 fn authorization_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("authorization.k8s.io", resource, row);
-    add("localsubjectaccessreviews", Row::default().action("", AccessReview::Local));
-    add("selfsubjectaccessreviews", Row::default().action("", AccessReview::Own));
+    add("localsubjectaccessreviews", Row::default().action("", AccessReview::LocalSubject));
+    add("selfsubjectaccessreviews", Row::default().action("", AccessReview::SelfSubject));
     add("selfsubjectrulesreviews", Row::default().action("", RulesReview));
     add("subjectaccessreviews", Row::default().action("", AccessReview::Subject));
 }
 
 fn autoscaling_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("autoscaling", resource, row);
-    add("horizontalpodautoscalers", row!(autoscaling::HorizontalPodAutoscaler, decodes, subresources, shows));
+    add("horizontalpodautoscalers", row!(autoscaling::HorizontalPodAutoscaler, decode, subresources, table));
 }
 
 fn batch_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("batch", resource, row);
-    add("cronjobs", row!(batch::CronJob, decodes, shows));
-    add("jobs", row!(batch::Job, decodes, subresources, deletes, fields, shows));
+    add("cronjobs", row!(batch::CronJob, decode, table));
+    add("jobs", row!(batch::Job, decode, subresources, delete, fields, table));
 }
 
 fn certificates_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("certificates.k8s.io", resource, row);
-    add("certificatesigningrequests", row!(certificates::SigningRequest, subresources, shows));
+    add("certificatesigningrequests", row!(certificates::SigningRequest, subresources, table));
 }
 
 fn coordination_group(table: &mut ResourceTable) {
@@ -190,18 +191,18 @@ fn coordination_group(table: &mut ResourceTable) {
 
 fn discovery_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("discovery.k8s.io", resource, row);
-    add("endpointslices", row!(endpointslice::EndpointSlice, shows));
+    add("endpointslices", row!(endpointslice::EndpointSlice, table));
 }
 
 fn events_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("events.k8s.io", resource, row);
-    add("events", row!(event::StrictEvent, decodes, fields, shows));
+    add("events", row!(event::StrictEvent, decode, fields, table));
 }
 
 fn flowcontrol_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("flowcontrol.apiserver.k8s.io", resource, row);
-    add("flowschemas", row!(flowcontrol::FlowSchema, subresources, shows));
-    add("prioritylevelconfigurations", row!(flowcontrol::PriorityLevel, decodes, subresources));
+    add("flowschemas", row!(flowcontrol::FlowSchema, subresources, table));
+    add("prioritylevelconfigurations", row!(flowcontrol::PriorityLevel, decode, subresources));
 }
 
 fn internal_group(table: &mut ResourceTable) {
@@ -211,11 +212,11 @@ fn internal_group(table: &mut ResourceTable) {
 
 fn networking_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("networking.k8s.io", resource, row);
-    add("ingressclasses", row!(networking::IngressClass, decodes, shows));
-    add("ingresses", row!(networking::Ingress, subresources, shows).hooks(&networking::Ingress));
-    add("ipaddresses", row!(networking::IpAddress, shows));
-    add("networkpolicies", row!(networking::NetworkPolicy, decodes));
-    add("servicecidrs", row!(networking::ServiceCidr, shows));
+    add("ingressclasses", row!(networking::IngressClass, decode, table));
+    add("ingresses", row!(networking::Ingress, subresources, table).hooks(&networking::Ingress));
+    add("ipaddresses", row!(networking::IpAddress, table));
+    add("networkpolicies", row!(networking::NetworkPolicy, decode));
+    add("servicecidrs", row!(networking::ServiceCidr, table));
 }
 
 fn node_group(table: &mut ResourceTable) {
@@ -225,17 +226,17 @@ fn node_group(table: &mut ResourceTable) {
 
 fn policy_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("policy", resource, row);
-    add("poddisruptionbudgets", row!(policy::PodDisruptionBudget, decodes, subresources, shows));
+    add("poddisruptionbudgets", row!(policy::PodDisruptionBudget, decode, subresources, table));
 }
 
 fn rbac_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("rbac.authorization.k8s.io", resource, row);
     add(
         "clusterrolebindings",
-        row!(rbac::Binding { namespaced: false }, decodes, shows).guard(&BindingsGuard),
+        row!(rbac::Binding { namespaced: false }, decode, table).guard(&BindingsGuard),
     );
     add("clusterroles", row!(rbac::Role { namespaced: false }).guard(&RolesGuard));
-    add("rolebindings", row!(rbac::Binding { namespaced: true }, decodes, shows).guard(&BindingsGuard));
+    add("rolebindings", row!(rbac::Binding { namespaced: true }, decode, table).guard(&BindingsGuard));
     add("roles", row!(rbac::Role { namespaced: true }).guard(&RolesGuard));
 }
 
@@ -244,31 +245,32 @@ fn resource_group(table: &mut ResourceTable) {
     add("deviceclasses", row!(resource::DeviceClass));
     add(
         "resourceclaims",
-        row!(resource::ResourceClaim, decodes, subresources, permits, shows).hooks(&resource::ResourceClaim),
+        row!(resource::ResourceClaim, decode, subresources, permissions, table)
+            .hooks(&resource::ResourceClaim),
     );
     add(
         "resourceclaimtemplates",
-        row!(resource::ResourceClaimTemplate, decodes).hooks(&resource::ResourceClaimTemplate),
+        row!(resource::ResourceClaimTemplate, decode).hooks(&resource::ResourceClaimTemplate),
     );
-    add("resourceslices", row!(resource::ResourceSlice, decodes, fields));
+    add("resourceslices", row!(resource::ResourceSlice, decode, fields));
 }
 
 fn scheduling_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("scheduling.k8s.io", resource, row);
-    add("priorityclasses", row!(scheduling::PriorityClass, deletes, shows));
+    add("priorityclasses", row!(scheduling::PriorityClass, delete, table));
 }
 
 fn storage_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("storage.k8s.io", resource, row);
-    add("csidrivers", row!(storage::CsiDriver, shows));
+    add("csidrivers", row!(storage::CsiDriver, table));
     add("csinodes", row!(storage::CsiNode));
     add("csistoragecapacities", row!(storage::CsiStorageCapacity));
-    add("storageclasses", row!(storage::StorageClass, shows));
+    add("storageclasses", row!(storage::StorageClass, table));
     add("volumeattachments", row!(storage::VolumeAttachment, subresources));
     add("volumeattributesclasses", row!(storage::VolumeAttributesClass));
 }
 
 fn storagemigration_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("storagemigration.k8s.io", resource, row);
-    add("storageversionmigrations", row!(storagemigration::StorageVersionMigration, subresources, shows));
+    add("storageversionmigrations", row!(storagemigration::StorageVersionMigration, subresources, table));
 }

@@ -11,10 +11,10 @@ use portico_machinery::route::{
     Availability, Backend, BackendPolicy, ResolveError, Route, ServiceReference, Target,
 };
 
-use crate::{Index, Installed, Settings};
+use crate::{LocalGroupVersion, RouteIndex, Settings};
 
 /// Group of the registration API, which is never proxied.
-const OWN_GROUP: &str = "apiregistration.k8s.io";
+const REGISTRATION_GROUP: &str = "apiregistration.k8s.io";
 
 /// Reason for which an APIService or the local chain is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Shadow {
     /// The local chain also serves this group version, but requests go to the APIService's backend.
     LocalHidden,
     /// A local APIService for a group version that this server does not serve: requests get 404.
-    NothingServes,
+    NotServed,
 }
 
 impl Shadow {
@@ -36,14 +36,14 @@ impl Shadow {
                 "the group is reserved for the registration API, this APIService is not routed"
             }
             Self::LocalHidden => "the backend replaces the same group version of this server",
-            Self::NothingServes => "this server does not serve the group version, requests get 404",
+            Self::NotServed => "this server does not serve the group version, requests get 404",
         }
     }
 }
 
 /// Compiled route with data for Explain and the publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compiled {
+pub struct CompiledRoute {
     /// Route; not published if the shadow is [`Shadow::ReservedGroup`].
     pub route: Arc<Route>,
     /// CA bundle that the route's trust refers to.
@@ -52,7 +52,7 @@ pub struct Compiled {
     pub shadow: Option<Shadow>,
 }
 
-impl Compiled {
+impl CompiledRoute {
     /// True if facades receive the route.
     #[must_use]
     pub fn is_published(&self) -> bool {
@@ -61,7 +61,7 @@ impl Compiled {
 
     /// True if all fields except the revision are equal.
     #[must_use]
-    pub fn same_as(&self, other: &Self) -> bool {
+    pub fn equals_except_revision(&self, other: &Self) -> bool {
         let (a, b) = (&self.route, &other.route);
         self.shadow == other.shadow
             && a.name == b.name
@@ -75,46 +75,48 @@ impl Compiled {
 
 /// Compiles the route with this name at this revision; `None` if neither an APIService nor the local chain has it.
 #[must_use]
-pub fn compile(index: &Index, settings: &Settings, name: &str, revision: i64) -> Option<Compiled> {
-    let installed = index.installed(name);
+pub fn compile(index: &RouteIndex, settings: &Settings, name: &str, revision: i64) -> Option<CompiledRoute> {
+    let local_group_version = index.local_group_version(name);
     match index.api_service(name) {
-        Some(facts) if facts.group_version.group == OWN_GROUP => {
-            installed.map(|i| local(name, i, revision)).or_else(|| {
-                Some(Compiled {
+        Some(facts) if facts.group_version.group == REGISTRATION_GROUP => {
+            local_group_version.map(|i| compile_local(name, i, revision)).or_else(|| {
+                Some(CompiledRoute {
                     shadow: Some(Shadow::ReservedGroup),
-                    ..registered(index, settings, facts, false, revision)
+                    ..compile_api_service(index, settings, facts, false, revision)
                 })
             })
         }
-        Some(facts) => Some(registered(index, settings, facts, installed.is_some(), revision)),
-        None => installed.map(|i| local(name, i, revision)),
+        Some(facts) => {
+            Some(compile_api_service(index, settings, facts, local_group_version.is_some(), revision))
+        }
+        None => local_group_version.map(|i| compile_local(name, i, revision)),
     }
 }
 
 /// Route of a group version that the local chain serves without an APIService (deleted by a user, or not created yet).
-fn local(name: &str, installed: &Installed, revision: i64) -> Compiled {
+fn compile_local(name: &str, group_version: &LocalGroupVersion, revision: i64) -> CompiledRoute {
     let route = Route {
         name: name.to_owned(),
-        group_version: installed.group_version.clone(),
-        group_priority_minimum: installed.group_priority_minimum,
-        version_priority: installed.version_priority,
+        group_version: group_version.group_version.clone(),
+        group_priority_minimum: group_version.group_priority_minimum,
+        version_priority: group_version.version_priority,
         backend: None,
         available: Availability { ok: true, reason: "Local".to_owned(), ..Availability::default() },
         revision,
     };
-    Compiled { route: Arc::new(route), bundle: None, shadow: None }
+    CompiledRoute { route: Arc::new(route), bundle: None, shadow: None }
 }
 
-fn registered(
-    index: &Index,
+fn compile_api_service(
+    index: &RouteIndex,
     settings: &Settings,
     facts: &ApiServiceFacts,
-    installed: bool,
+    is_served_locally: bool,
     revision: i64,
-) -> Compiled {
-    let shadow = match (&facts.backend, installed) {
+) -> CompiledRoute {
+    let shadow = match (&facts.backend, is_served_locally) {
         (Some(_), true) => Some(Shadow::LocalHidden),
-        (None, false) => Some(Shadow::NothingServes),
+        (None, false) => Some(Shadow::NotServed),
         _ => None,
     };
     let route = Route {
@@ -122,16 +124,16 @@ fn registered(
         group_version: facts.group_version.clone(),
         group_priority_minimum: facts.group_priority_minimum,
         version_priority: facts.version_priority,
-        backend: facts.backend.as_ref().map(|b| backend(index, settings, b).into()),
+        backend: facts.backend.as_ref().map(|b| compile_backend(index, settings, b).into()),
         available: facts.available.clone().unwrap_or_default(),
         revision,
     };
     let bundle = facts.backend.as_ref().filter(|b| !b.insecure).and_then(|b| b.bundle.clone());
-    Compiled { route: Arc::new(route), bundle, shadow }
+    CompiledRoute { route: Arc::new(route), bundle, shadow }
 }
 
-fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend {
-    let (targets, resolve_error) = match targets(index, settings, facts) {
+fn compile_backend(index: &RouteIndex, settings: &Settings, facts: &BackendFacts) -> Backend {
+    let (targets, resolve_error) = match resolve_targets(index, settings, facts) {
         Ok(targets) => (targets, None),
         Err(error) => (Vec::new(), Some(error)),
     };
@@ -142,12 +144,12 @@ fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend 
         server_name: facts.server_name.clone(),
         trust: facts.trust(),
         http2: facts.http2,
-        policy: policy(index, settings, facts),
+        policy: compile_policy(index, settings, facts),
     }
 }
 
 /// Policy of a backend, with the resolved addresses of a mirror that is a Service; empty if they cannot be resolved.
-fn policy(index: &Index, settings: &Settings, facts: &BackendFacts) -> BackendPolicy {
+fn compile_policy(index: &RouteIndex, settings: &Settings, facts: &BackendFacts) -> BackendPolicy {
     let mut policy = facts.policy.clone();
     if let Some(mirror) = &mut policy.mirror
         && let Some(service) = mirror.service()
@@ -157,10 +159,14 @@ fn policy(index: &Index, settings: &Settings, facts: &BackendFacts) -> BackendPo
     policy
 }
 
-fn targets(index: &Index, settings: &Settings, facts: &BackendFacts) -> Result<Vec<Target>, ResolveError> {
+fn resolve_targets(
+    index: &RouteIndex,
+    settings: &Settings,
+    facts: &BackendFacts,
+) -> Result<Vec<Target>, ResolveError> {
     match (&facts.urls, &settings.loopback) {
         (Some(urls), _) => urls.clone(),
-        (None, Some(own)) if is_own_service(&facts.service) => Ok(vec![own.clone()]),
+        (None, Some(loopback)) if is_own_service(&facts.service) => Ok(vec![loopback.clone()]),
         _ => index.services().resolve(settings.mode, &facts.service),
     }
 }

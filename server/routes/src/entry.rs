@@ -7,7 +7,7 @@ use portico_machinery::route::Route;
 
 /// Key of an entry. Bundles sort before the routes that refer to them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum EntryKey {
+pub enum TableEntryKey {
     /// Hash of a CA bundle.
     Bundle(Arc<str>),
     /// Name of a route's APIService.
@@ -16,7 +16,7 @@ pub enum EntryKey {
 
 /// Entry of the published route table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum TableEntry {
     /// CA bundle, sent once for all routes that refer to its hash.
     Bundle(CaBundle),
     /// Compiled route.

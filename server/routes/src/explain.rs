@@ -6,8 +6,8 @@ use portico_machinery::GroupVersion;
 use portico_machinery::route::{Availability, Backend, ResolveError};
 use portico_registry::{FailingWebhook, VersionStatus};
 
-use crate::Index;
-use crate::compiler::{Compiled, Shadow};
+use crate::RouteIndex;
+use crate::compiler::{CompiledRoute, Shadow};
 use crate::table::Table;
 
 /// Stage between a request and its backend.
@@ -25,7 +25,7 @@ pub struct Stage {
     /// Time since which the result is the same in RFC 3339, if known.
     pub since: String,
     /// Observers: `control`, or names of facades.
-    pub seen_by: Vec<String>,
+    pub observers: Vec<String>,
 }
 
 /// Stage of a connection to a backend.
@@ -53,9 +53,9 @@ impl ReachStage {
 
 /// Last observation of a backend by one observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct ReachObservation {
     /// Observer: `control`, or the name of a facade.
-    pub seen_by: String,
+    pub observer: String,
     /// Stage of the failure; `None` if the backend responded.
     pub failed_at: Option<ReachStage>,
     /// Human-readable message.
@@ -66,7 +66,7 @@ pub struct Reached {
 
 /// Report of a facade about requests to the mirror of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirrorReport {
     /// Name of the facade.
     pub facade: String,
     /// Copies with a response.
@@ -81,7 +81,7 @@ pub struct Mirrored {
 
 /// Acknowledgement of a facade.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ack {
+pub struct FacadeAck {
     /// Name of the facade.
     pub facade: String,
     /// Acknowledged version.
@@ -102,13 +102,13 @@ pub struct Manifest {
 }
 
 /// Source of observations by other modules.
-pub trait Evidence {
+pub trait ExplainSource {
     /// Last observations of the backend of this APIService.
-    fn reached(&self, name: &str) -> Vec<Reached>;
+    fn observations(&self, name: &str) -> Vec<ReachObservation>;
     /// Acknowledgements of the connected facades for this APIService.
-    fn acks(&self, name: &str) -> Vec<Ack>;
+    fn acks(&self, name: &str) -> Vec<FacadeAck>;
     /// Reports of facades about the mirror of its backend.
-    fn mirrored(&self, _: &str) -> Vec<Mirrored> {
+    fn mirror_reports(&self, _: &str) -> Vec<MirrorReport> {
         Vec::new()
     }
     /// Statuses of this version in the definitions that have it; empty if there are none.
@@ -116,7 +116,7 @@ pub trait Evidence {
         Vec::new()
     }
     /// Failures of the conversion webhooks of its custom resources; empty if there are none.
-    fn conversions(&self, _: &GroupVersion) -> Vec<FailingWebhook> {
+    fn failing_conversion_webhooks(&self, _: &GroupVersion) -> Vec<FailingWebhook> {
         Vec::new()
     }
     /// Manifest of the APIService and objects that wait for it; `None` if it is not from a folder.
@@ -127,23 +127,23 @@ pub trait Evidence {
 
 /// Source without observations.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoEvidence;
+pub struct NoExplainSource;
 
-impl Evidence for NoEvidence {
-    fn reached(&self, _: &str) -> Vec<Reached> {
+impl ExplainSource for NoExplainSource {
+    fn observations(&self, _: &str) -> Vec<ReachObservation> {
         Vec::new()
     }
 
-    fn acks(&self, _: &str) -> Vec<Ack> {
+    fn acks(&self, _: &str) -> Vec<FacadeAck> {
         Vec::new()
     }
 }
 
 /// Parses a path, `group/version`, or the name of an APIService.
 #[must_use]
-pub fn group_version_of(asked: &str) -> Option<GroupVersion> {
-    let asked = asked.split(['?', '#']).next().unwrap_or_default();
-    if let Some(path) = asked.strip_prefix('/') {
+pub fn parse_group_version(query: &str) -> Option<GroupVersion> {
+    let path_or_name = query.split(['?', '#']).next().unwrap_or_default();
+    if let Some(path) = path_or_name.strip_prefix('/') {
         let mut segments = path.split('/');
         return match (segments.next(), segments.next(), segments.next()) {
             (Some("api"), version, _) => {
@@ -155,104 +155,117 @@ pub fn group_version_of(asked: &str) -> Option<GroupVersion> {
             _ => None,
         };
     }
-    match asked.split_once('/') {
+    match path_or_name.split_once('/') {
         Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => {
             Some(GroupVersion::new(group, version))
         }
         Some(_) => None,
-        None if asked == "v1" => Some(GroupVersion::new("", "v1")),
-        None => asked.split_once('.').map(|(version, group)| GroupVersion::new(group, version)),
+        None if path_or_name == "v1" => Some(GroupVersion::new("", "v1")),
+        None => path_or_name.split_once('.').map(|(version, group)| GroupVersion::new(group, version)),
     }
 }
 
 pub(crate) fn explain(
-    index: &Index,
+    index: &RouteIndex,
     table: &Table,
-    asked: &str,
+    query: &str,
     revision: i64,
-    evidence: &dyn Evidence,
+    source: &dyn ExplainSource,
 ) -> Vec<Stage> {
-    let Some(group_version) = group_version_of(asked) else {
-        return vec![failed("registered", "NotAGroupVersion", format!("{asked:?} is not a group version"))];
+    let Some(group_version) = parse_group_version(query) else {
+        return vec![failed_stage(
+            "registered",
+            "NotAGroupVersion",
+            format!("{query:?} is not a group version"),
+        )];
     };
     let name = group_version.api_service_name();
     let compiled = table.get(&name);
-    let definitions = evidence.definitions(&group_version);
+    let definitions = source.definitions(&group_version);
     // A backend takes precedence over definitions.
     if !definitions.is_empty() && compiled.is_none_or(|compiled| compiled.route.backend.is_none()) {
-        return by_definition(compiled, &name, definitions, evidence.conversions(&group_version));
+        return definition_stages(
+            compiled,
+            &name,
+            definitions,
+            source.failing_conversion_webhooks(&group_version),
+        );
     }
-    let manifest = evidence.manifest(&name);
+    let manifest = source.manifest(&name);
     let Some(compiled) = compiled else {
         let message =
             format!("APIService {name:?} does not exist, and this server does not serve {group_version}");
-        let unapplied = manifest.and_then(|Manifest { from, error, .. }| {
-            Some(failed("manifest", "NotApplied", format!("{from}: {}", error?)))
+        let manifest_failure = manifest.and_then(|Manifest { from, error, .. }| {
+            Some(failed_stage("manifest", "NotApplied", format!("{from}: {}", error?)))
         });
-        return unapplied.into_iter().chain([failed("registered", "NotFound", message)]).collect();
+        return manifest_failure
+            .into_iter()
+            .chain([failed_stage("registered", "NotFound", message)])
+            .collect();
     };
-    let mut stages: Vec<Stage> = manifest.map(from_folder).into_iter().collect();
-    stages.push(registered(index, compiled));
+    let mut stages: Vec<Stage> = manifest.map(manifest_stage).into_iter().collect();
+    stages.push(registered_stage(index, compiled));
     if let Some(backend) = &compiled.route.backend {
-        stages.push(resolved(backend));
+        stages.push(resolved_stage(backend));
         let policy = backend.policy.to_string();
-        stages.extend((!policy.is_empty()).then(|| passed("policy", "Configured", policy)));
-        stages.extend(backend.policy.mirror.as_ref().and_then(|_| mirrored(evidence.mirrored(&name))));
-        stages.extend(connected(backend, &evidence.reached(&name)));
+        stages.extend((!policy.is_empty()).then(|| passed_stage("policy", "Configured", policy)));
+        stages
+            .extend(backend.policy.mirror.as_ref().and_then(|_| mirror_stage(source.mirror_reports(&name))));
+        stages.extend(connection_stages(backend, &source.observations(&name)));
     }
-    stages.push(available(&compiled.route.available));
-    stages.push(published(compiled, revision));
-    stages.push(acknowledged(compiled, &evidence.acks(&name)));
-    stages.extend(conversions(evidence.conversions(&group_version)));
+    stages.push(available_stage(&compiled.route.available));
+    stages.push(published_stage(compiled, revision));
+    stages.push(acknowledged_stage(compiled, &source.acks(&name)));
+    stages.extend(conversion_stages(source.failing_conversion_webhooks(&group_version)));
     stages
 }
 
 /// Stages of a group version that definitions serve. Facades query definitions on demand, so the route table
 /// does not contain them.
-fn by_definition(
-    compiled: Option<&Compiled>,
+fn definition_stages(
+    compiled: Option<&CompiledRoute>,
     name: &str,
     definitions: Vec<VersionStatus>,
     failing_webhooks: Vec<FailingWebhook>,
 ) -> Vec<Stage> {
-    let served = definitions.iter().any(|version| version.serves);
-    let mut stages = vec![match (compiled, served) {
+    let is_served = definitions.iter().any(|version| version.is_served);
+    let mut stages = vec![match (compiled, is_served) {
         (Some(_), true) => {
-            passed("registered", "Registered", "served by this server for definitions".to_owned())
+            passed_stage("registered", "Registered", "served by this server for definitions".to_owned())
         }
         (None, true) => {
             let message = format!("served by this server; APIService {name:?} does not exist");
-            passed("registered", "Registered", message)
+            passed_stage("registered", "Registered", message)
         }
-        (_, false) => failed(
+        (_, false) => failed_stage(
             "registered",
             "NotServed",
             "no CustomResourceDefinition serves the group version".to_owned(),
         ),
     }];
-    stages.extend(definitions.into_iter().map(defined));
-    stages.extend(compiled.filter(|_| served).map(|compiled| available(&compiled.route.available)));
-    stages.extend(conversions(failing_webhooks));
+    stages.extend(definitions.into_iter().map(definition_stage));
+    stages.extend(compiled.filter(|_| is_served).map(|compiled| available_stage(&compiled.route.available)));
+    stages.extend(conversion_stages(failing_webhooks));
     stages
 }
 
-fn defined(version: VersionStatus) -> Stage {
-    let VersionStatus { definition, serves, reason, message, since } = version;
-    let stage = passed("defined", &reason, format!("{definition}: {message}"));
-    Stage { ok: serves, since, ..stage }
+fn definition_stage(version: VersionStatus) -> Stage {
+    let VersionStatus { definition, is_served, reason, message, since } = version;
+    let stage = passed_stage("defined", &reason, format!("{definition}: {message}"));
+    Stage { ok: is_served, since, ..stage }
 }
 
 /// Stage of a manifest. Passes even if the current manifest is not applied, as the existing objects remain reachable.
-fn from_folder(Manifest { from, error, objects }: Manifest) -> Stage {
+fn manifest_stage(Manifest { from, error, objects }: Manifest) -> Stage {
     match (error, objects) {
-        (Some(error), _) => passed("manifest", "ChangeNotApplied", format!("{from}: {error}")),
-        (None, Some(objects)) if from.is_empty() => passed("manifest", "ObjectsNotApplied", objects),
-        (None, Some(objects)) => passed("manifest", "ObjectsNotApplied", format!("{from}; {objects}")),
-        (None, None) => passed("manifest", "Applied", from),
+        (Some(error), _) => passed_stage("manifest", "ChangeNotApplied", format!("{from}: {error}")),
+        (None, Some(objects)) if from.is_empty() => passed_stage("manifest", "ObjectsNotApplied", objects),
+        (None, Some(objects)) => passed_stage("manifest", "ObjectsNotApplied", format!("{from}; {objects}")),
+        (None, None) => passed_stage("manifest", "Applied", from),
     }
 }
 
-fn registered(index: &Index, compiled: &Compiled) -> Stage {
+fn registered_stage(index: &RouteIndex, compiled: &CompiledRoute) -> Stage {
     let name = &compiled.route.name;
     let message = match (index.api_service(name), &compiled.route.backend, compiled.shadow) {
         (_, _, Some(shadow)) => shadow.message().to_owned(),
@@ -262,29 +275,29 @@ fn registered(index: &Index, compiled: &Compiled) -> Stage {
             format!("proxied to service {}/{}", backend.service.namespace, backend.service.name)
         }
     };
-    let hidden = matches!(compiled.shadow, Some(Shadow::ReservedGroup | Shadow::NothingServes));
+    let hidden = matches!(compiled.shadow, Some(Shadow::ReservedGroup | Shadow::NotServed));
     let reason = if hidden { "Shadowed" } else { "Registered" };
-    Stage { ok: !hidden, ..passed("registered", reason, message) }
+    Stage { ok: !hidden, ..passed_stage("registered", reason, message) }
 }
 
-fn resolved(backend: &Backend) -> Stage {
+fn resolved_stage(backend: &Backend) -> Stage {
     match &backend.resolve_error {
-        Some(ResolveError { reason, message }) => failed("resolved", reason, message.clone()),
+        Some(ResolveError { reason, message }) => failed_stage("resolved", reason, message.clone()),
         None => {
             let targets: Vec<_> = backend.targets.iter().map(ToString::to_string).collect();
-            passed("resolved", "Resolved", targets.join(", "))
+            passed_stage("resolved", "Resolved", targets.join(", "))
         }
     }
 }
 
 /// Stages of a connection; empty without an address, because earlier observations are of another address.
-fn connected(backend: &Backend, observations: &[Reached]) -> Vec<Stage> {
-    if backend.resolve_error.is_some() { Vec::new() } else { reached(observations) }
+fn connection_stages(backend: &Backend, observations: &[ReachObservation]) -> Vec<Stage> {
+    if backend.resolve_error.is_some() { Vec::new() } else { observed_stages(observations) }
 }
 
 /// Stages that any observer reached: the observers that passed a stage, or the failures if none passed. A backend that one
 /// observer reaches counts as reached.
-fn reached(observations: &[Reached]) -> Vec<Stage> {
+fn observed_stages(observations: &[ReachObservation]) -> Vec<Stage> {
     let mut stages = Vec::new();
     for stage in ReachStage::ALL {
         let (failures, rest): (Vec<_>, Vec<_>) =
@@ -292,7 +305,8 @@ fn reached(observations: &[Reached]) -> Vec<Stage> {
         let passed: Vec<_> = rest.into_iter().filter(|o| o.failed_at.is_none_or(|at| at > stage)).collect();
         let (ok, deciding) = if passed.is_empty() { (false, &failures) } else { (true, &passed) };
         let Some(last) = deciding.iter().max_by(|a, b| a.since.cmp(&b.since)) else { break };
-        let mut messages: Vec<_> = failures.iter().map(|o| format!("{}: {}", o.seen_by, o.message)).collect();
+        let mut messages: Vec<_> =
+            failures.iter().map(|o| format!("{}: {}", o.observer, o.message)).collect();
         messages.dedup();
         stages.push(Stage {
             stage: stage.name(),
@@ -300,7 +314,7 @@ fn reached(observations: &[Reached]) -> Vec<Stage> {
             reason: if ok { "Passed" } else { "Failed" }.to_owned(),
             message: messages.join("; "),
             since: last.since.clone(),
-            seen_by: deciding.iter().map(|o| o.seen_by.clone()).collect(),
+            observers: deciding.iter().map(|o| o.observer.clone()).collect(),
         });
         if !ok {
             break;
@@ -310,64 +324,64 @@ fn reached(observations: &[Reached]) -> Vec<Stage> {
 }
 
 /// Stage of a mirror. Always passes, because failures of a mirror do not affect requests.
-fn mirrored(seen: Vec<Mirrored>) -> Option<Stage> {
-    let fails = seen.iter().any(|one| one.failed > 0 || one.dropped > 0);
-    let words = |Mirrored { facade, sent, dropped, failed, failure }: &Mirrored| {
-        let why = if failure.is_empty() { String::new() } else { format!(" ({failure})") };
-        format!("{facade}: {sent} sent, {dropped} dropped, {failed} failed{why}")
+fn mirror_stage(reports: Vec<MirrorReport>) -> Option<Stage> {
+    let is_incomplete = reports.iter().any(|report| report.failed > 0 || report.dropped > 0);
+    let describe = |MirrorReport { facade, sent, dropped, failed, failure }: &MirrorReport| {
+        let reason = if failure.is_empty() { String::new() } else { format!(" ({failure})") };
+        format!("{facade}: {sent} sent, {dropped} dropped, {failed} failed{reason}")
     };
-    let message = seen.iter().map(words).collect::<Vec<_>>().join("; ");
-    let stage = passed("mirror", if fails { "Incomplete" } else { "Sent" }, message);
-    let seen_by = seen.into_iter().map(|one| one.facade).collect::<Vec<_>>();
-    (!seen_by.is_empty()).then_some(Stage { seen_by, ..stage })
+    let message = reports.iter().map(describe).collect::<Vec<_>>().join("; ");
+    let stage = passed_stage("mirror", if is_incomplete { "Incomplete" } else { "Sent" }, message);
+    let observers = reports.into_iter().map(|report| report.facade).collect::<Vec<_>>();
+    (!observers.is_empty()).then_some(Stage { observers, ..stage })
 }
 
-fn available(available: &Availability) -> Stage {
+fn available_stage(available: &Availability) -> Stage {
     let reason = if available.reason.is_empty() { "Unknown" } else { &available.reason };
-    let stage = passed("available", reason, available.message.clone());
+    let stage = passed_stage("available", reason, available.message.clone());
     Stage { ok: available.ok, since: available.since.clone(), ..stage }
 }
 
-fn published(compiled: &Compiled, revision: i64) -> Stage {
+fn published_stage(compiled: &CompiledRoute, revision: i64) -> Stage {
     let message = format!("at revision {}; the table is at {revision}", compiled.route.revision);
     if compiled.is_published() {
-        passed("published", "Published", message)
+        passed_stage("published", "Published", message)
     } else {
-        failed("published", "NotPublished", "the APIService is shadowed".to_owned())
+        failed_stage("published", "NotPublished", "the APIService is shadowed".to_owned())
     }
 }
 
-fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Stage {
+fn acknowledged_stage(compiled: &CompiledRoute, acks: &[FacadeAck]) -> Stage {
     if acks.is_empty() {
-        return passed("acknowledged", "NotReported", "no facade has reported yet".to_owned());
+        return passed_stage("acknowledged", "NotReported", "no facade has reported yet".to_owned());
     }
-    let has = |ack: &&Ack| ack.revision >= compiled.route.revision && ack.refused.is_none();
-    let (done, others): (Vec<_>, Vec<_>) = acks.iter().partition(has);
-    let reported = |ack: &&Ack| match &ack.refused {
-        Some(why) => format!("{} refused the route: {why}", ack.facade),
+    let has_current = |ack: &&FacadeAck| ack.revision >= compiled.route.revision && ack.refused.is_none();
+    let (acknowledged, pending): (Vec<_>, Vec<_>) = acks.iter().partition(has_current);
+    let describe = |ack: &&FacadeAck| match &ack.refused {
+        Some(reason) => format!("{} refused the route: {reason}", ack.facade),
         None => format!("{} is at revision {}", ack.facade, ack.revision),
     };
-    let message = others.iter().map(reported).collect::<Vec<_>>().join("; ");
-    let reason = if others.is_empty() { "Acknowledged" } else { "Pending" };
-    let seen_by = done.iter().map(|ack| ack.facade.clone()).collect();
-    Stage { ok: others.is_empty(), seen_by, ..passed("acknowledged", reason, message) }
+    let message = pending.iter().map(describe).collect::<Vec<_>>().join("; ");
+    let reason = if pending.is_empty() { "Acknowledged" } else { "Pending" };
+    let observers = acknowledged.iter().map(|ack| ack.facade.clone()).collect();
+    Stage { ok: pending.is_empty(), observers, ..passed_stage("acknowledged", reason, message) }
 }
 
 /// One failed stage for each resource with a failing conversion webhook. Other resources of the version are served.
-fn conversions(failing_webhooks: Vec<FailingWebhook>) -> impl Iterator<Item = Stage> {
+fn conversion_stages(failing_webhooks: Vec<FailingWebhook>) -> impl Iterator<Item = Stage> {
     failing_webhooks.into_iter().map(|failing| {
         let message = format!("{}: {}", failing.definition, failing.message);
-        Stage { since: failing.since, ..failed("conversion", "ConversionWebhookFailing", message) }
+        Stage { since: failing.since, ..failed_stage("conversion", "ConversionWebhookFailing", message) }
     })
 }
 
-fn passed(stage: &'static str, reason: &str, message: String) -> Stage {
-    let seen_by = vec!["control".to_owned()];
-    Stage { stage, ok: true, reason: reason.to_owned(), message, since: String::new(), seen_by }
+fn passed_stage(stage: &'static str, reason: &str, message: String) -> Stage {
+    let observers = vec!["control".to_owned()];
+    Stage { stage, ok: true, reason: reason.to_owned(), message, since: String::new(), observers }
 }
 
-fn failed(stage: &'static str, reason: &str, message: String) -> Stage {
-    Stage { ok: false, ..passed(stage, reason, message) }
+fn failed_stage(stage: &'static str, reason: &str, message: String) -> Stage {
+    Stage { ok: false, ..passed_stage(stage, reason, message) }
 }
 
 #[cfg(test)]

@@ -4,50 +4,55 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use portico_machinery::resolve::{Facts, Touched};
+use portico_machinery::resolve::{AffectedApiServices, RoutingFacts};
 
-use crate::Installed;
+use crate::LocalGroupVersion;
 
-/// All inputs of the compiler. Dereferences to [`Facts`], through which objects are changed.
+/// All inputs of the compiler. Dereferences to [`RoutingFacts`], through which objects are changed.
 #[derive(Debug, Default)]
-pub struct Index {
-    facts: Facts,
-    installed: BTreeMap<Arc<str>, Installed>,
+pub struct RouteIndex {
+    facts: RoutingFacts,
+    local_group_versions: BTreeMap<Arc<str>, LocalGroupVersion>,
 }
 
-impl Index {
+impl RouteIndex {
     /// Sets or removes a group version of the local chain, under the name of its APIService.
-    pub fn set_installed(&mut self, name: Arc<str>, installed: Option<Installed>, touched: &mut Touched) {
-        match installed {
-            Some(installed) => self.installed.insert(name.clone(), installed),
-            None => self.installed.remove(&name),
+    pub fn set_local_group_version(
+        &mut self,
+        name: Arc<str>,
+        group_version: Option<LocalGroupVersion>,
+        affected: &mut AffectedApiServices,
+    ) {
+        match group_version {
+            Some(group_version) => self.local_group_versions.insert(name.clone(), group_version),
+            None => self.local_group_versions.remove(&name),
         };
-        touched.insert(name);
+        affected.insert(name);
     }
 
     /// Group version of the local chain with this APIService name, if served.
     #[must_use]
-    pub fn installed(&self, name: &str) -> Option<&Installed> {
-        self.installed.get(name)
+    pub fn local_group_version(&self, name: &str) -> Option<&LocalGroupVersion> {
+        self.local_group_versions.get(name)
     }
 
     /// Names of all possible routes, sorted.
     #[must_use]
-    pub fn names(&self) -> Touched {
-        self.facts.api_services().map(|f| &f.name).chain(self.installed.keys()).cloned().collect()
+    pub fn names(&self) -> AffectedApiServices {
+        self.facts.api_services().map(|f| &f.name).chain(self.local_group_versions.keys()).cloned().collect()
     }
 }
 
-impl Deref for Index {
-    type Target = Facts;
+impl Deref for RouteIndex {
+    type Target = RoutingFacts;
 
-    fn deref(&self) -> &Facts {
+    fn deref(&self) -> &RoutingFacts {
         &self.facts
     }
 }
 
-impl DerefMut for Index {
-    fn deref_mut(&mut self) -> &mut Facts {
+impl DerefMut for RouteIndex {
+    fn deref_mut(&mut self) -> &mut RoutingFacts {
         &mut self.facts
     }
 }

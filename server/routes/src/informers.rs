@@ -11,10 +11,10 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
-use portico_machinery::resolve::{ServiceKey, Touched, Watched};
+use portico_machinery::resolve::{AffectedApiServices, FactSource, ServiceKey};
 use portico_registry::{Change, Registry};
 
-use crate::Index;
+use crate::RouteIndex;
 
 /// Maximum number of events applied under one lock.
 const BATCH: usize = 512;
@@ -31,11 +31,11 @@ pub enum InformerError {
 }
 
 /// Changes with their resources; several changes at once if they arrive faster than they are read.
-type Batches = BoxStream<'static, Vec<(Watched, Change)>>;
+type Batches = BoxStream<'static, Vec<(FactSource, Change)>>;
 
 /// Handler of events. Receives the index, the affected names, and the revision of the index (0 if the change does not concern
 /// objects). Called in order, under the read lock of the index.
-pub type Handler = Arc<dyn Fn(&Index, &Touched, i64) + Send + Sync>;
+pub type Handler = Arc<dyn Fn(&RouteIndex, &AffectedApiServices, i64) + Send + Sync>;
 
 /// Index with its handlers. Cheap to clone.
 #[derive(Clone, Default)]
@@ -44,7 +44,7 @@ pub struct Informers {
 }
 
 struct Inner {
-    index: RwLock<Index>,
+    index: RwLock<RouteIndex>,
     handlers: RwLock<Vec<Handler>>,
     synced: Signal,
 }
@@ -63,7 +63,7 @@ impl Informers {
     }
 
     /// Read access to the index. Events wait while the guard is held.
-    pub fn index(&self) -> RwLockReadGuard<'_, Index> {
+    pub fn index(&self) -> RwLockReadGuard<'_, RouteIndex> {
         self.inner.index.read()
     }
 
@@ -78,7 +78,7 @@ impl Informers {
     /// # Errors
     /// [`InformerError`]: a resource cannot be followed, or the store is closed.
     pub async fn run(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
-        let mut batches = self.fill(&registry).await?;
+        let mut batches = self.apply_initial(&registry).await?;
         self.inner.synced.signal();
         let stop = tasks.token();
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
@@ -87,26 +87,26 @@ impl Informers {
         Ok(())
     }
 
-    async fn fill(&self, registry: &Registry) -> Result<Batches, InformerError> {
-        let resources = Watched::ALL.map(|watched| (watched, watched.resource()));
-        let followed = registry.follow_together(resources).await.map_err(InformerError::Follow)?;
-        let revision = followed.revision;
-        let initial = followed.initial.into_iter();
-        self.apply(initial.map(|(watched, all)| (watched, Change::Relisted(all, revision))).collect());
-        Ok(followed.changes.ready_chunks(BATCH).boxed())
+    async fn apply_initial(&self, registry: &Registry) -> Result<Batches, InformerError> {
+        let resources = FactSource::ALL.map(|source| (source, source.resource()));
+        let feed = registry.follow_all(resources).await.map_err(InformerError::Follow)?;
+        let revision = feed.revision;
+        let initial = feed.initial.into_iter();
+        self.apply(initial.map(|(source, all)| (source, Change::Relisted(all, revision))).collect());
+        Ok(feed.changes.ready_chunks(BATCH).boxed())
     }
 
-    fn apply(&self, batch: Vec<(Watched, Change)>) {
-        self.change(|index, touched| {
-            let revisions = batch.into_iter().map(|(watched, change)| apply(index, watched, change, touched));
+    fn apply(&self, batch: Vec<(FactSource, Change)>) {
+        self.change(|index, affected| {
+            let revisions = batch.into_iter().map(|(source, change)| apply(index, source, change, affected));
             revisions.max().unwrap_or(0)
         });
     }
 
     /// Changes the index and calls the handlers. `change` returns the resulting revision of the index, 0 if the change does not
     /// concern objects.
-    pub fn change(&self, change: impl FnOnce(&mut Index, &mut Touched) -> i64) {
-        let mut touched = Touched::new();
+    pub fn change(&self, change: impl FnOnce(&mut RouteIndex, &mut AffectedApiServices) -> i64) {
+        let mut touched = AffectedApiServices::new();
         let mut index = self.inner.index.write();
         let revision = change(&mut index, &mut touched);
         // Allows readers but no other event, so that handlers are called in the order of events.
@@ -118,19 +118,24 @@ impl Informers {
 }
 
 /// Applies one change and returns its revision.
-fn apply(index: &mut Index, watched: Watched, change: Change, touched: &mut Touched) -> i64 {
+fn apply(
+    index: &mut RouteIndex,
+    source: FactSource,
+    change: Change,
+    affected: &mut AffectedApiServices,
+) -> i64 {
     match change {
         Change::Put(stored) => {
-            index.put(watched, stored.object(), touched);
+            index.put(source, stored.object(), affected);
             stored.revision()
         }
         Change::Deleted(stored) => {
-            index.remove(watched, ServiceKey::new(stored.namespace(), stored.name()), touched);
+            index.remove(source, ServiceKey::new(stored.namespace(), stored.name()), affected);
             stored.revision()
         }
         Change::Relisted(all, revision) => {
             // Decoded one at a time: all objects together could need much memory.
-            index.replace(watched, all.into_iter().map(|stored| stored.object().clone()), touched);
+            index.replace(source, all.into_iter().map(|stored| stored.object().clone()), affected);
             revision
         }
     }

@@ -4,13 +4,13 @@
 //! routes; the [`Publisher`] provides snapshots and deltas for the streams to facades. No network, no clock, no writes: the
 //! availability of a backend is read from the condition `Available`.
 
+mod backend_addresses;
 mod compiler;
 mod entry;
 mod explain;
 mod index;
 pub mod informers;
 mod publish;
-mod registered;
 mod routes;
 mod settings;
 mod table;
@@ -19,12 +19,13 @@ mod webhooks;
 #[cfg(test)]
 mod tests;
 
-pub use compiler::{Compiled, Shadow, compile};
-pub use entry::{Entry, EntryKey};
+pub use compiler::{CompiledRoute, Shadow, compile};
+pub use entry::{TableEntry, TableEntryKey};
 pub use explain::{
-    Ack, Evidence, Manifest, Mirrored, NoEvidence, ReachStage, Reached, Stage, group_version_of,
+    ExplainSource, FacadeAck, Manifest, MirrorReport, NoExplainSource, ReachObservation, ReachStage, Stage,
+    parse_group_version,
 };
-pub use index::Index;
-pub use publish::{Delta, Publisher, Snapshot, Subscription, Update};
+pub use index::RouteIndex;
+pub use publish::{Publisher, TableDelta, TableSnapshot, TableSubscription, TableUpdate};
 pub use routes::Routes;
-pub use settings::{Installed, Settings};
+pub use settings::{LocalGroupVersion, Settings};

@@ -7,7 +7,7 @@
 mod history;
 mod subscription;
 
-pub use subscription::Subscription;
+pub use subscription::TableSubscription;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,38 +15,38 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::entry::{Entry, EntryKey};
-use crate::table::Changes;
+use crate::entry::{TableEntry, TableEntryKey};
+use crate::table::TableChanges;
 use history::History;
 
 /// Complete table at a revision, bundles first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct TableSnapshot {
     /// Version of the table.
     pub revision: i64,
     /// Entries, sorted by key.
-    pub entries: Vec<(EntryKey, Entry)>,
+    pub entries: Vec<(TableEntryKey, TableEntry)>,
 }
 
 /// Changes since a version; empty if only the revision advanced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delta {
+pub struct TableDelta {
     /// Version of the reader after the changes.
     pub revision: i64,
     /// Changes in order of application, one per key; `None` is a tombstone.
-    pub changes: Changes,
+    pub changes: TableChanges,
 }
 
 /// Next update of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum TableUpdate {
     /// Replaces the complete table.
-    Snapshot(Snapshot),
+    Snapshot(TableSnapshot),
     /// Applies changes.
-    Delta(Delta),
+    Delta(TableDelta),
 }
 
-impl Update {
+impl TableUpdate {
     /// Number of entries; 0 if only the revision advanced.
     #[must_use]
     pub fn entries(&self) -> usize {
@@ -72,8 +72,8 @@ struct Inner {
 struct State {
     revision: i64,
     /// Version at which the table was first complete in this process.
-    whole_at: Option<i64>,
-    entries: BTreeMap<EntryKey, Entry>,
+    complete_since: Option<i64>,
+    entries: BTreeMap<TableEntryKey, TableEntry>,
     history: History,
 }
 
@@ -81,14 +81,18 @@ impl Publisher {
     /// Creates an empty table with a history of this many changes.
     #[must_use]
     pub fn new(history: usize) -> Self {
-        let state =
-            State { revision: 0, whole_at: None, entries: BTreeMap::new(), history: History::new(history) };
+        let state = State {
+            revision: 0,
+            complete_since: None,
+            entries: BTreeMap::new(),
+            history: History::new(history),
+        };
         Self { inner: Arc::new(Inner { state: Mutex::new(state), newest: watch::Sender::new(0) }) }
     }
 
     /// Publishes changes at this revision, or at the newest known one if that is larger. Without changes,
     /// only the revision advances.
-    pub fn publish(&self, revision: i64, changes: Changes) {
+    pub fn publish(&self, revision: i64, changes: TableChanges) {
         let newest = {
             let mut state = self.inner.state.lock();
             if changes.is_empty() && revision <= state.revision {
@@ -109,9 +113,9 @@ impl Publisher {
 
     /// Marks the table as complete. A version up to the current one may be from an earlier process with other routes: a reader
     /// with such a version gets a snapshot.
-    pub fn complete(&self) {
+    pub fn mark_complete(&self) {
         let mut state = self.inner.state.lock();
-        state.whole_at = Some(state.revision);
+        state.complete_since = Some(state.revision);
     }
 
     /// Current version.
@@ -122,38 +126,39 @@ impl Publisher {
 
     /// Current table.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> TableSnapshot {
         self.inner.state.lock().snapshot()
     }
 
     /// Subscribes a reader that has this version of this store, if any.
     #[must_use]
-    pub fn subscribe(&self, after: Option<i64>) -> Subscription {
+    pub fn subscribe(&self, after: Option<i64>) -> TableSubscription {
         let state = self.inner.state.lock();
-        let ours = after.filter(|revision| state.whole_at.is_some_and(|whole| *revision > whole));
-        let position = ours.and_then(|revision| state.history.position_of(revision, state.revision));
-        Subscription::new(self.clone(), position, self.inner.newest.subscribe())
+        let resumable = after
+            .filter(|revision| state.complete_since.is_some_and(|complete_since| *revision > complete_since));
+        let position = resumable.and_then(|revision| state.history.position_of(revision, state.revision));
+        TableSubscription::new(self.clone(), position, self.inner.newest.subscribe())
     }
 
     /// Update for a reader at this position, and its next position; `None` if the reader is current.
-    fn read(&self, position: Option<u64>) -> Option<(Update, u64)> {
+    fn read(&self, position: Option<u64>) -> Option<(TableUpdate, u64)> {
         let state = self.inner.state.lock();
         let newest = state.history.newest();
         match position.map(|position| (position, state.history.after(position))) {
             Some((position, _)) if position == newest => None,
             Some((_, Some(changes))) => {
-                let delta = Delta { revision: state.revision, changes: changes.coalesced() };
-                Some((Update::Delta(delta), newest))
+                let delta = TableDelta { revision: state.revision, changes: changes.coalesced() };
+                Some((TableUpdate::Delta(delta), newest))
             }
-            _ => Some((Update::Snapshot(state.snapshot()), newest)),
+            _ => Some((TableUpdate::Snapshot(state.snapshot()), newest)),
         }
     }
 }
 
 impl State {
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> TableSnapshot {
         let entries = self.entries.iter().map(|(k, e)| (k.clone(), e.clone())).collect();
-        Snapshot { revision: self.revision, entries }
+        TableSnapshot { revision: self.revision, entries }
     }
 }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use portico_kit::lifecycle::Signal;
-use portico_machinery::resolve::Touched;
+use portico_machinery::resolve::AffectedApiServices;
 use portico_machinery::route::{ResolveError, Route, ServiceReference, Target};
 
-use crate::explain::{Evidence, Stage, explain};
+use crate::explain::{ExplainSource, Stage, explain};
 use crate::informers::Informers;
 use crate::table::Table;
-use crate::{Compiled, Index, Installed, Publisher, Settings};
+use crate::{CompiledRoute, LocalGroupVersion, Publisher, RouteIndex, Settings};
 
 /// Compiled routes. Cheap to clone.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Routes {
     pub fn new(
         settings: Settings,
         informers: &Informers,
-        installed: impl IntoIterator<Item = Installed>,
+        local_group_versions: impl IntoIterator<Item = LocalGroupVersion>,
     ) -> Self {
         let inner = Arc::new(Inner {
             publisher: Publisher::new(settings.history),
@@ -46,14 +46,14 @@ impl Routes {
         });
         // Weak, because the handler and the routes would otherwise keep each other alive.
         let weak = Arc::downgrade(&inner);
-        informers.on_change(Arc::new(move |index, touched, revision| {
+        informers.on_change(Arc::new(move |index, affected, revision| {
             if let Some(inner) = weak.upgrade() {
-                inner.recompile(index, touched, revision);
+                inner.recompile(index, affected, revision);
             }
         }));
         let routes = Self { inner };
-        for one in installed {
-            routes.set_installed(one.group_version.api_service_name().into(), Some(one));
+        for local in local_group_versions {
+            routes.set_local_group_version(local.group_version.api_service_name().into(), Some(local));
         }
         routes
     }
@@ -73,32 +73,32 @@ impl Routes {
     /// Marks the table as complete, so that facades receive it, once the informers have read all initial objects.
     pub async fn run(self) {
         self.inner.informers.synced().signaled().await;
-        self.inner.publisher.complete();
+        self.inner.publisher.mark_complete();
         self.inner.initiated.signal();
     }
 
     /// Sets or removes a group version of the local chain (when definitions change), under the name of its APIService.
-    pub fn set_installed(&self, name: Arc<str>, installed: Option<Installed>) {
-        self.inner.informers.change(|index, touched| {
-            index.set_installed(name, installed, touched);
+    pub fn set_local_group_version(&self, name: Arc<str>, group_version: Option<LocalGroupVersion>) {
+        self.inner.informers.change(|index, affected| {
+            index.set_local_group_version(name, group_version, affected);
             0
         });
     }
 
     /// Reads the index under a short lock.
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&Index) -> T) -> T {
-        look(&self.inner.informers.index())
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&RouteIndex) -> T) -> T {
+        read(&self.inner.informers.index())
     }
 
     /// Compiled route with this name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Compiled> {
+    pub fn get(&self, name: &str) -> Option<CompiledRoute> {
         self.inner.table.read().get(name).cloned()
     }
 
     /// All compiled routes, sorted by name.
     #[must_use]
-    pub fn list(&self) -> Vec<Compiled> {
+    pub fn list(&self) -> Vec<CompiledRoute> {
         self.inner.table.read().iter().cloned().collect()
     }
 
@@ -121,20 +121,20 @@ impl Routes {
 
     /// Stages of the reachability of a group version. `query` is a path, `group/version`, or the name of an APIService.
     #[must_use]
-    pub fn explain(&self, asked: &str, evidence: &dyn Evidence) -> Vec<Stage> {
+    pub fn explain(&self, query: &str, source: &dyn ExplainSource) -> Vec<Stage> {
         // Locks are taken in the same order as by changes.
         let index = self.inner.informers.index();
         let table = self.inner.table.read();
-        explain(&index, &table, asked, self.inner.publisher.revision(), evidence)
+        explain(&index, &table, query, self.inner.publisher.revision(), source)
     }
 }
 
 impl Inner {
     /// Compiles the affected routes and publishes the changes.
-    fn recompile(&self, index: &Index, touched: &Touched, revision: i64) {
+    fn recompile(&self, index: &RouteIndex, affected: &AffectedApiServices, revision: i64) {
         let mut table = self.table.write();
         let revision = revision.max(self.publisher.revision());
-        let changes = table.recompile(index, &self.settings, touched, revision);
+        let changes = table.recompile(index, &self.settings, affected, revision);
         // Under the lock, so that changes are published in the order in which they were made.
         self.publisher.publish(revision, changes);
     }

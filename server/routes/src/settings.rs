@@ -1,14 +1,14 @@
 //! Settings of the compiler: mode of the resolver, own address, and group versions of the local chain.
 
 use portico_machinery::GroupVersion;
-use portico_machinery::resolve::Mode;
+use portico_machinery::resolve::ResolveMode;
 use portico_machinery::route::Target;
 
 /// Settings of resolution and publication.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Resolver mode, from `--enable-aggregator-routing`.
-    pub mode: Mode,
+    pub mode: ResolveMode,
     /// Address of this API's own facade, which is used for the Service `default/kubernetes`, port 443. `None`: that Service is
     /// resolved like others.
     pub loopback: Option<Target>,
@@ -20,13 +20,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { mode: Mode::default(), loopback: None, history: 4_096 }
+        Self { mode: ResolveMode::default(), loopback: None, history: 4_096 }
     }
 }
 
 /// Group version that the local chain serves, with its default priorities if there is no APIService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Installed {
+pub struct LocalGroupVersion {
     /// Served group and version.
     pub group_version: GroupVersion,
     /// Default of `spec.groupPriorityMinimum`.

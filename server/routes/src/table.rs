@@ -7,19 +7,19 @@ use portico_machinery::pool::Pool;
 use portico_machinery::resolve::CaBundle;
 use portico_machinery::route::Backend;
 
-use crate::compiler::{Compiled, compile};
-use crate::entry::{Entry, EntryKey};
-use crate::{Index, Settings};
-use portico_machinery::resolve::Touched;
+use crate::compiler::{CompiledRoute, compile};
+use crate::entry::{TableEntry, TableEntryKey};
+use crate::{RouteIndex, Settings};
+use portico_machinery::resolve::AffectedApiServices;
 
 /// Published changes in an order in which facades may apply them: added bundles before the routes that refer to them, removed
 /// bundles after them. `None` is a tombstone.
-pub type Changes = Vec<(EntryKey, Option<Entry>)>;
+pub type TableChanges = Vec<(TableEntryKey, Option<TableEntry>)>;
 
 /// Routes by name, and the number of references to each bundle.
 #[derive(Debug, Default)]
 pub struct Table {
-    routes: BTreeMap<Arc<str>, Compiled>,
+    routes: BTreeMap<Arc<str>, CompiledRoute>,
     bundles: HashMap<Arc<str>, (CaBundle, usize)>,
     backends: Pool<Backend>,
 }
@@ -28,71 +28,76 @@ impl Table {
     /// Recompiles the affected names and returns the changes for facades.
     pub fn recompile(
         &mut self,
-        index: &Index,
+        index: &RouteIndex,
         settings: &Settings,
-        touched: &Touched,
+        affected: &AffectedApiServices,
         revision: i64,
-    ) -> Changes {
-        let (mut routes, mut came, mut left) = (Changes::new(), Changes::new(), Changes::new());
-        for name in touched {
-            let mut after = compile(index, settings, name, revision);
-            if let (Some(before), Some(after)) = (self.routes.get(name), &after)
-                && before.same_as(after)
+    ) -> TableChanges {
+        let (mut routes, mut added_bundles, mut removed_bundles) =
+            (TableChanges::new(), TableChanges::new(), TableChanges::new());
+        for name in affected {
+            let mut compiled = compile(index, settings, name, revision);
+            if let (Some(before), Some(after)) = (self.routes.get(name), &compiled)
+                && before.equals_except_revision(after)
             {
                 continue;
             }
-            if let Some(route) = after.as_mut().and_then(|after| Arc::get_mut(&mut after.route)) {
+            if let Some(route) = compiled.as_mut().and_then(|after| Arc::get_mut(&mut after.route)) {
                 route.share_backend(&mut self.backends);
             }
-            if let Some(bundle) = after.as_ref().filter(|c| c.is_published()).and_then(|c| c.bundle.as_ref())
+            if let Some(bundle) =
+                compiled.as_ref().filter(|c| c.is_published()).and_then(|c| c.bundle.as_ref())
             {
-                self.take_bundle(bundle, &mut came);
+                self.add_bundle_reference(bundle, &mut added_bundles);
             }
             let published =
-                after.as_ref().filter(|c| c.is_published()).map(|c| Entry::Route(c.route.clone()));
-            let before = match after {
+                compiled.as_ref().filter(|c| c.is_published()).map(|c| TableEntry::Route(c.route.clone()));
+            let replaced = match compiled {
                 Some(after) => self.routes.insert(name.clone(), after),
                 None => self.routes.remove(name),
             };
-            let was_published = before.as_ref().is_some_and(Compiled::is_published);
-            if let Some(bundle) = before.filter(Compiled::is_published).and_then(|c| c.bundle) {
-                self.drop_bundle(&bundle, &mut left);
+            let was_published = replaced.as_ref().is_some_and(CompiledRoute::is_published);
+            if let Some(bundle) = replaced.filter(CompiledRoute::is_published).and_then(|c| c.bundle) {
+                self.remove_bundle_reference(&bundle, &mut removed_bundles);
             }
             if was_published || published.is_some() {
-                routes.push((EntryKey::Route(name.clone()), published));
+                routes.push((TableEntryKey::Route(name.clone()), published));
             }
         }
         // Keeps a bundle that lost its last reference and got a new one in the same pass.
-        left.retain(|(key, _)| !matches!(key, EntryKey::Bundle(hash) if self.bundles.contains_key(hash)));
-        came.into_iter().chain(routes).chain(left).collect()
+        removed_bundles.retain(
+            |(key, _)| !matches!(key, TableEntryKey::Bundle(hash) if self.bundles.contains_key(hash)),
+        );
+        added_bundles.into_iter().chain(routes).chain(removed_bundles).collect()
     }
 
-    fn take_bundle(&mut self, bundle: &CaBundle, came: &mut Changes) {
+    fn add_bundle_reference(&mut self, bundle: &CaBundle, added: &mut TableChanges) {
         let (_, count) = self.bundles.entry(bundle.hash.clone()).or_insert_with(|| {
-            came.push((EntryKey::Bundle(bundle.hash.clone()), Some(Entry::Bundle(bundle.clone()))));
+            added
+                .push((TableEntryKey::Bundle(bundle.hash.clone()), Some(TableEntry::Bundle(bundle.clone()))));
             (bundle.clone(), 0)
         });
         *count += 1;
     }
 
-    fn drop_bundle(&mut self, bundle: &CaBundle, left: &mut Changes) {
+    fn remove_bundle_reference(&mut self, bundle: &CaBundle, removed: &mut TableChanges) {
         if let Some((_, count)) = self.bundles.get_mut(&bundle.hash) {
             *count -= 1;
             if *count == 0 {
                 self.bundles.remove(&bundle.hash);
-                left.push((EntryKey::Bundle(bundle.hash.clone()), None));
+                removed.push((TableEntryKey::Bundle(bundle.hash.clone()), None));
             }
         }
     }
 
     /// Route with this name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Compiled> {
+    pub fn get(&self, name: &str) -> Option<&CompiledRoute> {
         self.routes.get(name)
     }
 
     /// All routes, sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = &Compiled> {
+    pub fn iter(&self) -> impl Iterator<Item = &CompiledRoute> {
         self.routes.values()
     }
 }

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portico_machinery::resolve::{Mode, ServiceKey, Touched, Watched};
+use portico_machinery::resolve::{AffectedApiServices, FactSource, ResolveMode, ServiceKey};
 use portico_machinery::route::{Target, Trust};
 use portico_machinery::{GroupVersion, Object};
 use proptest::prelude::*;
 
 use crate::table::Table;
-use crate::{Compiled, Entry, EntryKey, Index, Installed, Publisher, Settings, Shadow, Update, compile};
+use crate::{
+    CompiledRoute, LocalGroupVersion, Publisher, RouteIndex, Settings, Shadow, TableEntry, TableEntryKey,
+    TableUpdate, compile,
+};
 
 /// Step of a random history with few names, so that objects refer to each other.
 #[derive(Clone, Debug)]
@@ -69,42 +72,42 @@ fn api_service(n: u8, service: Option<u8>, ca: u8, ok: bool, urls: bool) -> Obje
     object
 }
 
-fn apply(index: &mut Index, step: &Step, touched: &mut Touched) {
+fn apply(index: &mut RouteIndex, step: &Step, affected: &mut AffectedApiServices) {
     let key = |kind: &str, n: &u8| ServiceKey::new("ns", format!("{kind}{n}"));
     match step {
         Step::ApiService { group, service, ca, ok, urls } => {
-            index.put(Watched::ApiServices, &api_service(*group, *service, *ca, *ok, *urls), touched);
+            index.put(FactSource::ApiServices, &api_service(*group, *service, *ca, *ok, *urls), affected);
         }
         Step::NoApiService(n) => {
-            index.remove(Watched::ApiServices, ServiceKey::new("", format!("v1.{}", group(*n))), touched);
+            index.remove(FactSource::ApiServices, ServiceKey::new("", format!("v1.{}", group(*n))), affected);
         }
         Step::Service(n, headless, port) => {
             let ip = if *headless { "None" } else { "10.0.0.1" };
             let json = format!(
                 r#"{{"metadata":{{"namespace":"ns","name":"s{n}"}},"spec":{{"clusterIP":"{ip}","ports":[{{"name":"p","port":{port}}}]}}}}"#
             );
-            index.put(Watched::Services, &object(&json), touched);
+            index.put(FactSource::Services, &object(&json), affected);
         }
-        Step::NoService(n) => index.remove(Watched::Services, key("s", n), touched),
+        Step::NoService(n) => index.remove(FactSource::Services, key("s", n), affected),
         Step::Slice { slice, service, ready } => {
             let label = service.map_or(String::new(), |s| format!(r#""kubernetes.io/service-name":"s{s}""#));
             let json = format!(
                 r#"{{"metadata":{{"namespace":"ns","name":"e{slice}","labels":{{{label}}}}},"addressType":"IPv4","ports":[{{"name":"p","port":1}}],"endpoints":[{{"addresses":["10.1.0.{slice}"],"conditions":{{"ready":{ready}}}}}]}}"#
             );
-            index.put(Watched::EndpointSlices, &object(&json), touched);
+            index.put(FactSource::EndpointSlices, &object(&json), affected);
         }
-        Step::NoSlice(n) => index.remove(Watched::EndpointSlices, key("e", n), touched),
+        Step::NoSlice(n) => index.remove(FactSource::EndpointSlices, key("e", n), affected),
         Step::Installed(n, on) => {
             let group_version = GroupVersion::new(group(*n), "v1");
             let name: Arc<str> = group_version.api_service_name().into();
-            let one = Installed { group_version, group_priority_minimum: 100, version_priority: 1 };
-            index.set_installed(name, on.then_some(one), touched);
+            let one = LocalGroupVersion { group_version, group_priority_minimum: 100, version_priority: 1 };
+            index.set_local_group_version(name, on.then_some(one), affected);
         }
     }
 }
 
 /// Table compiled from scratch, without history and affected names.
-fn naive(index: &Index, settings: &Settings) -> BTreeMap<String, Compiled> {
+fn compile_all(index: &RouteIndex, settings: &Settings) -> BTreeMap<String, CompiledRoute> {
     index
         .names()
         .iter()
@@ -114,23 +117,23 @@ fn naive(index: &Index, settings: &Settings) -> BTreeMap<String, Compiled> {
 }
 
 /// Expected entries of a facade: the published routes, and exactly the bundles that they refer to.
-fn entries(all: &BTreeMap<String, Compiled>) -> BTreeMap<EntryKey, Option<Compiled>> {
+fn entries(all: &BTreeMap<String, CompiledRoute>) -> BTreeMap<TableEntryKey, Option<CompiledRoute>> {
     let published = || all.values().filter(|c| c.is_published());
     let bundles =
-        published().filter_map(|c| c.bundle.as_ref()).map(|b| (EntryKey::Bundle(b.hash.clone()), None));
-    let routes = published().map(|c| (EntryKey::Route(c.route.name.as_str().into()), Some(c.clone())));
+        published().filter_map(|c| c.bundle.as_ref()).map(|b| (TableEntryKey::Bundle(b.hash.clone()), None));
+    let routes = published().map(|c| (TableEntryKey::Route(c.route.name.as_str().into()), Some(c.clone())));
     bundles.chain(routes).collect()
 }
 
 /// Simulated facade: applies updates and checks that routes never refer to a missing bundle.
 #[derive(Default)]
-struct Reader(BTreeMap<EntryKey, Entry>);
+struct Reader(BTreeMap<TableEntryKey, TableEntry>);
 
 impl Reader {
-    fn take(&mut self, update: Update) {
+    fn apply(&mut self, update: TableUpdate) {
         match update {
-            Update::Snapshot(snapshot) => self.0 = snapshot.entries.into_iter().collect(),
-            Update::Delta(delta) => {
+            TableUpdate::Snapshot(snapshot) => self.0 = snapshot.entries.into_iter().collect(),
+            TableUpdate::Delta(delta) => {
                 for (key, entry) in delta.changes {
                     match entry {
                         Some(entry) => self.0.insert(key, entry),
@@ -145,11 +148,11 @@ impl Reader {
 
     fn check(&self) {
         for entry in self.0.values() {
-            if let Entry::Route(route) = entry
+            if let TableEntry::Route(route) = entry
                 && let Some(Trust::Bundle(hash)) = route.backend.as_ref().map(|b| &b.trust)
             {
                 assert!(
-                    self.0.contains_key(&EntryKey::Bundle(hash.as_str().into())),
+                    self.0.contains_key(&TableEntryKey::Bundle(hash.as_str().into())),
                     "{} lacks its bundle",
                     route.name
                 );
@@ -157,12 +160,12 @@ impl Reader {
         }
     }
 
-    fn matches(&self, want: &BTreeMap<EntryKey, Option<Compiled>>) {
-        assert!(self.0.keys().eq(want.keys()), "{:?}\n{:?}", self.0.keys(), want.keys());
+    fn matches(&self, expected: &BTreeMap<TableEntryKey, Option<CompiledRoute>>) {
+        assert!(self.0.keys().eq(expected.keys()), "{:?}\n{:?}", self.0.keys(), expected.keys());
         for (key, entry) in &self.0 {
-            if let (Entry::Route(route), Some(Some(want))) = (entry, want.get(key)) {
-                let same = Compiled { route: route.clone(), ..want.clone() };
-                assert!(same.same_as(want), "{route:?}\n{want:?}");
+            if let (TableEntry::Route(route), Some(Some(want))) = (entry, expected.get(key)) {
+                let same = CompiledRoute { route: route.clone(), ..want.clone() };
+                assert!(same.equals_except_revision(want), "{route:?}\n{want:?}");
             }
         }
     }
@@ -172,19 +175,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_incremental_table_is_the_naive_one(
+    fn the_incremental_table_equals_the_naive_one(
         steps in proptest::collection::vec((step(), 0usize..3), 1..60),
         endpoints in any::<bool>(),
         history in 1usize..20,
     ) {
-        let mode = if endpoints { Mode::Endpoints } else { Mode::ClusterIp };
+        let mode = if endpoints { ResolveMode::Endpoints } else { ResolveMode::ClusterIp };
         let settings = Settings { mode, ..Settings::default() };
-        let (mut index, mut table) = (Index::default(), Table::default());
+        let (mut index, mut table) = (RouteIndex::default(), Table::default());
         let publisher = Publisher::new(history);
-        publisher.complete();
+        publisher.mark_complete();
         let (mut always, mut seldom) = (Reader::default(), Reader::default());
         let (mut reader, mut lazy) = (publisher.subscribe(None), publisher.subscribe(None));
-        let mut touched = Touched::new();
+        let mut touched = AffectedApiServices::new();
         for (revision, (step, pause)) in steps.iter().enumerate() {
             apply(&mut index, step, &mut touched);
             if *pause == 0 {
@@ -193,35 +196,35 @@ proptest! {
             let revision = i64::try_from(revision).unwrap() + 1;
             let changes = table.recompile(&index, &settings, &std::mem::take(&mut touched), revision);
             publisher.publish(revision, changes);
-            let want = naive(&index, &settings);
-            prop_assert_eq!(table.iter().count(), want.len());
+            let expected = compile_all(&index, &settings);
+            prop_assert_eq!(table.iter().count(), expected.len());
             for compiled in table.iter() {
-                prop_assert!(compiled.same_as(&want[&compiled.route.name]));
+                prop_assert!(compiled.equals_except_revision(&expected[&compiled.route.name]));
             }
-            let want = entries(&want);
+            let expected = entries(&expected);
             while let Some(update) = reader.try_next() {
-                always.take(update);
+                always.apply(update);
             }
-            always.matches(&want);
+            always.matches(&expected);
             if *pause == 2 {
                 let resumed = always.0.clone();
                 let mut again = Reader(resumed);
                 if let Some(update) = publisher.subscribe(Some(revision)).try_next() {
-                    again.take(update);
+                    again.apply(update);
                 }
-                again.matches(&want);
+                again.matches(&expected);
                 while let Some(update) = lazy.try_next() {
-                    seldom.take(update);
+                    seldom.apply(update);
                 }
-                seldom.matches(&want);
+                seldom.matches(&expected);
             }
         }
     }
 }
 
-fn compiled(steps: &[Step], settings: &Settings, name: &str) -> Option<Compiled> {
-    let (mut index, mut touched) = (Index::default(), Touched::new());
-    steps.iter().for_each(|step| apply(&mut index, step, &mut touched));
+fn compiled(steps: &[Step], settings: &Settings, name: &str) -> Option<CompiledRoute> {
+    let (mut index, mut affected) = (RouteIndex::default(), AffectedApiServices::new());
+    steps.iter().for_each(|step| apply(&mut index, step, &mut affected));
     compile(&index, settings, name, 1)
 }
 
@@ -229,31 +232,36 @@ fn compiled(steps: &[Step], settings: &Settings, name: &str) -> Option<Compiled>
 fn the_registration_group_is_never_proxied() {
     let claim = Step::ApiService { group: 5, service: Some(0), ca: 0, ok: true, urls: false };
     let name = "v1.apiregistration.k8s.io";
-    let alone = compiled(std::slice::from_ref(&claim), &Settings::default(), name).unwrap();
-    assert!(!alone.is_published() && alone.shadow == Some(Shadow::ReservedGroup));
-    let beside = compiled(&[claim, Step::Installed(5, true)], &Settings::default(), name).unwrap();
-    assert!(beside.is_published() && beside.route.is_local());
+    let without_local = compiled(std::slice::from_ref(&claim), &Settings::default(), name).unwrap();
+    assert!(!without_local.is_published() && without_local.shadow == Some(Shadow::ReservedGroup));
+    let with_local = compiled(&[claim, Step::Installed(5, true)], &Settings::default(), name).unwrap();
+    assert!(with_local.is_published() && with_local.route.is_local());
 }
 
 #[test]
-fn a_backend_hides_the_local_chain_and_its_removal_brings_it_back() {
+fn a_backend_hides_the_local_chain_until_it_is_removed() {
     let backend = Step::ApiService { group: 1, service: Some(0), ca: 1, ok: true, urls: false };
     let installed = Step::Installed(1, true);
     let hidden = compiled(&[installed.clone(), backend.clone()], &Settings::default(), "v1.g1").unwrap();
     assert_eq!((hidden.shadow, hidden.route.is_local()), (Some(Shadow::LocalHidden), false));
-    let back = compiled(&[installed, backend.clone(), Step::NoApiService(1)], &Settings::default(), "v1.g1")
-        .unwrap();
-    assert!(back.route.is_local() && back.route.available.ok && back.route.group_priority_minimum == 100);
+    let without_backend =
+        compiled(&[installed, backend.clone(), Step::NoApiService(1)], &Settings::default(), "v1.g1")
+            .unwrap();
+    assert!(
+        without_backend.route.is_local()
+            && without_backend.route.available.ok
+            && without_backend.route.group_priority_minimum == 100
+    );
     assert!(compiled(&[backend, Step::NoApiService(1)], &Settings::default(), "v1.g1").is_none());
-    let nobody = Step::ApiService { group: 1, service: None, ca: 0, ok: true, urls: false };
+    let local_api_service = Step::ApiService { group: 1, service: None, ca: 0, ok: true, urls: false };
     assert_eq!(
-        compiled(&[nobody], &Settings::default(), "v1.g1").unwrap().shadow,
-        Some(Shadow::NothingServes)
+        compiled(&[local_api_service], &Settings::default(), "v1.g1").unwrap().shadow,
+        Some(Shadow::NotServed)
     );
 }
 
 #[test]
-fn backend_urls_and_the_own_service_need_no_service_object() {
+fn backend_urls_and_the_services_of_this_api_need_no_service_object() {
     let by_url = Step::ApiService { group: 1, service: Some(0), ca: 0, ok: true, urls: true };
     let backend = compiled(&[by_url], &Settings::default(), "v1.g1").unwrap().route.backend.clone().unwrap();
     assert_eq!(backend.targets, [Target { host: "10.9.9.9".into(), port: 1 }]);
@@ -264,8 +272,8 @@ fn backend_urls_and_the_own_service_need_no_service_object() {
     let mut claim = api_service(1, Some(0), 0, true, false);
     claim.set(&["spec", "service", "namespace"], "default");
     claim.set(&["spec", "service", "name"], "kubernetes");
-    let (mut index, mut touched) = (Index::default(), Touched::new());
-    index.put(Watched::ApiServices, &claim, &mut touched);
+    let (mut index, mut affected) = (RouteIndex::default(), AffectedApiServices::new());
+    index.put(FactSource::ApiServices, &claim, &mut affected);
     assert_eq!(compile(&index, &settings, "v1.g1", 1).unwrap().route.backend.clone().unwrap().targets, [own]);
     let unresolved =
         compile(&index, &Settings::default(), "v1.g1", 1).unwrap().route.backend.clone().unwrap();

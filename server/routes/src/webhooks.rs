@@ -1,7 +1,7 @@
 //! Resolution of the Services of webhooks, with the same rules as for backends.
 
 use portico_machinery::route::{ResolveError, ServiceReference, Target};
-use portico_registry::{Registered, Resolver};
+use portico_registry::{BackendAddresses, Resolver};
 
 use crate::Routes;
 

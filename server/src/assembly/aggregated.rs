@@ -1,9 +1,9 @@
 //! Requests to aggregated API servers by controllers (namespaces, garbage collection and quotas, as in upstream) and by the
 //! folder of manifests.
 
-mod counted;
-mod from_folder;
-mod owned;
+mod dependents;
+mod manifests_folder;
+mod object_counts;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
 use portico_controllers::namespace::ForeignContent;
-use portico_controllers::namespace::conditions::Remaining;
+use portico_controllers::namespace::conditions::RemainingContent;
 use portico_gostd::json::{self, Readable};
-use portico_kit::fetch::{FetchRequest, Fetched};
+use portico_kit::fetch::{FetchRequest, FetchResponse};
 use portico_machinery::object::OwnerReference;
 use portico_machinery::route::{Backend, Route};
 use portico_machinery::{GroupResource, GroupVersion, Reason, Status};
@@ -23,8 +23,8 @@ use portico_routes::Routes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::to_backends::ToBackends;
-pub(super) use from_folder::FromFolder;
+use super::backend_client::BackendClient;
+pub(super) use manifests_folder::ManifestsFolderServers;
 
 /// Time for a request of a controller or of the manifests folder to an aggregated API server.
 ///
@@ -38,7 +38,7 @@ const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const GROUPS: [&str; 3] =
     ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
 /// User for requests of the manifests folder.
-const FOLDER: &str = "system:portico:manifests";
+const FOLDER_USER: &str = "system:portico:manifests";
 const FOLDER_GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
@@ -46,19 +46,19 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 const PAGE: usize = 500;
 
 /// Returns the query for a page of a list.
-fn page(limit: usize, go_on: &str) -> String {
+fn page_query(limit: usize, continue_token: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("limit", &limit.to_string());
-    if !go_on.is_empty() {
-        query.append_pair("continue", go_on);
+    if !continue_token.is_empty() {
+        query.append_pair("continue", continue_token);
     }
     query.finish()
 }
 
 /// Aggregated API servers by their routes.
-pub(super) struct Aggregated {
+pub(super) struct AggregatedServers {
     pub(super) routes: Routes,
-    pub(super) backends: Arc<ToBackends>,
+    pub(super) backends: Arc<BackendClient>,
 }
 
 /// Resource list at `/apis/G/V`, with the fields that are used here.
@@ -79,25 +79,25 @@ struct Resource {
 }
 
 impl Resource {
-    fn can(&self, verb: &str) -> bool {
+    fn supports(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
     }
 
     /// True if objects of the resource are namespaced and can be listed and deleted.
-    fn is_content(&self) -> bool {
+    fn is_namespace_content(&self) -> bool {
         self.namespaced && self.is_deletable()
     }
 
     /// True if objects of the resource can be listed and deleted.
     fn is_deletable(&self) -> bool {
-        !self.name.contains('/') && self.can("list") && self.can("delete")
+        !self.name.contains('/') && self.supports("list") && self.supports("delete")
     }
 }
 
 /// List of objects with their metadata.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Objects {
+struct ObjectList {
     kind: String,
     metadata: ListMetadata,
     items: Vec<Item>,
@@ -130,11 +130,11 @@ struct Metadata {
 
 /// Returns the groups of a controller's service account, or of the user of the manifests folder.
 fn groups_of(user: &str) -> &'static [&'static str] {
-    if user == FOLDER { &FOLDER_GROUPS } else { &GROUPS }
+    if user == FOLDER_USER { &FOLDER_GROUPS } else { &GROUPS }
 }
 
 /// Request on behalf of a controller.
-struct Asked<'a> {
+struct ControllerRequest<'a> {
     user: &'static str,
     method: Method,
     path: &'a str,
@@ -142,7 +142,7 @@ struct Asked<'a> {
     body: Bytes,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ControllerRequest<'a> {
     fn get(user: &'static str, path: &'a str) -> Self {
         Self { user, method: Method::GET, path, content_type: "", body: Bytes::new() }
     }
@@ -159,7 +159,7 @@ impl<'a> Asked<'a> {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         }
         let (method, path, body) = (self.method.clone(), self.path.to_owned(), self.body.clone());
-        FetchRequest { method, path, headers, timeout: TIMEOUT, body, max_body: MAX_BODY }
+        FetchRequest { method, path, headers, timeout: TIMEOUT, body, max_body_bytes: MAX_BODY }
     }
 }
 
@@ -169,7 +169,7 @@ fn read<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, String> {
 }
 
 /// True if a 404 was sent by an API server. Other servers may respond with 404 to requests that they do not understand.
-fn says_not_found(body: &[u8]) -> bool {
+fn is_not_found_status(body: &[u8]) -> bool {
     Status::from_json(body).is_some_and(|status| status.reason() == Reason::NotFound)
 }
 
@@ -181,9 +181,13 @@ fn check_kind(kind: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(), String
     Err(format!("the backend returned a {kind}"))
 }
 
-impl Aggregated {
-    async fn exchange(&self, backend: &Backend, asked: &Asked<'_>) -> Result<Fetched, String> {
-        self.backends.send(backend, &asked.request()).await.map_err(|error| error.to_string())
+impl AggregatedServers {
+    async fn exchange(
+        &self,
+        backend: &Backend,
+        request: &ControllerRequest<'_>,
+    ) -> Result<FetchResponse, String> {
+        self.backends.send(backend, &request.request()).await.map_err(|error| error.to_string())
     }
 
     /// Returns the response to a GET; `None` if an API server reports that the object does not exist.
@@ -193,10 +197,10 @@ impl Aggregated {
         user: &'static str,
         path: &str,
     ) -> Result<Option<T>, String> {
-        let answer = self.exchange(backend, &Asked::get(user, path)).await?;
+        let answer = self.exchange(backend, &ControllerRequest::get(user, path)).await?;
         match answer.status.as_u16() {
             200..=299 => read(&answer.body).map(Some).map_err(|error| format!("{path}: {error}")),
-            404 if says_not_found(&answer.body) => Ok(None),
+            404 if is_not_found_status(&answer.body) => Ok(None),
             code => Err(format!("{path}: the backend returned {code}")),
         }
     }
@@ -225,19 +229,19 @@ impl Aggregated {
     }
 
     /// Returns the metadata of the objects in a collection; empty if the resource no longer exists, as in upstream.
-    async fn objects(&self, backend: &Backend, user: &'static str, path: &str) -> Result<Objects, String> {
-        let objects: Objects = self.get(backend, user, path).await?.unwrap_or_default();
+    async fn objects(&self, backend: &Backend, user: &'static str, path: &str) -> Result<ObjectList, String> {
+        let objects: ObjectList = self.get(backend, user, path).await?.unwrap_or_default();
         let is_list = |kind: &str| kind.ends_with("List");
         check_kind(&objects.kind, is_list).map_err(|error| format!("{path}: {error}"))?;
         Ok(objects)
     }
 
     async fn delete(&self, backend: &Backend, path: &str) -> Result<(), String> {
-        let asked = Asked { method: Method::DELETE, ..Asked::get(USER, path) };
-        let answer = self.exchange(backend, &asked).await?;
+        let request = ControllerRequest { method: Method::DELETE, ..ControllerRequest::get(USER, path) };
+        let answer = self.exchange(backend, &request).await?;
         match answer.status.as_u16() {
             200..=299 => Ok(()),
-            404 if says_not_found(&answer.body) => Ok(()),
+            404 if is_not_found_status(&answer.body) => Ok(()),
             code => Err(format!("{path}: the backend returned {code}")),
         }
     }
@@ -248,8 +252,8 @@ impl Aggregated {
         backend: &Backend,
         collection: &str,
         resource: &Resource,
-    ) -> Result<Objects, String> {
-        if resource.can("deletecollection") {
+    ) -> Result<ObjectList, String> {
+        if resource.supports("deletecollection") {
             let path = format!("{collection}?propagationPolicy=Background");
             self.delete(backend, &path).await?;
         } else {
@@ -267,24 +271,24 @@ impl Aggregated {
         backend: &Backend,
         namespace: &str,
         seen: &mut BTreeSet<GroupResource>,
-        remaining: &mut Remaining,
+        remaining: &mut RemainingContent,
     ) {
         let gv: &GroupVersion = &route.group_version;
         let served = match self.resources(backend, USER, gv).await {
             Ok(served) => served,
             Err(reason) => return remaining.unreachable.push(format!("{gv}: {reason}")),
         };
-        for resource in served.iter().filter(|resource| resource.is_content()) {
+        for resource in served.iter().filter(|resource| resource.is_namespace_content()) {
             let id = GroupResource::new(&gv.group, &resource.name);
             if !seen.insert(id.clone()) {
                 continue;
             }
             let collection = format!("/apis/{gv}/namespaces/{namespace}/{}", resource.name);
             match self.empty_resource(backend, &collection, resource).await {
-                Ok(left) if left.items.is_empty() => {}
-                Ok(left) => {
-                    let finalizers = left.items.iter().flat_map(|item| item.metadata.finalizers.clone());
-                    remaining.add(id, left.items.len(), finalizers);
+                Ok(content) if content.items.is_empty() => {}
+                Ok(content) => {
+                    let finalizers = content.items.iter().flat_map(|item| item.metadata.finalizers.clone());
+                    remaining.add(id, content.items.len(), finalizers);
                 }
                 Err(reason) => remaining.failures.push(format!("{id}: {reason}")),
             }
@@ -292,8 +296,12 @@ impl Aggregated {
     }
 }
 
-impl ForeignContent for Aggregated {
-    fn empty<'a>(&'a self, namespace: &'a str, remaining: &'a mut Remaining) -> BoxFuture<'a, ()> {
+impl ForeignContent for AggregatedServers {
+    fn delete_content<'a>(
+        &'a self,
+        namespace: &'a str,
+        remaining: &'a mut RemainingContent,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut seen = BTreeSet::new();
             let mut routes = self.routes.published();
@@ -319,20 +327,20 @@ mod tests {
             b"null",
         ];
         for json in nulls {
-            let objects: Objects = read(json).unwrap();
+            let objects: ObjectList = read(json).unwrap();
             assert!(objects.items.is_empty() && objects.metadata.r#continue.is_empty());
         }
         let json =
             br#"{"items":[{"metadata":{"name":"a","finalizers":null,"ownerReferences":null,"labels":null}},
             {"metadata":{"name":"b","ownerReferences":[{"uid":"u","controller":null}]},"spec":{}}]}"#;
-        let objects: Objects = read(json).unwrap();
+        let objects: ObjectList = read(json).unwrap();
         let names: Vec<&str> = objects.items.iter().map(|item| item.metadata.name.as_str()).collect();
         assert_eq!(
             (names, objects.items[1].metadata.owner_references[0].uid.as_str()),
             (vec!["a", "b"], "u")
         );
-        let unreadable = read::<Objects>(br#"{"items":[{"metadata":7}]}"#);
-        assert!(unreadable.is_err(), "nobody knows what there is");
+        let unreadable = read::<ObjectList>(br#"{"items":[{"metadata":7}]}"#);
+        assert!(unreadable.is_err(), "an invalid list must not be read as an empty one");
         for (json, found) in [
             (r#"{"resources":null}"#, 0),
             (
@@ -346,15 +354,15 @@ mod tests {
     }
 
     #[test]
-    fn only_an_api_server_can_say_that_something_is_not_there() {
+    fn only_a_status_proves_that_an_object_does_not_exist() {
         let status = Status::not_found(&GroupResource::new("g", "things"), "a");
-        assert!(says_not_found(&serde_json::to_vec(&status).unwrap()));
+        assert!(is_not_found_status(&serde_json::to_vec(&status).unwrap()));
         let foreign = [
             &b"{}"[..],
             b"404 page not found",
             br#"{"error":"not found"}"#,
             br#"{"kind":"Status","code":404}"#,
         ];
-        assert!(foreign.iter().all(|body| !says_not_found(body)));
+        assert!(foreign.iter().all(|body| !is_not_found_status(body)));
     }
 }

@@ -5,11 +5,11 @@
 
 mod backend;
 mod configuration;
-mod counted;
+mod instrumented_authorizer;
 mod metrics;
 mod webhook;
 
-pub(super) use backend::{Calls, ReviewBackend};
+pub(super) use backend::{ReviewBackend, WebhooksCell};
 use configuration::Configuration;
 
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use portico_auth::authz::abac::Policies;
 use portico_auth::authz::{
-    AlwaysAllow, AlwaysDeny, Authorizer, AuthorizerUnion, Authorizing, Decision, Facades, Masters, Mode,
-    Node, Relations, Rules,
+    AlwaysAllow, AlwaysDeny, AuthorizationMode, Authorizer, AuthorizerUnion, Decision, DecisionFuture,
+    FacadesAuthorizer, MastersAuthorizer, NodeAuthorizer, NodeRelations, UserRules,
 };
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry as Metrics;
@@ -35,22 +35,22 @@ use super::hooks::own_identity;
 use crate::grpc::config::board::Board;
 use crate::reload_metrics::{AUTHORIZATION, ReloadMetrics};
 use crate::settings::{AuthorizationSettings, ServerSettings};
-use counted::Counted;
+use instrumented_authorizer::InstrumentedAuthorizer;
 use metrics::AuthorizationMetrics;
 use webhook::Webhook;
 
 /// Dependencies of the authorizers, which outlive changes of the configuration.
-pub(super) struct Parts {
+pub(super) struct Dependencies {
     pub(super) rbac: Arc<dyn Authorizer>,
-    pub(super) relations: Relations,
-    pub(super) calls: Calls,
+    pub(super) relations: NodeRelations,
+    pub(super) webhooks: WebhooksCell,
     pub(super) metrics: Metrics,
 }
 
 /// Authorizers in order, and the modes that facades receive.
-struct Chain {
+struct AuthorizerChain {
     authorizers: AuthorizerUnion,
-    modes: Vec<Mode>,
+    modes: Vec<AuthorizationMode>,
     /// Tasks that reload the credential files of webhooks, as long as the chain is in use.
     tasks: TaskSet,
 }
@@ -58,9 +58,9 @@ struct Chain {
 /// Authorizers of the current configuration. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Authorizers {
-    current: Arc<ArcSwap<Chain>>,
+    current: Arc<ArcSwap<AuthorizerChain>>,
     /// Configuration file that is reloaded.
-    file: Option<FileWatch<Chain>>,
+    file: Option<FileWatch<AuthorizerChain>>,
 }
 
 impl Authorizers {
@@ -68,20 +68,20 @@ impl Authorizers {
     ///
     /// # Errors
     /// [`StartError::Authorization`] names the invalid flag or file.
-    pub(super) fn new(settings: &ServerSettings, parts: Parts) -> Result<Self, StartError> {
+    pub(super) fn new(settings: &ServerSettings, dependencies: Dependencies) -> Result<Self, StartError> {
         match &settings.authorization {
             AuthorizationSettings::Flags(flags) => {
                 let policies = flags.policy_file.as_deref().map(policies).transpose()?;
-                let configuration = Configuration::of_flags(flags);
-                let chain = Builder { parts, policies }.chain(&configuration);
+                let configuration = Configuration::from_flags(flags);
+                let chain = ChainBuilder { dependencies, policies }.build_chain(&configuration);
                 let current = Arc::new(ArcSwap::from_pointee(chain.map_err(StartError::Authorization)?));
                 Ok(Self { current, file: None })
             }
             AuthorizationSettings::File { path, policy_file } => {
                 let policies = policy_file.as_deref().map(policies).transpose()?;
                 let id = own_identity().id;
-                let reloads = ReloadMetrics::new(&parts.metrics, &AUTHORIZATION, &id);
-                let file = watched(path, Builder { parts, policies }, reloads)?;
+                let reloads = ReloadMetrics::new(&dependencies.metrics, &AUTHORIZATION, &id);
+                let file = watch_file(path, ChainBuilder { dependencies, policies }, reloads)?;
                 let current = Arc::new(ArcSwap::new(file.current()));
                 Ok(Self { current, file: Some(file) })
             }
@@ -89,7 +89,7 @@ impl Authorizers {
     }
 
     /// True if a mode is enabled.
-    pub(super) fn has(&self, mode: Mode) -> bool {
+    pub(super) fn has(&self, mode: AuthorizationMode) -> bool {
         self.current.load().modes.contains(&mode)
     }
 
@@ -118,8 +118,8 @@ impl Authorizers {
 
     fn setting(&self) -> (PayloadKind, String, Option<Payload>) {
         let modes: Vec<_> = self.current.load().modes.iter().map(|mode| mode.name()).collect();
-        let said = Some(Payload::Setting(modes.join("\n")));
-        (PayloadKind::Setting, setting::AUTHORIZATION_MODES.to_owned(), said)
+        let payload = Some(Payload::Setting(modes.join("\n")));
+        (PayloadKind::Setting, setting::AUTHORIZATION_MODES.to_owned(), payload)
     }
 }
 
@@ -128,50 +128,63 @@ impl Authorizer for Authorizers {
         self.current.load().authorizers.authorize(attributes)
     }
 
-    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> DecisionFuture<'a> {
         Box::pin(async move {
             let current = self.current.load_full();
             current.authorizers.decide(attributes).await
         })
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         self.current.load().authorizers.rules_for(user, namespace)
     }
 }
 
 /// Builder of chains from configurations.
-struct Builder {
-    parts: Parts,
+struct ChainBuilder {
+    dependencies: Dependencies,
     policies: Option<Arc<Policies>>,
 }
 
-impl Builder {
+impl ChainBuilder {
     /// Builds the authorizers of a configuration, after those that are always enabled.
     ///
     /// # Errors
     /// Error of the authorizer that cannot be created.
-    fn chain(&self, configuration: &Configuration) -> Result<Chain, String> {
+    fn build_chain(&self, configuration: &Configuration) -> Result<AuthorizerChain, String> {
         let tasks = TaskSet::new();
-        let metrics = AuthorizationMetrics::new(&self.parts.metrics);
-        let mut all: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters), Arc::new(Facades)];
+        let metrics = AuthorizationMetrics::new(&self.dependencies.metrics);
+        let mut all: Vec<Arc<dyn Authorizer>> =
+            vec![Arc::new(MastersAuthorizer), Arc::new(FacadesAuthorizer)];
         let mut modes = Vec::new();
-        for one in &configuration.authorizers {
-            let authorizer: Arc<dyn Authorizer> = match one.mode {
-                Mode::Node => Arc::new(Node::new(self.parts.relations.clone())),
-                Mode::Rbac => Arc::clone(&self.parts.rbac),
-                Mode::AlwaysAllow => Arc::new(AlwaysAllow),
-                Mode::AlwaysDeny => Arc::new(AlwaysDeny),
-                Mode::Abac => Arc::clone(self.policies.as_ref().ok_or(NO_POLICIES)?) as _,
-                Mode::Webhook => {
-                    let webhook = one.webhook.as_ref().ok_or("required when type=Webhook")?;
-                    Arc::new(Webhook::new(&one.name, webhook, &self.parts.calls, &metrics, &tasks)?)
+        for authorizer_configuration in &configuration.authorizers {
+            let authorizer: Arc<dyn Authorizer> = match authorizer_configuration.mode {
+                AuthorizationMode::Node => Arc::new(NodeAuthorizer::new(self.dependencies.relations.clone())),
+                AuthorizationMode::Rbac => Arc::clone(&self.dependencies.rbac),
+                AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
+                AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
+                AuthorizationMode::Abac => Arc::clone(self.policies.as_ref().ok_or(NO_POLICIES)?) as _,
+                AuthorizationMode::Webhook => {
+                    let webhook =
+                        authorizer_configuration.webhook.as_ref().ok_or("required when type=Webhook")?;
+                    Arc::new(Webhook::new(
+                        &authorizer_configuration.name,
+                        webhook,
+                        &self.dependencies.webhooks,
+                        &metrics,
+                        &tasks,
+                    )?)
                 }
             };
-            modes.push(one.mode);
-            all.push(Arc::new(Counted::new(one.mode, &one.name, authorizer, &metrics)));
+            modes.push(authorizer_configuration.mode);
+            all.push(Arc::new(InstrumentedAuthorizer::new(
+                authorizer_configuration.mode,
+                &authorizer_configuration.name,
+                authorizer,
+                &metrics,
+            )));
         }
-        Ok(Chain { authorizers: AuthorizerUnion::new(all), modes, tasks })
+        Ok(AuthorizerChain { authorizers: AuthorizerUnion::new(all), modes, tasks })
     }
 }
 
@@ -180,32 +193,38 @@ const NO_POLICIES: &str =
     "authorizer type ABAC is not allowed if it was not enabled at initial server startup";
 
 /// Watches a configuration file. A new version must have the same modes, except for webhooks.
-fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<FileWatch<Chain>, StartError> {
-    let required = OnceLock::<BTreeSet<Mode>>::new();
+fn watch_file(
+    path: &Path,
+    builder: ChainBuilder,
+    reloads: ReloadMetrics,
+) -> Result<FileWatch<AuthorizerChain>, StartError> {
+    let required_modes = OnceLock::<BTreeSet<AuthorizationMode>>::new();
     let refused: Mutex<Option<Vec<u8>>> = Mutex::default();
     let parse = move |files: &[Vec<u8>]| {
         let bytes = files.first().map_or(&[][..], Vec::as_slice);
-        let made = Configuration::read(bytes, required.get()).and_then(|read| builder.chain(&read));
+        let built =
+            Configuration::read(bytes, required_modes.get()).and_then(|read| builder.build_chain(&read));
         let mut refused = refused.lock();
-        match (&made, required.get()) {
+        match (&built, required_modes.get()) {
             (Ok(chain), None) => {
-                let kept = chain.modes.iter().copied().filter(|mode| *mode != Mode::Webhook);
+                let initial_modes =
+                    chain.modes.iter().copied().filter(|mode| *mode != AuthorizationMode::Webhook);
                 // Only the first version gets here.
-                let _ = required.set(kept.collect());
-                reloads.started(sha256_label(bytes));
+                let _ = required_modes.set(initial_modes.collect());
+                reloads.record_initial(sha256_label(bytes));
             }
             (Ok(_), Some(_)) => {
                 *refused = None;
-                reloads.succeeded(sha256_label(bytes));
+                reloads.record_success(sha256_label(bytes));
             }
             // Failures of the same file are counted once.
             (Err(_), Some(_)) if refused.as_deref() != Some(bytes) => {
                 *refused = Some(bytes.to_vec());
-                reloads.failed();
+                reloads.record_failure();
             }
             (Err(_), _) => {}
         }
-        made
+        built
     };
     FileWatch::new(vec![path.to_owned()], parse).map_err(|error| StartError::Authorization(error.to_string()))
 }

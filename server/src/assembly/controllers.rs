@@ -1,8 +1,8 @@
 //! Controllers that watch objects of all kinds: those that are part of kube-apiserver, and those of kube-controller-manager that
 //! `--controllers` enables, as far as Portico implements them.
 
-mod governed;
-mod wanted;
+mod controller_manager;
+mod selection;
 mod without_nodes;
 
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use portico_controllers::flow_status::FlowStatus;
 use portico_controllers::leader_election::LeaderElection;
-use portico_controllers::log::{Listener, Listening};
-use portico_controllers::object_counts::{Counted, ObjectCounts};
+use portico_controllers::log::{Listener, LogReader};
+use portico_controllers::object_counts::{ObjectCounts, ObjectTotals};
 use portico_controllers::service_repair::ServiceRepair;
 use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
-use portico_identity::Identity;
+use portico_identity::TokenAuthority;
 use portico_kit::certs::FileError;
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::metrics;
@@ -26,13 +26,13 @@ use portico_machinery::GroupResource;
 use portico_registry::Registry;
 use tokio::sync::watch;
 
-use self::governed::Governed;
-use super::aggregated::Aggregated;
+use self::controller_manager::ControllerManager;
+use super::aggregated::AggregatedServers;
 use super::error::StartError;
 use super::hostname::hostname;
 use super::master_leases::{self, MasterLeases};
-use super::reached::reached;
-use super::signing::Signing;
+use super::signal_wait::wait_for_signal;
+use super::signing::RequestSigning;
 use crate::front_proxy;
 use crate::settings::ServerSettings;
 
@@ -49,15 +49,15 @@ const ELECTIONS_HOOK: &str = "start-kube-apiserver-coordinated-leader-election-c
 
 /// Publisher of the address of the facade.
 #[derive(Clone)]
-pub(super) struct Advertised {
+pub(super) struct AddressPublisher {
     address: Arc<watch::Sender<Option<SocketAddr>>>,
     objects: SystemObjects,
 }
 
-impl Advertised {
+impl AddressPublisher {
     pub(super) fn publish(&self, address: SocketAddr) {
-        self.address.send_replace(kubernetes_service::reachable(address));
-        self.objects.look_again();
+        self.address.send_replace(kubernetes_service::advertised_address(address));
+        self.objects.enqueue_all();
     }
 }
 
@@ -66,15 +66,15 @@ pub(super) struct ControllerInputs<'a> {
     /// CA with which clients in the cluster verify the certificate of the facade, as PEM.
     pub(super) ca: &'a str,
     /// Signer of service account tokens.
-    pub(super) identity: Arc<Identity>,
+    pub(super) identity: Arc<TokenAuthority>,
     /// CAs that sign certificate requests.
-    pub(super) signing: &'a Signing,
+    pub(super) signing: &'a RequestSigning,
     /// Aggregated API servers.
-    pub(super) aggregated: Arc<Aggregated>,
+    pub(super) aggregated: Arc<AggregatedServers>,
     /// Address at which workloads reach the facade, once it is known.
-    pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
+    pub(super) facade_address: Arc<watch::Sender<Option<SocketAddr>>>,
     /// Receiver of the numbers of stored objects.
-    pub(super) counted: Box<dyn Fn(Counted) + Send + Sync>,
+    pub(super) on_counts: Box<dyn Fn(ObjectTotals) + Send + Sync>,
     /// Other listeners for changes.
     pub(super) listeners: Vec<Arc<dyn Listener>>,
 }
@@ -83,80 +83,84 @@ pub(super) struct ControllerInputs<'a> {
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
-    mut reported: ControllerInputs<'_>,
+    mut inputs: ControllerInputs<'_>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
-) -> Result<Advertised, StartError> {
+) -> Result<AddressPublisher, StartError> {
     let queues = QueueMetrics::new(metrics);
     let range = &settings.registry.service_ranges;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let mut kept = vec![authentication(settings, reported.signing)?.object(), token_tracking::object(today)];
-    let shares = settings.shares_store();
-    let masters = shares.then(|| MasterLeases::new(registry.store(), reported.advertised.subscribe()));
+    let mut system_objects =
+        vec![authentication_info(settings, inputs.signing)?.object(), token_tracking::system_object(today)];
+    let is_shared = settings.shares_store();
+    let masters = is_shared.then(|| MasterLeases::new(registry.store(), inputs.facade_address.subscribe()));
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
-        let reached = match &masters {
+        let addresses = match &masters {
             Some(masters) => {
                 let masters = masters.clone();
                 Arc::new(move || masters.addresses())
             }
-            None => kubernetes_service::alone(reported.advertised.subscribe()),
+            None => kubernetes_service::single_facade(inputs.facade_address.subscribe()),
         };
-        kept.extend(kubernetes_service::objects(&ranges, first, &reached));
+        system_objects.extend(kubernetes_service::system_objects(&ranges, first, &addresses));
     }
-    let objects = SystemObjects::new(kept, shares.then(master_leases::resource), &queues);
+    let objects = SystemObjects::new(system_objects, is_shared.then(master_leases::resource), &queues);
     if let Some(masters) = masters {
-        keep_record(masters, &objects, tasks);
+        run_master_lease(masters, &objects, tasks);
     }
     objects.run_workers(registry, tasks);
-    let repair = repair(settings, registry, &queues, metrics, hooks)?;
+    let repair = service_repair(settings, registry, &queues, metrics, hooks)?;
     repair.run_workers(registry, tasks);
     let flows = FlowStatus::new(&queues);
     flows.run_workers(registry, tasks);
     let mut listeners: Vec<Arc<dyn Listener>> =
         vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
-    listeners.append(&mut reported.listeners);
-    let governed = Governed {
+    listeners.append(&mut inputs.listeners);
+    let controller_manager = ControllerManager {
         settings: settings.clone(),
         registry: registry.clone(),
-        ca: reported.ca.to_owned(),
-        identity: reported.identity,
-        signers: reported.signing.signers.clone(),
-        aggregated: reported.aggregated,
+        ca: inputs.ca.to_owned(),
+        identity: inputs.identity,
+        signers: inputs.signing.signers.clone(),
+        aggregated: inputs.aggregated,
         queues: queues.clone(),
         metrics: metrics.clone(),
     };
     match settings.leader_election.filter(|_| !settings.controllers.is_empty()) {
-        Some(timers) => governed.start_when_leading(timers, tasks),
-        None => listeners.extend(governed.start(tasks)),
+        Some(timers) => controller_manager.start_when_leading(timers, tasks),
+        None => listeners.extend(controller_manager.start(tasks)),
     }
-    listeners.extend(elections(settings, registry, &queues, hooks)?);
-    let listening = Listening::new(listeners);
+    listeners.extend(coordinated_elections(settings, registry, &queues, hooks)?);
+    let log_reader = LogReader::new(listeners);
     for name in HOOKS {
-        let begun = listening.begun();
-        hooks.add_post_start(name, move |cx: HookContext| async move { reached(&cx, &begun).await })?;
+        let synced = log_reader.synced();
+        hooks.add_post_start(
+            name,
+            move |cx: HookContext| async move { wait_for_signal(&cx, &synced).await },
+        )?;
     }
-    let (counts, counted) = (ObjectCounts::new(metrics, reported.counted), registry.clone());
+    let (counts, counted_registry) = (ObjectCounts::new(metrics, inputs.on_counts), registry.clone());
     hooks.add_post_start("storage-object-count-tracker-hook", move |cx: HookContext| async move {
-        cx.tasks.spawn("object-counts", counts.run(counted, cx.tasks.clone()));
+        cx.tasks.spawn("object-counts", counts.run(counted_registry, cx.tasks.clone()));
         Ok(())
     })?;
-    tasks.spawn("controllers-log", listening.run(registry.clone(), tasks.clone()));
-    Ok(Advertised { address: reported.advertised, objects })
+    tasks.spawn("controllers-log", log_reader.run(registry.clone(), tasks.clone()));
+    Ok(AddressPublisher { address: inputs.facade_address, objects })
 }
 
 /// Publishes the address of this control service's facade to other control services of the store, until the tasks end.
-fn keep_record(masters: MasterLeases, objects: &SystemObjects, tasks: &TaskSet) {
+fn run_master_lease(masters: MasterLeases, objects: &SystemObjects, tasks: &TaskSet) {
     let (objects, token) = (objects.clone(), tasks.token());
     tasks.spawn("master-lease", async move {
-        token.run_until_cancelled(masters.clone().run(|| objects.look_again())).await;
+        token.run_until_cancelled(masters.clone().run(|| objects.enqueue_all())).await;
         masters.release().await;
     });
 }
 
 /// Creates the repair of Services' addresses and ports. Its hook passes once all Services have been checked.
-fn repair(
+fn service_repair(
     settings: &ServerSettings,
     registry: &Registry,
     queues: &QueueMetrics,
@@ -167,13 +171,13 @@ fn repair(
     let repair = ServiceRepair::new(registry, ports, &hostname(), queues, metrics);
     let checked = repair.checked();
     hooks.add_post_start("start-service-ip-repair-controllers", move |cx: HookContext| async move {
-        reached(&cx, &checked).await
+        wait_for_signal(&cx, &checked).await
     })?;
     Ok(repair)
 }
 
 /// Creates the coordinated leader election; `None` without its gate, or if lease candidates are not served.
-fn elections(
+fn coordinated_elections(
     settings: &ServerSettings,
     registry: &Registry,
     queues: &QueueMetrics,
@@ -183,7 +187,7 @@ fn elections(
     if !settings.features.enabled("CoordinatedLeaderElection") {
         return Ok(None);
     }
-    if registry.objects().served(&candidates).is_err() {
+    if registry.objects().served_resource(&candidates).is_err() {
         tracing::warn!("leader election disabled, LeaseCandidates are not served (--runtime-config)");
         return Ok(None);
     }
@@ -198,7 +202,10 @@ fn elections(
 }
 
 /// Returns the authorities that backends should trust.
-fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<AuthenticationInfo, FileError> {
+fn authentication_info(
+    settings: &ServerSettings,
+    signing: &RequestSigning,
+) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
         let read = portico_kit::config_file::read_text(path);
         read.map_err(|error| FileError::Read {
@@ -206,18 +213,18 @@ fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<Authen
             reason: portico_gostd::os::error_text(&error),
         })
     };
-    let told = settings.request_header.clone();
-    let told = told.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));
+    let front_proxy = settings.request_header.clone();
+    let front_proxy = front_proxy.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));
     let client_ca = settings.client_ca_file.as_ref().map(pem).transpose()?;
     let client_cas: Vec<String> = client_ca.into_iter().chain(signing.own_ca.clone()).collect();
     Ok(AuthenticationInfo {
-        client_ca: (!client_cas.is_empty()).then(|| joined(&client_cas)),
-        front_proxy: told.transpose()?,
+        client_ca: (!client_cas.is_empty()).then(|| join_pem(&client_cas)),
+        front_proxy: front_proxy.transpose()?,
         withdrawn: (!settings.own_front_proxy).then(|| front_proxy::CLIENT.to_owned()),
     })
 }
 
 /// Joins PEM texts, which need not end with a line end.
-fn joined(pems: &[String]) -> String {
+fn join_pem(pems: &[String]) -> String {
     pems.iter().map(|pem| format!("{}\n", pem.trim_end())).collect()
 }

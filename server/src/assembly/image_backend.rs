@@ -60,15 +60,15 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_that_cannot_be_asked_is_refused_at_the_start() {
-        for (cluster, words) in [
+    fn an_unusable_backend_is_refused_at_startup() {
+        for (cluster, expected) in [
             ("", "no configuration has been provided"),
             ("server: 'http://a/b'", "is not an https URL"),
             ("server: 'https://a/b', certificate-authority-data: Zm9v", "certificate-authority"),
             ("server: 'https://a/b', insecure-skip-tls-verify: true", "insecure-skip-tls-verify"),
         ] {
             let refused = refusal(cluster);
-            assert!(refused.contains(words), "{cluster}: {refused}");
+            assert!(refused.contains(expected), "{cluster}: {refused}");
         }
     }
 }

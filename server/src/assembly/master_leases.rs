@@ -10,13 +10,13 @@ use portico_store::Store;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::server_records::{PERIOD, ServerRecords};
+use super::server_records::{RENEW_INTERVAL, ServerRecords};
 
 /// Records with the addresses of facades. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct MasterLeases {
     records: ServerRecords,
-    own: watch::Receiver<Option<SocketAddr>>,
+    own_address: watch::Receiver<Option<SocketAddr>>,
 }
 
 /// Returns the resource of the records.
@@ -25,14 +25,14 @@ pub(super) fn resource() -> GroupResource {
 }
 
 impl MasterLeases {
-    /// Uses the records of a store; `own` is the address of this control service's facade, once it is known.
-    pub(super) fn new(store: &Arc<dyn Store>, own: watch::Receiver<Option<SocketAddr>>) -> Self {
-        Self { records: ServerRecords::new(store, resource(), "MasterLease"), own }
+    /// Uses the records of a store; `own_address` is the address of this control service's facade, once it is known.
+    pub(super) fn new(store: &Arc<dyn Store>, own_address: watch::Receiver<Option<SocketAddr>>) -> Self {
+        Self { records: ServerRecords::new(store, resource(), "MasterLease"), own_address }
     }
 
     /// Returns the addresses of all facades, as far as this process has read them.
     pub(super) fn addresses(&self) -> BTreeSet<SocketAddr> {
-        let snapshot = self.records.seen();
+        let snapshot = self.records.cached();
         let records = snapshot.iter().flat_map(|snapshot| snapshot.iter());
         records.filter_map(|record| record.key.name().parse().ok()).collect()
     }
@@ -40,28 +40,28 @@ impl MasterLeases {
     /// Renews the own record and removes expired ones of other control services, until the future is dropped. Calls `changed`
     /// when the own address has changed.
     pub(super) async fn run(mut self, changed: impl Fn()) {
-        let mut ticks = interval(PERIOD);
+        let mut ticks = interval(RENEW_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut known, mut renewals) = (None, HashMap::new());
+        let (mut published, mut renewals) = (None, HashMap::new());
         loop {
-            let moved = tokio::select! {
+            let has_moved = tokio::select! {
                 _ = ticks.tick() => false,
-                moved = self.own.changed() => match moved {
+                change = self.own_address.changed() => match change {
                     Ok(()) => true,
                     Err(_) => return,
                 },
             };
-            let own = *self.own.borrow_and_update();
-            if let (true, Some(before)) = (known != own, known) {
+            let address = *self.own_address.borrow_and_update();
+            if let (true, Some(before)) = (published != address, published) {
                 self.records.release(&before.to_string()).await;
             }
-            known = own;
-            let own = own.map(|own| own.to_string());
-            if let Some(own) = &own {
-                self.records.renew(own, |_| {}).await;
+            published = address;
+            let address_text = address.map(|address| address.to_string());
+            if let Some(address_text) = &address_text {
+                self.records.renew(address_text, |_| {}).await;
             }
-            self.records.remove_expired(own.as_deref(), &mut renewals).await;
-            if moved {
+            self.records.remove_expired(address_text.as_deref(), &mut renewals).await;
+            if has_moved {
                 changed();
             }
         }
@@ -69,9 +69,9 @@ impl MasterLeases {
 
     /// Removes the own record.
     pub(super) async fn release(&self) {
-        let own = *self.own.borrow();
-        if let Some(own) = own {
-            self.records.release(&own.to_string()).await;
+        let address = *self.own_address.borrow();
+        if let Some(address) = address {
+            self.records.release(&address.to_string()).await;
         }
     }
 }

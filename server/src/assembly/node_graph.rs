@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
-use portico_auth::authz::node::{Graph, Source};
+use portico_auth::authz::node::{EdgeSource, Graph};
 use portico_controllers::log::Listener;
 use portico_machinery::{Reason, Status};
-use portico_registry::{Logged, Registry, Stored};
+use portico_registry::{LogEntry, Registry, StoredObject};
 
 /// Listener that updates the graph of the Node authorizer.
 #[derive(Clone, Debug)]
@@ -25,9 +25,9 @@ impl NodeGraph {
 }
 
 impl Listener for NodeGraph {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
-            for source in Source::ALL {
+            for source in EdgeSource::ALL {
                 let all = match registry.follow(&source.resource()).await {
                     Ok(followed) => followed.initial,
                     // This configuration does not serve the resource.
@@ -44,10 +44,10 @@ impl Listener for NodeGraph {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
-        let Some(source) = Source::of(change.resource()) else { return };
-        let fact = |stored: &Stored| source.fact(stored.object());
-        let fact = if change.is_gone() { None } else { fact(&change.stored()) };
+    fn on_event(&self, change: &LogEntry) {
+        let Some(source) = EdgeSource::from_resource(change.resource()) else { return };
+        let fact = |stored: &StoredObject| source.fact(stored.object());
+        let fact = if change.is_deleted() { None } else { fact(&change.stored()) };
         self.graph.write().set(source.vertex(change.namespace(), change.name()), fact);
     }
 }

@@ -15,11 +15,11 @@ use crate::pki::Pki;
 use crate::settings::ServerSettings;
 
 /// Interval between checks of the certificates.
-const PERIOD: Duration = Duration::from_secs(3600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Certificates of the internal CA, with their renewals. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Renewed {
+pub(super) struct RenewedPki {
     inner: Arc<Inner>,
 }
 
@@ -32,7 +32,7 @@ struct Inner {
     facade: watch::Sender<CertPair>,
 }
 
-impl Renewed {
+impl RenewedPki {
     /// Starts with the loaded certificates.
     pub(super) fn new(
         settings: &ServerSettings,
@@ -67,22 +67,25 @@ impl Renewed {
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let pki = self.current();
         let all = [("serving gRPC", &*pki.control.cert_pem), ("internal CA", pki.authority.cert_pem())];
-        let front_proxy = pki.front_proxy.as_ref().map(|own| {
-            [("front-proxy CA", own.authority.cert_pem()), ("client of backends", &*own.client.cert_pem)]
+        let front_proxy = pki.front_proxy.as_ref().map(|identity| {
+            [
+                ("front-proxy CA", identity.authority.cert_pem()),
+                ("client of backends", &*identity.client.cert_pem),
+            ]
         });
         let all = all.into_iter().chain(front_proxy.into_iter().flatten());
-        all.filter_map(|(usage, pem)| Some((usage, CertInfo::of_pem(usage, pem).ok()?))).collect()
+        all.filter_map(|(usage, pem)| Some((usage, CertInfo::from_pem(usage, pem).ok()?))).collect()
     }
 
     /// Checks the certificates until `tasks` are canceled. Kubeconfigs on disk are written at startup; their client certificates
     /// last longer than a process should run, and the next start renews them.
-    pub(super) fn keep(&self, tasks: &TaskSet) {
+    pub(super) fn run(&self, tasks: &TaskSet) {
         let this = self.clone();
         tasks.spawn_until_cancelled("certificate-renewal", async move {
             loop {
-                tokio::time::sleep(PERIOD).await;
-                let looking = this.clone();
-                match blocking(move || looking.look()).await {
+                tokio::time::sleep(CHECK_INTERVAL).await;
+                let renewing = this.clone();
+                match blocking(move || renewing.renew()).await {
                     Some(Ok(())) => {}
                     Some(Err(error)) => tracing::error!(%error, "cannot renew certificates, retrying"),
                     None => return,
@@ -91,18 +94,18 @@ impl Renewed {
         });
     }
 
-    fn look(&self) -> Result<(), PkiError> {
+    fn renew(&self) -> Result<(), PkiError> {
         let inner = &*self.inner;
         // Users of the client certificate for backends reload its files.
-        let pki = self.current().renewed(&inner.dir, &inner.control_names)?;
+        let pki = self.current().renew(&inner.dir, &inner.control_names)?;
         inner.control.replace_default(pki.control.cert_pair("control.crt")?);
         let facade = pki.facade_serving(&inner.dir, &inner.facade_names)?.cert_pair("apiserver.crt")?;
-        inner.facade.send_if_modified(|now| {
-            let new = now.info().fingerprint != facade.info().fingerprint;
-            if new {
-                *now = facade;
+        inner.facade.send_if_modified(|current| {
+            let is_changed = current.info().fingerprint != facade.info().fingerprint;
+            if is_changed {
+                *current = facade;
             }
-            new
+            is_changed
         });
         inner.current.store(Arc::new(pki));
         Ok(())

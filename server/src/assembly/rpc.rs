@@ -27,14 +27,14 @@ use super::error::StartError;
 use super::hooks::Components;
 use super::identities::TrustedIdentities;
 use super::process::Process;
-use super::renewal::Renewed;
+use super::renewal::RenewedPki;
 use crate::chain::ChainLayer;
-use crate::grpc::Hold;
+use crate::grpc::WriteGate;
 use crate::grpc::admin::AdminService;
 use crate::grpc::admission::AdmissionExplainer;
 use crate::grpc::api_services::ApiServicesService;
 use crate::grpc::catalog::CatalogService;
-use crate::grpc::config::{ConfigService, Pings};
+use crate::grpc::config::{ConfigService, PingResponder};
 use crate::grpc::definitions::DefinitionsService;
 use crate::grpc::history::HistoryService;
 use crate::grpc::objects::ObjectsService;
@@ -48,11 +48,11 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Dependencies of the services.
-pub(super) struct Services {
+pub(super) struct ServiceInputs {
     pub(super) registry: Registry,
     pub(super) admission: Arc<AdmissionChain>,
     pub(super) store: Arc<dyn Store>,
-    pub(super) pki: Renewed,
+    pub(super) pki: RenewedPki,
     pub(super) process: Process,
 }
 
@@ -64,24 +64,24 @@ macro_rules! limited {
     };
 }
 
-impl Services {
+impl ServiceInputs {
     /// Builds every service of the API, health and reflection, and the chain of layers around them.
-    pub(super) fn join(
+    pub(super) fn build(
         self,
         components: &Components,
         identities: &TrustedIdentities,
         tasks: &TaskSet,
     ) -> Result<(ChainLayer, Routes), StartError> {
         let admission = AdmissionExplainer { chain: self.admission, registry: self.registry.clone() };
-        let explainer = Explainer::new(components.routes.clone(), components.evidence(&self.registry));
+        let explainer = Explainer::new(components.routes.clone(), components.explain_sources(&self.registry));
         let pki = self.pki.current();
         let config = ConfigService {
             sources: components.sources(&*self.store),
             facades: components.facades.clone(),
             authority: Arc::clone(&pki.authority),
-            front_proxy: pki.front_proxy.as_ref().map(|own| Arc::clone(&own.authority)),
+            front_proxy: pki.front_proxy.as_ref().map(|identity| Arc::clone(&identity.authority)),
             tasks: tasks.clone(),
-            pings: Pings::new(Arc::clone(&self.store), components.ready.clone(), tasks.clone()),
+            pings: PingResponder::new(Arc::clone(&self.store), components.ready.clone(), tasks.clone()),
             own_certificates: Arc::new(move || self.pki.certificates()),
         };
         let admin = AdminService {
@@ -90,19 +90,26 @@ impl Services {
             telemetry: self.process.telemetry,
             tasks: tasks.clone(),
         };
-        let hold = Hold(components.storage_versions.clone());
+        let write_gate = WriteGate(components.storage_versions.clone());
         let queues = components.queues.clone();
-        let api_services =
-            ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone(), queues.clone());
+        let api_services = ApiServicesService::new(
+            self.registry.clone(),
+            explainer.clone(),
+            write_gate.clone(),
+            queues.clone(),
+        );
         let definitions = DefinitionsService { registry: self.registry.clone() };
-        let history =
-            HistoryService { registry: self.registry.clone(), hold: hold.clone(), queues: queues.clone() };
+        let history = HistoryService {
+            registry: self.registry.clone(),
+            write_gate: write_gate.clone(),
+            queues: queues.clone(),
+        };
         let auditor = self.process.auditor;
         let mut builder = Routes::builder();
         builder
             .add_service(limited!(
                 ObjectsServer,
-                ObjectsService::new(self.registry, components.routes.clone(), hold, queues)
+                ObjectsService::new(self.registry, components.routes.clone(), write_gate, queues)
             ))
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))
@@ -156,11 +163,11 @@ pub(super) fn serve(
         .max_concurrent_streams(settings.max_streams_per_connection)
         .layer(chain)
         .add_routes(routes);
-    let until = drained.clone();
+    let drained_signal = drained.clone();
     tasks.spawn(
         "grpc-listener",
         listener.serve(tasks.clone(), drained, move |accepted| {
-            listen::serve(server.clone(), accepted, until.clone())
+            listen::serve(server.clone(), accepted, drained_signal.clone())
         }),
     );
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, GroupVersion, Object, time};
-use portico_store::{Change, Expect, Key, Resource, Snapshot, Store, Txn, TxnError, Value};
+use portico_store::{Change, Key, Precondition, Resource, Snapshot, Store, Txn, TxnError, Value};
 use tokio::time::Instant;
 
 /// Lifetime of a record after its last renewal (upstream's `master-lease` of 15 s).
-const LASTS: Duration = Duration::from_secs(15);
+const LIFETIME: Duration = Duration::from_secs(15);
 /// Interval of renewals, and of checks of other records (upstream's `reconcileInterval`).
-pub(super) const PERIOD: Duration = Duration::from_secs(10);
+pub(super) const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Records of one resource. Cheap to clone.
 #[derive(Clone)]
@@ -32,32 +32,32 @@ impl ServerRecords {
     pub(super) fn new(store: &Arc<dyn Store>, resource: GroupResource, kind: &'static str) -> Self {
         let resource = Resource::from(resource);
         // Records are read without waiting.
-        store.keep(&resource);
+        store.pin(&resource);
         Self { store: Arc::clone(store), resource, kind }
     }
 
     /// Returns all records, as far as this process has read them; `None` if they are not in memory yet.
-    pub(super) fn seen(&self) -> Option<Snapshot> {
-        self.store.cached(&self.resource)
+    pub(super) fn cached(&self) -> Option<Snapshot> {
+        self.store.cached_snapshot(&self.resource)
     }
 
     /// Writes a record with further fields of its spec. Returns true on success.
     pub(super) async fn renew(&self, name: &str, fields: impl FnOnce(&mut Object)) -> bool {
         let key = self.key(name);
-        let written = async {
+        let write = async {
             let value = self.value(&key, fields)?;
-            self.write(Txn::one(key.clone(), Expect::Any, Change::Put(value))).await
+            self.write(Txn::single(key.clone(), Precondition::Any, Change::Put(value))).await
         };
-        logged(written.await)
+        log_failure(write.await)
     }
 
     /// Removes a record of this control service, so that others need not wait until it expires.
     pub(super) async fn release(&self, name: &str) {
-        logged(self.remove(&self.key(name), Expect::Any).await);
+        log_failure(self.remove(&self.key(name), Precondition::Any).await);
     }
 
     /// Removes expired records of other control services.
-    pub(super) async fn remove_expired(&self, own: Option<&str>, renewals: &mut Renewals) {
+    pub(super) async fn remove_expired(&self, own_name: Option<&str>, renewals: &mut Renewals) {
         let snapshot = match self.store.snapshot(&self.resource).await {
             Ok(snapshot) => snapshot,
             Err(error) => {
@@ -65,15 +65,15 @@ impl ServerRecords {
             }
         };
         renewals.retain(|key, _| snapshot.get(key).is_some());
-        for record in snapshot.iter().filter(|record| own != Some(record.key.name())) {
+        for record in snapshot.iter().filter(|record| own_name != Some(record.key.name())) {
             let (revision, since) =
                 *renewals.entry(record.key.clone()).or_insert_with(|| (record.revision, Instant::now()));
             if revision != record.revision {
                 renewals.insert(record.key.clone(), (record.revision, Instant::now()));
-            } else if since.elapsed() > LASTS {
-                let removed = self.remove(&record.key, Expect::Revision(revision)).await;
+            } else if since.elapsed() > LIFETIME {
+                let removed = self.remove(&record.key, Precondition::Revision(revision)).await;
                 tracing::info!(name = record.key.name(), "control service record expired, removed");
-                logged(removed);
+                log_failure(removed);
             }
         }
     }
@@ -87,27 +87,28 @@ impl ServerRecords {
         object.set(&["metadata", "name"], key.name());
         object.set(&["spec", "renewTime"], time::rfc3339_micro(Timestamp::now()));
         fields(&mut object);
-        Value::of_metadata(key.resource(), object.to_json()).map_err(|error| TxnError::Unavailable(error.0))
+        Value::from_metadata(key.resource(), object.to_json()).map_err(|error| TxnError::Unavailable(error.0))
     }
 
-    async fn remove(&self, key: &Key, expect: Expect) -> Result<(), TxnError> {
+    async fn remove(&self, key: &Key, expect: Precondition) -> Result<(), TxnError> {
         let last = self.value(key, |_| {})?;
-        self.write(Txn::one(key.clone(), expect, Change::Delete(last))).await
+        self.write(Txn::single(key.clone(), expect, Change::Delete(last))).await
     }
 
     async fn write(&self, txn: Txn) -> Result<(), TxnError> {
         match self.store.commit(vec![txn]).await.pop() {
             // The record was removed or renewed by another control service.
             Some(Err(TxnError::NotFound { .. } | TxnError::Conflict { .. })) | None => Ok(()),
-            Some(written) => written.map(drop),
+            Some(result) => result.map(drop),
         }
     }
 }
 
 /// Logs a failure. Returns true on success.
-fn logged(done: Result<(), TxnError>) -> bool {
-    done.inspect_err(
-        |error| tracing::debug!(%error, "cannot write the record of a control service, retrying"),
-    )
-    .is_ok()
+fn log_failure(result: Result<(), TxnError>) -> bool {
+    result
+        .inspect_err(
+            |error| tracing::debug!(%error, "cannot write the record of a control service, retrying"),
+        )
+        .is_ok()
 }

@@ -20,56 +20,60 @@ use crate::front_proxy;
 use crate::settings::ServerSettings;
 
 /// Files that belong together, with the name of their object.
-struct Files {
+struct FileSet {
     name: &'static str,
     files: &'static [&'static str],
-    make: fn(&Path) -> Result<(), StartError>,
+    create: fn(&Path) -> Result<(), StartError>,
 }
 
 /// Synchronizes the certificate folder with the store, before the files are read.
 ///
 /// # Errors
 /// [`StartError::SharedFile`] if the folder has other files than the store.
-pub(super) async fn agree(store: &dyn Store, settings: &ServerSettings) -> Result<(), StartError> {
-    let internal = Files {
+pub(super) async fn synchronize(store: &dyn Store, settings: &ServerSettings) -> Result<(), StartError> {
+    let internal = FileSet {
         name: "internal-ca",
         files: &["internal-ca.crt", "internal-ca.key"],
-        make: |dir| Ok(Authority::load_or_create(dir, "internal-ca", INTERNAL_CA).map(drop)?),
+        create: |dir| Ok(Authority::load_or_create(dir, "internal-ca", INTERNAL_CA).map(drop)?),
     };
-    let front_proxy = Files {
+    let front_proxy = FileSet {
         name: front_proxy::CA,
         files: &["front-proxy-ca.crt", "front-proxy-ca.key"],
-        make: |dir| Ok(front_proxy::make_ca(dir)?),
+        create: |dir| Ok(front_proxy::create_ca(dir)?),
     };
-    let signs =
-        Files { name: signing::OWN, files: &["signing-ca.crt", "signing-ca.key"], make: signing::make_own };
-    let tokens = Files { name: "service-account", files: &[tokens::OWN_KEY], make: tokens::make_own };
-    let wanted = [
+    let signs = FileSet {
+        name: signing::OWN_CA,
+        files: &["signing-ca.crt", "signing-ca.key"],
+        create: signing::create_own_ca,
+    };
+    let tokens =
+        FileSet { name: "service-account", files: &[tokens::OWN_KEY], create: tokens::create_own_key };
+    let file_sets = [
         (true, internal),
         (settings.own_front_proxy, front_proxy),
-        (signing::has_own(settings), signs),
-        (tokens::has_own(settings), tokens),
+        (signing::has_own_ca(settings), signs),
+        (tokens::has_own_key(settings), tokens),
     ];
-    for (_, files) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
-        agree_on(store, &settings.cert_dir, &files).await?;
+    for (_, files) in file_sets.into_iter().filter(|(is_needed, _)| *is_needed) {
+        synchronize_set(store, &settings.cert_dir, &files).await?;
     }
     Ok(())
 }
 
-async fn agree_on(store: &dyn Store, dir: &Path, files: &Files) -> Result<(), StartError> {
+async fn synchronize_set(store: &dyn Store, dir: &Path, files: &FileSet) -> Result<(), StartError> {
     let failed = |reason: String| StartError::SharedFiles { name: files.name, reason };
     let key = Key::new(&resource(), "", files.name);
     let mut may_replace = false;
     loop {
-        let there = store.snapshot(key.resource()).await.map_err(|error| failed(error.to_string()))?;
-        if let Some(record) = there.get(&key) {
+        let snapshot = store.snapshot(key.resource()).await.map_err(|error| failed(error.to_string()))?;
+        if let Some(record) = snapshot.get(&key) {
             let object = Object::from_json(record.value.json()).map_err(|error| failed(error.to_string()))?;
-            return take(&object, dir, files, may_replace);
+            return write_to_folder(&object, dir, files, may_replace);
         }
         // Another process may write its files to the store first; new files may then be replaced.
         may_replace = !files.files.iter().any(|file| dir.join(file).exists());
-        (files.make)(dir)?;
-        let value = value(dir, files)?;
+        (files.create)(dir)?;
+        let value = encode(dir, files)?;
         match store.commit(vec![Txn::create(key.clone(), value)]).await.pop() {
             Some(Err(TxnError::Exists { .. })) => {}
             Some(Err(error)) => return Err(failed(error.to_string())),
@@ -79,7 +83,12 @@ async fn agree_on(store: &dyn Store, dir: &Path, files: &Files) -> Result<(), St
 }
 
 /// Writes the files of the store to the folder.
-fn take(object: &Object, dir: &Path, files: &Files, may_replace: bool) -> Result<(), StartError> {
+fn write_to_folder(
+    object: &Object,
+    dir: &Path,
+    files: &FileSet,
+    may_replace: bool,
+) -> Result<(), StartError> {
     for file in files.files {
         let (path, content) = (dir.join(file), object.at(&["data", file]).str().to_owned());
         let data_dir = |source| StartError::DataDir { path: path.clone(), source };
@@ -90,15 +99,15 @@ fn take(object: &Object, dir: &Path, files: &Files, may_replace: bool) -> Result
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(data_dir(error)),
         }
-        atomic_file::private_dir(dir).map_err(data_dir)?;
-        let mode = if file.ends_with(".crt") { atomic_file::PUBLIC } else { atomic_file::PRIVATE };
+        atomic_file::create_private_dir(dir).map_err(data_dir)?;
+        let mode = if file.ends_with(".crt") { atomic_file::PUBLIC_MODE } else { atomic_file::PRIVATE_MODE };
         atomic_file::write(&path, content.as_bytes(), mode).map_err(data_dir)?;
     }
     Ok(())
 }
 
 /// Encodes the files as an object of the store.
-fn value(dir: &Path, files: &Files) -> Result<Value, StartError> {
+fn encode(dir: &Path, files: &FileSet) -> Result<Value, StartError> {
     let mut object = Object::new(&GroupVersion::new("portico.dev", "v1").kind("SharedFiles"));
     object.set(&["metadata", "name"], files.name);
     for file in files.files {
@@ -107,7 +116,7 @@ fn value(dir: &Path, files: &Files) -> Result<Value, StartError> {
         let content = content.map_err(|source| StartError::DataDir { path, source })?;
         object.set(&["data", file], content);
     }
-    Value::of_metadata(&resource(), object.to_json())
+    Value::from_metadata(&resource(), object.to_json())
         .map_err(|error| StartError::SharedFiles { name: files.name, reason: error.0 })
 }
 

@@ -17,33 +17,33 @@ use crate::pki::Pki;
 use crate::settings::{CaFiles, ServerSettings, SigningSettings};
 
 /// Base name of the signing CA's files in the certificate folder.
-pub(super) const OWN: &str = "signing-ca";
+pub(super) const OWN_CA: &str = "signing-ca";
 /// Common name of the signing CA.
-const OWN_NAME: &str = "portico-signing-ca";
+const OWN_CA_NAME: &str = "portico-signing-ca";
 
 /// True if Portico's own signing CA signs: signing is enabled, and no file names another CA.
-pub(super) fn has_own(settings: &ServerSettings) -> bool {
+pub(super) fn has_own_ca(settings: &ServerSettings) -> bool {
     let files = &settings.signing;
-    settings.controllers.contains(signing::NAME) && files.all.is_none() && !has_single(files)
+    settings.controllers.contains(signing::NAME) && files.all.is_none() && !has_signer_files(files)
 }
 
 /// Creates the signing CA, unless it exists.
-pub(super) fn make_own(dir: &Path) -> Result<(), StartError> {
-    Ok(Authority::load_or_create(dir, OWN, OWN_NAME).map(drop)?)
+pub(super) fn create_own_ca(dir: &Path) -> Result<(), StartError> {
+    Ok(Authority::load_or_create(dir, OWN_CA, OWN_CA_NAME).map(drop)?)
 }
 
 /// CAs that sign certificate requests.
-pub(super) struct Signing {
+pub(super) struct RequestSigning {
     pub(super) signers: Signers,
     /// Certificate of Portico's own signing CA as PEM; `None` if it does not sign.
     pub(super) own_ca: Option<String>,
     /// CAs that must not sign certificate requests, by name: certificates of the internal CA identify facades, and a certificate
     /// of the front proxy's CA can act as any user towards backends.
-    private: Arc<[(&'static str, String)]>,
+    forbidden_cas: Arc<[(&'static str, String)]>,
     files: Vec<FileWatch<RequestSigner>>,
 }
 
-impl Signing {
+impl RequestSigning {
     /// Reads the files, or creates a CA on the first start. Contains no signers if signing is disabled.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ impl Signing {
         let internal = ("the internal CA", pki.authority.cert_pem().to_owned());
         let front_proxy = pki.front_proxy.as_ref();
         let front_proxy =
-            front_proxy.map(|own| ("the front proxy's CA", own.authority.cert_pem().to_owned()));
+            front_proxy.map(|identity| ("the front proxy's CA", identity.authority.cert_pem().to_owned()));
         let mut loaded = Self {
             signers: Signers::default(),
             own_ca: None,
-            private: [internal].into_iter().chain(front_proxy).collect(),
+            forbidden_cas: [internal].into_iter().chain(front_proxy).collect(),
             files: Vec::new(),
         };
         let files = &settings.signing;
@@ -64,10 +64,10 @@ impl Signing {
             return Ok(loaded);
         }
         if let Some(all) = &files.all {
-            loaded.signers = Signers::all(&loaded.watched(all)?);
-        } else if has_single(files) {
+            loaded.signers = Signers::with_single_ca(&loaded.watch_files(all)?);
+        } else if has_signer_files(files) {
             let mut signer =
-                |files: &Option<CaFiles>| files.as_ref().map(|files| loaded.watched(files)).transpose();
+                |files: &Option<CaFiles>| files.as_ref().map(|files| loaded.watch_files(files)).transpose();
             let signers = Signers {
                 api_client: signer(&files.api_client)?,
                 kubelet_client: signer(&files.kubelet_client)?,
@@ -76,24 +76,24 @@ impl Signing {
             };
             loaded.signers = signers;
         } else {
-            let own = Authority::load_or_create(&settings.cert_dir, OWN, OWN_NAME)?;
-            let signer = Arc::new(own.signer()?);
+            let own_ca = Authority::load_or_create(&settings.cert_dir, OWN_CA, OWN_CA_NAME)?;
+            let signer = Arc::new(own_ca.signer()?);
             let current: CurrentSigner = Arc::new(move || Arc::clone(&signer));
-            loaded.signers = Signers::all(&current);
-            loaded.own_ca = Some(own.cert_pem().to_owned());
+            loaded.signers = Signers::with_single_ca(&current);
+            loaded.own_ca = Some(own_ca.cert_pem().to_owned());
         }
         Ok(loaded)
     }
 
-    fn watched(&mut self, (cert, key): &CaFiles) -> Result<CurrentSigner, StartError> {
-        let (what, private) = (cert.display().to_string(), Arc::clone(&self.private));
+    fn watch_files(&mut self, (cert, key): &CaFiles) -> Result<CurrentSigner, StartError> {
+        let (cert_path, private) = (cert.display().to_string(), Arc::clone(&self.forbidden_cas));
         let parse = move |raw: &[Vec<u8>]| {
             let [cert, key] = raw else { return Err("two files are required".to_owned()) };
-            let pair = CertPair::from_pem(&what, cert, key).map_err(|error| error.to_string())?;
-            let signer = RequestSigner::new(&what, &pair).map_err(|error| error.to_string())?;
+            let pair = CertPair::from_pem(&cert_path, cert, key).map_err(|error| error.to_string())?;
+            let signer = RequestSigner::new(&cert_path, &pair).map_err(|error| error.to_string())?;
             for (name, ca) in private.iter() {
                 if signer.shares_key_with(ca).map_err(|error| error.to_string())? {
-                    return Err(format!("{what}: {name} cannot sign certificate requests"));
+                    return Err(format!("{cert_path}: {name} cannot sign certificate requests"));
                 }
             }
             Ok(signer)
@@ -115,7 +115,7 @@ impl Signing {
     }
 }
 
-fn has_single(files: &SigningSettings) -> bool {
+fn has_signer_files(files: &SigningSettings) -> bool {
     [&files.api_client, &files.kubelet_client, &files.kubelet_serving, &files.legacy_unknown]
         .into_iter()
         .any(Option::is_some)

@@ -13,7 +13,7 @@ use crate::settings::ServerSettings;
 const GATES: [&str; 2] = ["StorageVersionAPI", "APIServerIdentity"];
 
 /// Returns the publisher of storage versions; `None` unless the gates are enabled. `server` is the identity of this server.
-pub(super) fn teller(
+pub(super) fn publisher(
     settings: &ServerSettings,
     kinds: &Kinds,
     server: &str,
@@ -24,28 +24,28 @@ pub(super) fn teller(
     Ok(Some(StorageVersions::new(server, registrations(kinds, &*Kinds::all()?))))
 }
 
-/// Returns one registration for each stored resource that is served. `known` contains all versions, served or not.
-fn registrations(kinds: &Kinds, known: &Kinds) -> Vec<Registration> {
+/// Returns one registration for each stored resource that is served. `all_kinds` contains all versions, served or not.
+fn registrations(kinds: &Kinds, all_kinds: &Kinds) -> Vec<Registration> {
     let mut resources: BTreeMap<(&str, &str), &KindInfo> = BTreeMap::new();
     for info in kinds.iter().filter(|info| info.stored) {
         resources.entry((&info.gvk.group, &info.resource)).or_insert(info);
     }
-    let mut covered = HashSet::new();
+    let mut covered_kinds = HashSet::new();
     let mut registrations = Vec::new();
     for info in resources.into_values() {
         let resource = info.group_resource();
-        if !covered.contains(&resource) {
-            let registration = registration(info, resource, kinds, known);
-            covered.extend(registration.covers.iter().cloned());
+        if !covered_kinds.contains(&resource) {
+            let registration = registration(info, resource, kinds, all_kinds);
+            covered_kinds.extend(registration.covers.iter().cloned());
             registrations.push(registration);
         }
     }
     registrations
 }
 
-fn registration(info: &KindInfo, resource: GroupResource, kinds: &Kinds, known: &Kinds) -> Registration {
+fn registration(info: &KindInfo, resource: GroupResource, kinds: &Kinds, all_kinds: &Kinds) -> Registration {
     let mut decodable: Vec<GroupVersion> = Vec::new();
-    let same_kind = known.iter().filter(|other| other.group_kind() == info.group_kind());
+    let same_kind = all_kinds.iter().filter(|other| other.group_kind() == info.group_kind());
     for other in same_kind.chain(kinds.equivalents(&resource)) {
         if !decodable.contains(&other.group_version()) {
             decodable.push(other.group_version());
@@ -68,9 +68,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_storage_is_told_once_with_all_its_versions() {
-        let (kinds, known) = (Kinds::builtin().unwrap(), Kinds::all().unwrap());
-        let all = registrations(&kinds, &known);
+    fn each_storage_is_registered_once_with_all_its_versions() {
+        let (kinds, all_kinds) = (Kinds::builtin().unwrap(), Kinds::all().unwrap());
+        let all = registrations(&kinds, &all_kinds);
         let find = |name: &str| all.iter().find(|r| r.name() == name).unwrap();
         let scalers = find("autoscaling.horizontalpodautoscalers");
         assert_eq!(scalers.encoding, "autoscaling/v2");

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use portico_auth::authn::remote::{self, Authenticating, Known, RemoteTokens, TokenAnswers};
-use portico_auth::authz::review::Version;
+use portico_auth::authn::token_webhook::{
+    self, AuthenticatedToken, AuthenticatedTokenFuture, RemoteTokenAuthenticator, TokenAnswerCache,
+};
+use portico_auth::authz::review::ReviewVersion;
 use portico_kit::tasks::TaskSet;
 
-use super::authorizers::{Calls, ReviewBackend};
+use super::authorizers::{ReviewBackend, WebhooksCell};
 use super::error::StartError;
 use crate::settings::TokenWebhookSettings;
 
@@ -24,11 +26,11 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Token webhook.
 pub(super) struct TokenWebhook {
     backend: ReviewBackend,
-    version: Version,
+    version: ReviewVersion,
     /// Audiences of this API, which apply to tokens that name none.
     audiences: Vec<String>,
-    answers: TokenAnswers,
-    calls: Calls,
+    answers: TokenAnswerCache,
+    webhooks: WebhooksCell,
     /// True if the last call failed: consecutive failures are logged once.
     failing: AtomicBool,
 }
@@ -41,33 +43,34 @@ impl TokenWebhook {
     pub(super) fn new(
         settings: &TokenWebhookSettings,
         audiences: &[String],
-        calls: &Calls,
+        calls: &WebhooksCell,
         tasks: &TaskSet,
     ) -> Result<Self, StartError> {
         let backend = ReviewBackend::read(&settings.config_file, TIMEOUT, tasks);
-        let answers = TokenAnswers::new(settings.cache_ttl);
+        let answers = TokenAnswerCache::new(settings.cache_ttl);
         let no_key = |_| StartError::Authentication("cannot read random numbers".to_owned());
         Ok(Self {
             backend: backend.map_err(StartError::Authentication)?,
             version: settings.version,
             audiences: audiences.to_vec(),
             answers: answers.map_err(no_key)?,
-            calls: Arc::clone(calls),
+            webhooks: Arc::clone(calls),
             failing: AtomicBool::new(false),
         })
     }
 
-    async fn ask(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
-        let webhooks = self.calls.get().ok_or("webhooks cannot be called before the server has started")?;
-        let review = remote::review(self.version, token, audiences);
-        let body = self.backend.ask(webhooks, review, |_, _| {}).await;
-        let body = body.map_err(|error| self.failed(error.to_string()))?;
+    async fn review(&self, token: &str, audiences: &[String]) -> Result<Option<AuthenticatedToken>, String> {
+        let webhooks =
+            self.webhooks.get().ok_or("webhooks cannot be called before the server has started")?;
+        let review = token_webhook::encode_review(self.version, token, audiences);
+        let body = self.backend.call(webhooks, review, |_, _| {}).await;
+        let body = body.map_err(|error| self.log_failure(error.to_string()))?;
         self.failing.store(false, Ordering::Relaxed);
-        remote::answer(self.version, &body, audiences, &self.audiences)
+        token_webhook::parse_response(self.version, &body, audiences, &self.audiences)
     }
 
     /// Logs the first of consecutive failures as an error and the following ones at debug level.
-    fn failed(&self, error: String) -> String {
+    fn log_failure(&self, error: String) -> String {
         if self.failing.swap(true, Ordering::Relaxed) {
             tracing::debug!(error, "Failed to make webhook authenticator request");
         } else {
@@ -77,15 +80,15 @@ impl TokenWebhook {
     }
 }
 
-impl RemoteTokens for TokenWebhook {
-    fn authenticate<'a>(&'a self, token: &'a str, audiences: &'a [String]) -> Authenticating<'a> {
+impl RemoteTokenAuthenticator for TokenWebhook {
+    fn authenticate<'a>(&'a self, token: &'a str, audiences: &'a [String]) -> AuthenticatedTokenFuture<'a> {
         Box::pin(async move {
             let audiences = if audiences.is_empty() { &self.audiences } else { audiences };
-            if let Some(known) = self.answers.get(token, audiences, Instant::now()) {
-                return Ok(known);
+            if let Some(cached) = self.answers.get(token, audiences, Instant::now()) {
+                return Ok(cached);
             }
-            let answer = self.ask(token, audiences).await?;
-            self.answers.keep(token, audiences, answer.clone(), Instant::now());
+            let answer = self.review(token, audiences).await?;
+            self.answers.insert(token, audiences, answer.clone(), Instant::now());
             Ok(answer)
         })
     }

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portico_auth::authn::TokenKeys;
-use portico_auth::authn::remote::RemoteTokens;
+use portico_auth::authn::token_webhook::RemoteTokenAuthenticator;
 use portico_auth::jwt::{PublicKey, SigningKey};
-use portico_identity::{CurrentKeys, EXTENDED_LIFE, Identity, Signer};
+use portico_identity::{CurrentKeys, EXTENDED_LIFETIME, Signer, TokenAuthority};
 use portico_kit::atomic_file;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 
-use super::backends::egress;
+use super::backend_connections::egress;
 use super::error::StartError;
 use super::identities::TrustedIdentities;
 use super::process::Process;
@@ -30,7 +30,7 @@ fn audiences(settings: &ServerSettings) -> &[String] {
 }
 
 /// Creates the issuers of other tokens; `None` if none are configured.
-pub(super) fn issuers(
+pub(super) fn token_issuers(
     settings: &ServerSettings,
     process: &Process,
 ) -> Result<Option<TokenIssuers>, StartError> {
@@ -46,32 +46,33 @@ pub(super) async fn identity(
     issuers: Option<TokenIssuers>,
     metrics: &Registry,
     tasks: &TaskSet,
-) -> Result<(Arc<Identity>, Option<Arc<TokenSigner>>), StartError> {
+) -> Result<(Arc<TokenAuthority>, Option<Arc<TokenSigner>>), StartError> {
     let s = &settings.service_accounts;
     let audiences = audiences(settings);
     let webhook = settings.token_webhook.as_ref();
-    let webhook =
-        webhook.map(|webhook| TokenWebhook::new(webhook, audiences, &identities.calls, tasks)).transpose()?;
-    let issuers = issuers.map(|issuers| Arc::new(issuers) as Arc<dyn RemoteTokens>);
+    let webhook = webhook
+        .map(|webhook| TokenWebhook::new(webhook, audiences, &identities.webhooks, tasks))
+        .transpose()?;
+    let issuers = issuers.map(|issuers| Arc::new(issuers) as Arc<dyn RemoteTokenAuthenticator>);
     let webhook = webhook.map(|webhook| Arc::new(webhook) as _);
-    let Signers { keys, signer, external, max_expiration, extended_life } =
-        signers(settings, audiences, metrics, tasks).await?;
-    let identity = Identity {
+    let TokenSigning { keys, signer, external, max_expiration, extended_life: extended_lifetime } =
+        token_signing(settings, audiences, metrics, tasks).await?;
+    let identity = TokenAuthority {
         keys,
         signer,
         max_expiration,
         extend_expiration: s.extend_token_expiration,
-        extended_life,
+        extended_lifetime,
         lookup: s.lookup,
         bootstrap_tokens: s.bootstrap_tokens,
-        fixed: identities.fixed_tokens(),
-        remote: issuers.into_iter().chain(webhook).collect(),
+        static_authenticators: identities.file_tokens(),
+        remote_authenticators: issuers.into_iter().chain(webhook).collect(),
     };
     Ok((Arc::new(identity), external))
 }
 
 /// Signer of tokens, with its keys and lifetimes.
-struct Signers {
+struct TokenSigning {
     keys: Arc<CurrentKeys>,
     signer: Signer,
     external: Option<Arc<TokenSigner>>,
@@ -79,40 +80,41 @@ struct Signers {
     extended_life: i64,
 }
 
-async fn signers(
+async fn token_signing(
     settings: &ServerSettings,
     audiences: &[String],
     metrics: &Registry,
     tasks: &TaskSet,
-) -> Result<Signers, StartError> {
+) -> Result<TokenSigning, StartError> {
     let s = &settings.service_accounts;
     let trusting = |keys| {
         let (issuers, audiences) = (s.issuers.clone(), audiences.to_vec());
         Arc::new(CurrentKeys::new(TokenKeys { issuers, audiences, keys }))
     };
     let Some(endpoint) = &s.signing_endpoint else {
-        let (own, keys) = keys_of_files(settings)?;
-        return Ok(Signers {
+        let (signing_key, keys) = keys_of_files(settings)?;
+        return Ok(TokenSigning {
             keys: trusting(keys),
-            signer: Signer::Own(own),
+            signer: Signer::Local(signing_key),
             external: None,
             max_expiration: s.max_token_expiration.map(|d| i64::try_from(d.as_secs()).unwrap_or(i64::MAX)),
-            extended_life: EXTENDED_LIFE,
+            extended_life: EXTENDED_LIFETIME,
         });
     };
     let keys = trusting(Vec::new());
     let started = TokenSigner::start(endpoint, Arc::clone(&keys), metrics, tasks).await;
-    let (signer, longest) = started.map_err(StartError::TokenSigner)?;
-    let max = token_signer::longest_life(s.max_token_expiration, longest).map_err(StartError::TokenLife)?;
+    let (signer, max_lifetime) = started.map_err(StartError::TokenSigner)?;
+    let max = token_signer::max_token_lifetime(s.max_token_expiration, max_lifetime)
+        .map_err(StartError::TokenLife)?;
     if s.extend_token_expiration {
-        token_signer::warn_of_short_lives(max, EXTENDED_LIFE);
+        token_signer::warn_short_lifetimes(max, EXTENDED_LIFETIME);
     }
-    Ok(Signers {
+    Ok(TokenSigning {
         keys,
         signer: Signer::External(Arc::clone(&signer) as _),
         external: Some(signer),
         max_expiration: Some(max),
-        extended_life: EXTENDED_LIFE.min(longest),
+        extended_life: EXTENDED_LIFETIME.min(max_lifetime),
     })
 }
 
@@ -120,13 +122,13 @@ async fn signers(
 fn keys_of_files(settings: &ServerSettings) -> Result<(SigningKey, Vec<PublicKey>), StartError> {
     let s = &settings.service_accounts;
     let signer = match &s.signing_key_file {
-        Some(path) => with(path, read(path)?.as_slice(), SigningKey::from_pem)?,
-        None => own_key(&settings.cert_dir.join(OWN_KEY))?,
+        Some(path) => parse_key_file(path, read(path)?.as_slice(), SigningKey::from_pem)?,
+        None => load_or_create_key(&settings.cert_dir.join(OWN_KEY))?,
     };
-    let mut keys = vec![signer.public().clone()];
+    let mut keys = vec![signer.public_key().clone()];
     for path in &s.key_files {
-        for key in with(path, read(path)?.as_slice(), PublicKey::all_from_pem)? {
-            if keys.iter().all(|known| known.id() != key.id()) {
+        for key in parse_key_file(path, read(path)?.as_slice(), PublicKey::all_from_pem)? {
+            if keys.iter().all(|other| other.id() != key.id()) {
                 keys.push(key);
             }
         }
@@ -135,23 +137,23 @@ fn keys_of_files(settings: &ServerSettings) -> Result<(SigningKey, Vec<PublicKey
 }
 
 /// True if Portico's own key signs tokens.
-pub(super) fn has_own(settings: &ServerSettings) -> bool {
+pub(super) fn has_own_key(settings: &ServerSettings) -> bool {
     let s = &settings.service_accounts;
     s.signing_endpoint.is_none() && s.signing_key_file.is_none()
 }
 
 /// Creates the signing key, unless it exists.
-pub(super) fn make_own(dir: &Path) -> Result<(), StartError> {
-    own_key(&dir.join(OWN_KEY)).map(drop)
+pub(super) fn create_own_key(dir: &Path) -> Result<(), StartError> {
+    load_or_create_key(&dir.join(OWN_KEY)).map(drop)
 }
 
-fn own_key(path: &Path) -> Result<SigningKey, StartError> {
+fn load_or_create_key(path: &Path) -> Result<SigningKey, StartError> {
     if !path.exists() {
         let pem = SigningKey::generate_pem().map_err(|source| key_error(path, source))?;
         atomic_file::write(path, pem.as_bytes(), 0o600)
             .map_err(|source| StartError::DataDir { path: path.to_owned(), source })?;
     }
-    with(path, read(path)?.as_slice(), SigningKey::from_pem)
+    parse_key_file(path, read(path)?.as_slice(), SigningKey::from_pem)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StartError> {
@@ -159,7 +161,7 @@ fn read(path: &Path) -> Result<Vec<u8>, StartError> {
         .map_err(|source| StartError::DataDir { path: path.to_owned(), source })
 }
 
-fn with<T>(
+fn parse_key_file<T>(
     path: &Path,
     pem: &[u8],
     parse: impl Fn(&[u8]) -> Result<T, portico_auth::jwt::KeyError>,
@@ -176,12 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_own_key_is_made_once_and_for_nobody_else_to_read() {
+    fn the_own_key_is_created_once_and_readable_only_by_its_owner() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(OWN_KEY);
-        let first = own_key(&path).unwrap();
-        assert_eq!(own_key(&path).unwrap().public().id(), first.public().id());
+        let first = load_or_create_key(&path).unwrap();
+        assert_eq!(load_or_create_key(&path).unwrap().public_key().id(), first.public_key().id());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -37,18 +37,19 @@ pub(super) fn read_current(file: &Path, tasks: &TaskSet) -> Result<WebhookUsers,
     Ok(WebhookUsers::new(current.map(|(_, user)| (ANY_HOST.to_owned(), user)), None))
 }
 
-type Named = (String, WebhookUser);
+type NamedUser = (String, WebhookUser);
 
 /// Reads the users of a file, and the name of the user of the current context.
-fn users(file: &Path, tasks: &TaskSet) -> Result<(Vec<Named>, Option<String>), StartError> {
+fn users(file: &Path, tasks: &TaskSet) -> Result<(Vec<NamedUser>, Option<String>), StartError> {
     let failed = |reason: String| StartError::WebhookUsers { file: file.to_owned(), reason };
     let KubeconfigUsers { users, current } =
         KubeconfigUsers::read(file).map_err(|error| failed(error.to_string()))?;
     let mut read = Vec::with_capacity(users.len());
     for user in users {
         let name = user.name.clone();
-        let known = self::user(user, tasks).map_err(|reason| failed(format!("user {name:?}: {reason}")))?;
-        read.push((name, known));
+        let credentials =
+            self::user(user, tasks).map_err(|reason| failed(format!("user {name:?}: {reason}")))?;
+        read.push((name, credentials));
     }
     Ok((read, current))
 }
@@ -59,21 +60,21 @@ fn user(user: KubeconfigUser, tasks: &TaskSet) -> Result<WebhookUser, String> {
         (Some(token), _) => Some(bearer(token, tasks)?),
         (None, Some((name, password))) => {
             let value = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
-            Some(Credential::Fixed(Arc::new(header(&value)?)))
+            Some(Credential::Fixed(Arc::new(sensitive_header(&value)?)))
         }
         (None, None) => None,
     };
     let impersonate = user.impersonate.iter().map(|(name, value)| {
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("{name:?} is not a valid header name"));
-        Ok((name?, header(value)?))
+        Ok((name?, sensitive_header(value)?))
     });
     Ok(WebhookUser { certificate, authorization, impersonate: impersonate.collect::<Result<_, String>>()? })
 }
 
 fn certificate(cert: Source, key: Source, tasks: &TaskSet) -> Result<Credential<CertPair>, String> {
     if let (Source::File(cert), Source::File(key)) = (&cert, &key) {
-        let watch = FileWatch::pair("webhook-client-cert", cert.clone(), key.clone());
+        let watch = FileWatch::cert_pair("webhook-client-cert", cert.clone(), key.clone());
         let watch = watch.map_err(|error| error.to_string())?;
         watch.watch(tasks, "webhook-client-cert");
         return Ok(Credential::Watched(watch));
@@ -99,11 +100,11 @@ fn bearer(token: Source, tasks: &TaskSet) -> Result<Credential<HeaderValue>, Str
 }
 
 fn bearer_header(token: &[u8]) -> Result<HeaderValue, String> {
-    header(&format!("Bearer {}", String::from_utf8_lossy(token).trim()))
+    sensitive_header(&format!("Bearer {}", String::from_utf8_lossy(token).trim()))
 }
 
 /// Creates a header value that logs do not show.
-fn header(value: &str) -> Result<HeaderValue, String> {
+fn sensitive_header(value: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_str(value).map_err(|_| "invalid header value".to_owned())?;
     value.set_sensitive(true);
     Ok(value)

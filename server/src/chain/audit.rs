@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use http::HeaderMap;
 use portico_audit::Stage;
-use portico_auditor::{AUDIT_ID, Audited, Auditor, Ending, panicked};
+use portico_auditor::{AUDIT_ID, AuditedRequest, Auditor, CompletionGuard, panic_status};
 use portico_kit::header_text::first;
-use portico_kit::layer::{Step, take_ready};
+use portico_kit::layer::{LayerFuture, take_ready};
 use portico_machinery::{Attributes, RequestInfo, UserInfo};
 use portico_proto::rpc_status::to_rpc;
 use tonic::Code;
@@ -30,11 +30,11 @@ use super::recording::{Recording, audit_id, note_refusal};
 /// Suffix of methods that stream until the client cancels.
 const LONG_RUNNING: &str = "/Watch";
 /// Service whose messages name the objects of a call, and are forwarded by facades without decoding.
-const KNOWN_HERE: &str = "/portico.history.v1.History/";
+const HISTORY_SERVICE: &str = "/portico.history.v1.History/";
 
 /// True if a facade's own event does not identify the objects of a call.
-fn is_known_here(path: &str) -> bool {
-    path.starts_with(KNOWN_HERE)
+fn is_recorded_here(path: &str) -> bool {
+    path.starts_with(HISTORY_SERVICE)
 }
 
 /// Audit layer.
@@ -59,7 +59,7 @@ where
 {
     type Response = http::Response<Body>;
     type Error = S::Error;
-    type Future = Step<S::Future>;
+    type Future = LayerFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -68,27 +68,27 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let caller = request.extensions().get::<Caller>();
         let native = caller.is_none_or(|caller| caller.facade_name().is_none());
-        let records = native || is_known_here(request.uri().path());
+        let records = native || is_recorded_here(request.uri().path());
         let Some(auditor) = self.auditor.clone().filter(|_| records) else {
-            return Step::passed(self.inner.call(request));
+            return LayerFuture::from_inner(self.inner.call(request));
         };
         // Methods that are open to everyone, such as health checks, have no caller.
         let user = caller.map_or_else(|| Arc::new(UserInfo::anonymous()), |caller| caller.shared_user());
         let id = audit_id(request.headers());
         let recording = Arc::new(Recording::new(auditor, &request, Some(user), &id));
         if let Some(caller) = request.extensions_mut().get_mut::<Caller>() {
-            caller.record_in(Arc::clone(&recording));
+            caller.set_recording(Arc::clone(&recording));
         }
         let inner = take_ready(&mut self.inner);
-        Step::waiting(async move {
-            let mut response = recorded(recording, request, inner).await?;
+        LayerFuture::from_boxed(async move {
+            let mut response = record_call(recording, request, inner).await?;
             response.headers_mut().entry(AUDIT_ID).or_insert(id);
             Ok(response)
         })
     }
 }
 
-async fn recorded<S>(
+async fn record_call<S>(
     recording: Arc<Recording>,
     request: http::Request<Body>,
     mut inner: S,
@@ -96,14 +96,14 @@ async fn recorded<S>(
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>>,
 {
-    let info = asked(&request);
+    let info = path_request(&request);
     let is_long_running = info.path.ends_with(LONG_RUNNING);
     if access(request.uri().path()) != Access::Object
         && let Err(status) = recording.begin(&info).await
     {
         return Ok(to_rpc(&status).into_http());
     }
-    let mut underway = Underway::new(&recording, deadline(request.headers()));
+    let mut underway = ActiveCall::new(&recording, deadline(request.headers()));
     // The state of a panicked call is dropped with it.
     let answer = AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind().await;
     if !recording.is_begun()
@@ -111,94 +111,96 @@ where
     {
         return Ok(to_rpc(&status).into_http());
     }
-    let ending = underway.end();
-    let Some(audited) = recording.audited() else {
+    let completion_guard = underway.end();
+    let Some(audited_request) = recording.audited_request() else {
         return answer.unwrap_or_else(|panic| resume_unwind(panic));
     };
     let response = match answer {
         Ok(answer) => answer?,
         Err(panic) => {
-            drop(ending.map(|mut ending| ending.disarm()));
-            audited.set_status(&panicked(&*panic));
-            audited.process(Stage::Panic).await;
+            drop(completion_guard.map(|mut completion_guard| completion_guard.disarm()));
+            audited_request.set_status(&panic_status(&*panic));
+            audited_request.process(Stage::Panic).await;
             resume_unwind(panic);
         }
     };
-    let is_refused = note_head(audited, response.headers());
+    let is_refused = note_head(audited_request, response.headers());
     if is_long_running {
-        audited.process(Stage::ResponseStarted).await;
+        audited_request.process(Stage::ResponseStarted).await;
     }
     if is_refused {
-        drop(ending.map(|mut ending| ending.disarm()));
-        audited.process(Stage::ResponseComplete).await;
+        drop(completion_guard.map(|mut completion_guard| completion_guard.disarm()));
+        audited_request.process(Stage::ResponseComplete).await;
         return Ok(response);
     }
-    Ok(match ending {
-        Some(ending) => response.map(|body| Body::new(RecordedBody::new(body, ending))),
+    Ok(match completion_guard {
+        Some(completion_guard) => response.map(|body| Body::new(RecordedBody::new(body, completion_guard))),
         None => response,
     })
 }
 
 /// Call in progress. If the call ends without a response, its last event is sent when this value is dropped.
-struct Underway {
+struct ActiveCall {
     recording: Option<Arc<Recording>>,
     deadline: Option<Instant>,
 }
 
-impl Underway {
+impl ActiveCall {
     fn new(recording: &Arc<Recording>, deadline: Option<Instant>) -> Self {
         Self { recording: Some(Arc::clone(recording)), deadline }
     }
 
     /// Ends the call with a response. The returned value sends the last event.
-    fn end(&mut self) -> Option<Ending> {
+    fn end(&mut self) -> Option<CompletionGuard> {
         let recording = self.recording.take()?;
-        recording.audited().map(|audited| Ending::new(Arc::clone(audited), None))
+        recording
+            .audited_request()
+            .map(|audited_request| CompletionGuard::new(Arc::clone(audited_request), None))
     }
 }
 
-impl Drop for Underway {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         let Some(recording) = self.recording.take() else { return };
-        if let Some(audited) = recording.audited() {
-            drop(Ending::new(Arc::clone(audited), self.deadline));
+        if let Some(audited_request) = recording.audited_request() {
+            drop(CompletionGuard::new(Arc::clone(audited_request), self.deadline));
         }
     }
 }
 
 /// Event of a call that is refused before it has a caller, by the policy's rules for calls without a user; `None` if it
 /// is not recorded.
-pub(super) fn refused(
+pub(super) fn record_refusal(
     auditor: Option<&Arc<Auditor>>,
     request: &http::Request<Body>,
     refusal: &tonic::Status,
-) -> Option<Arc<Audited>> {
+) -> Option<Arc<AuditedRequest>> {
     let recording = Recording::new(Arc::clone(auditor?), request, None, &audit_id(request.headers()));
-    let audited = recording.make(&asked(request))?;
-    note_refusal(audited, refusal);
-    Some(Arc::clone(audited))
+    let audited_request = recording.create_event(&path_request(request))?;
+    note_refusal(audited_request, refusal);
+    Some(Arc::clone(audited_request))
 }
 
 /// Describes a call by its path.
-fn asked(request: &http::Request<Body>) -> RequestInfo {
+fn path_request(request: &http::Request<Body>) -> RequestInfo {
     let path = format!("/grpc{}", request.uri().path());
     Attributes::path(Arc::<UserInfo>::default(), "post", &path).request.as_ref().clone()
 }
 
 /// Records the status in the head of a response. Returns true if the response has no body.
-fn note_head(audited: &Audited, headers: &HeaderMap) -> bool {
+fn note_head(audited_request: &AuditedRequest, headers: &HeaderMap) -> bool {
     match tonic::Status::from_header_map(headers) {
         Some(status) if status.code() != Code::Ok => {
-            if !audited.has_status() {
-                note_refusal(audited, &status);
+            if !audited_request.has_status() {
+                note_refusal(audited_request, &status);
             }
             true
         }
-        known => {
-            if !audited.has_status() {
-                audited.set_code(200);
+        code => {
+            if !audited_request.has_status() {
+                audited_request.set_code(200);
             }
-            known.is_some()
+            code.is_some()
         }
     }
 }

@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 use http::StatusCode;
 use portico_audit::Stage;
 use portico_auditor::Auditor;
-use portico_kit::layer::{Step, take_ready};
+use portico_kit::layer::{LayerFuture, take_ready};
 use tonic::body::Body;
 use tower::Service;
 
 use super::audit;
-use super::identities::{Identities, Refused, is_grpc, unauthorized};
+use super::identities::{Identities, NoCaller, is_grpc, unauthorized};
 use super::methods::{Access, access};
-use crate::listen::Connected;
+use crate::listen::ConnectionInfo;
 
 /// Authentication layer.
 #[derive(Clone)]
@@ -39,34 +39,34 @@ where
 {
     type Response = http::Response<Body>;
     type Error = S::Error;
-    type Future = Step<S::Future>;
+    type Future = LayerFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
-        let token = match admit(&self.identities, &mut request) {
-            Ok(()) => return Step::passed(self.inner.call(request)),
-            Err(Refused::Status(status)) => {
+        let token = match authenticate(&self.identities, &mut request) {
+            Ok(()) => return LayerFuture::from_inner(self.inner.call(request)),
+            Err(NoCaller::Status(status)) => {
                 let answer = refused(self.auditor.as_ref(), &request, *status);
-                return Step::waiting(async move { Ok(answer.await) });
+                return LayerFuture::from_boxed(async move { Ok(answer.await) });
             }
-            Err(Refused::Ask(token)) => token,
+            Err(NoCaller::ReviewToken(token)) => token,
         };
         // In-process calls have no tokens.
-        let client = request.extensions().get::<Connected>();
+        let client = request.extensions().get::<ConnectionInfo>();
         let client = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |connected| connected.address.ip());
         let mut inner = take_ready(&mut self.inner);
         let (identities, auditor) = (Arc::clone(&self.identities), self.auditor.clone());
-        Step::waiting(async move {
-            if let Err(status) = identities.reviewed(&token, client).await {
+        LayerFuture::from_boxed(async move {
+            if let Err(status) = identities.review_token(&token, client).await {
                 return Ok(refused(auditor.as_ref(), &request, status).await);
             }
-            let refusal = match admit(&identities, &mut request) {
+            let refusal = match authenticate(&identities, &mut request) {
                 Ok(()) => return inner.call(request).await,
-                Err(Refused::Status(status)) => *status,
-                Err(Refused::Ask(_)) => unauthorized(),
+                Err(NoCaller::Status(status)) => *status,
+                Err(NoCaller::ReviewToken(_)) => unauthorized(),
             };
             Ok(refused(auditor.as_ref(), &request, refusal).await)
         })
@@ -74,7 +74,7 @@ where
 }
 
 /// Authenticates the caller, unless the method is open to everyone.
-fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(), Refused> {
+fn authenticate(identities: &Identities, request: &mut http::Request<Body>) -> Result<(), NoCaller> {
     if access(request.uri().path()) != Access::Anyone {
         let caller = identities.caller(request)?;
         request.extensions_mut().insert(caller);
@@ -89,11 +89,11 @@ fn refused(
     request: &http::Request<Body>,
     refusal: tonic::Status,
 ) -> impl Future<Output = http::Response<Body>> + Send + use<> {
-    let audited = audit::refused(auditor, request, &refusal);
+    let audited_request = audit::record_refusal(auditor, request, &refusal);
     let status = if is_grpc(request.headers()) { StatusCode::OK } else { StatusCode::UNSUPPORTED_MEDIA_TYPE };
     async move {
-        if let Some(audited) = audited {
-            audited.process(Stage::ResponseStarted).await;
+        if let Some(audited_request) = audited_request {
+            audited_request.process(Stage::ResponseStarted).await;
         }
         let mut answer = refusal.into_http();
         *answer.status_mut() = status;

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use portico_kit::layer::{Step, take_ready};
+use portico_kit::layer::{LayerFuture, take_ready};
 use tonic::body::Body;
 use tower::Service;
 
@@ -31,7 +31,7 @@ where
 {
     type Response = http::Response<Body>;
     type Error = S::Error;
-    type Future = Step<S::Future>;
+    type Future = LayerFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -39,12 +39,12 @@ where
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let caller = match check(&request) {
-            Ok(None) => return Step::passed(self.inner.call(request)),
+            Ok(None) => return LayerFuture::from_inner(self.inner.call(request)),
             Ok(Some(caller)) => caller,
-            Err(status) => return Step::answered(Ok(status.into_http())),
+            Err(status) => return LayerFuture::from_response(Ok(status.into_http())),
         };
         let mut inner = take_ready(&mut self.inner);
-        Step::waiting(async move {
+        LayerFuture::from_boxed(async move {
             match caller.authorize_path(&format!("/grpc{}", request.uri().path())).await {
                 Ok(()) => inner.call(request).await,
                 Err(status) => Ok(status.into_http()),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use portico_auditor::Audited;
+use portico_auditor::AuditedRequest;
 use portico_auth::{Authorizer, forbidden};
 use portico_machinery::{Attributes, RequestInfo, Status, UserInfo};
-use portico_proto::identity::Forwarded;
+use portico_proto::identity::ForwardedCaller;
 use portico_proto::rpc_status::to_rpc;
 
 use super::recording::Recording;
@@ -36,21 +36,21 @@ pub struct Caller {
 
 impl Caller {
     /// Creates a caller that acts for itself.
-    pub(super) fn native(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
+    pub(super) fn new_native(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { user, peer: Peer::Native, forwarded: false, own_account: false, authorizer, recording: None }
     }
 
     /// Creates a facade, which acts for itself or for a forwarded caller.
-    pub(super) fn facade(
+    pub(super) fn new_facade(
         name: String,
         user: Arc<UserInfo>,
-        forwarded: Option<Forwarded>,
+        forwarded: Option<ForwardedCaller>,
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {
         let (peer, recording) = (Peer::Facade(name), None);
         match forwarded {
             None => Self { user, peer, forwarded: false, own_account: false, authorizer, recording },
-            Some(Forwarded { user, own_account, .. }) => {
+            Some(ForwardedCaller { user, own_account, .. }) => {
                 Self { user, peer, forwarded: true, own_account, authorizer, recording }
             }
         }
@@ -66,7 +66,7 @@ impl Caller {
         Arc::clone(&self.user)
     }
 
-    pub(super) fn record_in(&mut self, recording: Arc<Recording>) {
+    pub(super) fn set_recording(&mut self, recording: Arc<Recording>) {
         self.recording = Some(recording);
     }
 
@@ -74,7 +74,7 @@ impl Caller {
     ///
     /// # Errors
     /// 500 if the event could not be stored and the policy requires it.
-    pub async fn begin(&self, info: &RequestInfo) -> Result<(), Box<Status>> {
+    pub async fn begin_audit(&self, info: &RequestInfo) -> Result<(), Box<Status>> {
         match &self.recording {
             Some(recording) => recording.begin(info).await,
             None => Ok(()),
@@ -83,8 +83,8 @@ impl Caller {
 
     /// Returns the audit event of the call; `None` if it is not recorded.
     #[must_use]
-    pub fn audited(&self) -> Option<&Arc<Audited>> {
-        self.recording.as_ref()?.audited()
+    pub fn audited_request(&self) -> Option<&Arc<AuditedRequest>> {
+        self.recording.as_ref()?.audited_request()
     }
 
     /// True if a facade forwards an HTTP caller. The complete Status is then sent in the body of the response.
@@ -96,7 +96,7 @@ impl Caller {
     /// True if a facade acts on its own account. Only a facade certificate or in-process trust allows this: the metadata is
     /// removed from calls of all other peers, and facades never set it for a client.
     #[must_use]
-    pub fn asks_on_own_account(&self) -> bool {
+    pub fn is_on_own_account(&self) -> bool {
         self.own_account
     }
 
@@ -114,7 +114,7 @@ impl Caller {
     /// # Errors
     /// The Status with code 403.
     pub async fn authorize(&self, request: RequestInfo) -> Result<(), Box<Status>> {
-        if self.forwarded { Ok(()) } else { self.ask(&Attributes::new(self.user.clone(), request)).await }
+        if self.forwarded { Ok(()) } else { self.check(&Attributes::new(self.user.clone(), request)).await }
     }
 
     /// Authorizes a request that only the message describes, even if a facade forwards it, because facades do not
@@ -123,36 +123,36 @@ impl Caller {
     /// # Errors
     /// The Status with code 403.
     pub async fn authorize_message(&self, request: RequestInfo) -> Result<(), Box<Status>> {
-        self.ask(&Attributes::new(self.user.clone(), request)).await
+        self.check(&Attributes::new(self.user.clone(), request)).await
     }
 
     /// True if the caller is allowed to make another request. The result is not part of audit events.
-    pub(crate) async fn may(&self, request: RequestInfo) -> bool {
-        self.authorizer.decide(&Attributes::new(self.user.clone(), request)).await.allowed()
+    pub(crate) async fn is_allowed(&self, request: RequestInfo) -> bool {
+        self.authorizer.decide(&Attributes::new(self.user.clone(), request)).await.is_allowed()
     }
 
-    async fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+    async fn check(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         let decision = self.authorizer.decide(attributes).await;
-        if let Some(audited) = self.audited() {
-            audited.set_decision(Some((decision.allowed(), &decision.reason)));
+        if let Some(audited_request) = self.audited_request() {
+            audited_request.set_decision(Some((decision.is_allowed(), &decision.reason)));
         }
-        if decision.allowed() || decision.error.is_empty() {
-            return decision.permit(attributes);
+        if decision.is_allowed() || decision.error.is_empty() {
+            return decision.to_result(attributes);
         }
         Err(Box::new(Status::internal(decision.error)))
     }
 
     pub(super) async fn authorize_path(&self, path: &str) -> Result<(), tonic::Status> {
         // Forwarded callers are refused, because facades forward only calls for objects.
-        self.ask(&Attributes::path(self.user.clone(), "post", path)).await.map_err(|s| to_rpc(&s))
+        self.check(&Attributes::path(self.user.clone(), "post", path)).await.map_err(|s| to_rpc(&s))
     }
 
     pub(super) fn require_facade(&self, path: &str) -> Result<(), tonic::Status> {
         if matches!(self.peer, Peer::Facade(_)) && !self.forwarded {
             return Ok(());
         }
-        if let Some(audited) = self.audited() {
-            audited.set_decision(Some((false, FACADES_ONLY)));
+        if let Some(audited_request) = self.audited_request() {
+            audited_request.set_decision(Some((false, FACADES_ONLY)));
         }
         let attributes = Attributes::path(self.user.clone(), "post", &format!("/grpc{path}"));
         Err(to_rpc(&forbidden(&attributes, FACADES_ONLY)))

@@ -6,19 +6,19 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
-use portico_auth::authn::{FACADES, Reviewer};
+use portico_auth::authn::{FACADES_GROUP, TokenReviewBackend};
 use portico_auth::forwarded::{LocalTrust, LocalTrustVerifier};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::consumes_header;
-use portico_auth::{AuthenticatorChain, Authorizer, Credentials, Method, Outcome};
+use portico_auth::{AuthenticatorChain, AuthnMethod, AuthnOutcome, Authorizer, Credentials};
 use portico_machinery::{Status, UserInfo};
-use portico_proto::identity::Forwarded;
+use portico_proto::identity::ForwardedCaller;
 use portico_proto::rpc_status::to_rpc;
 use tonic::body::Body;
 use tonic::metadata::MetadataMap;
 
 use super::caller::Caller;
-use crate::listen::Connected;
+use crate::listen::ConnectionInfo;
 
 /// Name of the in-process facade.
 const IN_PROCESS: &str = "in-process";
@@ -26,7 +26,7 @@ const IN_PROCESS: &str = "in-process";
 /// Trust of the chain: authenticators (replaced on reload), the authorizer, and the in-process trust.
 pub struct Identities {
     authenticators: ArcSwap<AuthenticatorChain>,
-    reviewer: OnceLock<Arc<dyn Reviewer>>,
+    reviewer: OnceLock<Arc<dyn TokenReviewBackend>>,
     authorizer: Arc<dyn Authorizer>,
     local: LocalTrustVerifier,
 }
@@ -48,15 +48,15 @@ impl Identities {
     }
 
     /// Sets the reviewer of tokens. Later calls have no effect.
-    pub fn review_with(&self, reviewer: Arc<dyn Reviewer>) {
+    pub fn set_reviewer(&self, reviewer: Arc<dyn TokenReviewBackend>) {
         let _ = self.reviewer.set(reviewer);
     }
 
     /// Reviews the token of a client, so that the next authentication of the token succeeds without waiting.
-    pub(super) async fn reviewed(&self, token: &str, client: IpAddr) -> Result<(), tonic::Status> {
+    pub(super) async fn review_token(&self, token: &str, client: IpAddr) -> Result<(), tonic::Status> {
         let authenticators = self.authenticators.load_full();
         let Some(reviewer) = self.reviewer.get() else { return Ok(()) };
-        let reviewed = authenticators.reviewed(token, client, &**reviewer).await;
+        let reviewed = authenticators.review_token(token, client, &**reviewer).await;
         reviewed.map_err(|error| to_rpc(&Status::too_many_requests(error.to_string(), 1)))
     }
 
@@ -66,28 +66,29 @@ impl Identities {
     }
 
     /// Returns the caller of a request. Forwarded identities are accepted from facades, and removed from requests of other peers.
-    pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, Refused> {
+    pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, NoCaller> {
         let authorizer = Arc::clone(&self.authorizer);
         if request.extensions().get::<LocalTrust>().is_some_and(|t| self.local.accepts(t)) {
-            let forwarded = forwarded(request.headers())?;
-            let user = UserInfo::new("system:portico:facade:in-process", [FACADES]).authenticated();
-            return Ok(Caller::facade(IN_PROCESS.to_owned(), Arc::new(user), forwarded, authorizer));
+            let forwarded = parse_forwarded(request.headers())?;
+            let user =
+                UserInfo::new("system:portico:facade:in-process", [FACADES_GROUP]).with_authenticated_group();
+            return Ok(Caller::new_facade(IN_PROCESS.to_owned(), Arc::new(user), forwarded, authorizer));
         }
         refuse_web_content(request.headers())?;
         let (user, method) = self.authenticate(request)?;
-        self.refuse_other_users(request.headers())?;
-        if method == Method::InternalCertificate && user.in_group(FACADES) {
-            let forwarded = forwarded(request.headers())?;
-            return Ok(Caller::facade(user.name.clone(), user, forwarded, authorizer));
+        self.refuse_impersonation(request.headers())?;
+        if method == AuthnMethod::InternalCertificate && user.in_group(FACADES_GROUP) {
+            let forwarded = parse_forwarded(request.headers())?;
+            return Ok(Caller::new_facade(user.name.clone(), user, forwarded, authorizer));
         }
         let mut metadata = MetadataMap::from_headers(std::mem::take(request.headers_mut()));
-        Forwarded::strip(&mut metadata);
+        ForwardedCaller::strip(&mut metadata);
         *request.headers_mut() = metadata.into_headers();
-        Ok(Caller::native(user, authorizer))
+        Ok(Caller::new_native(user, authorizer))
     }
 
     /// Refuses impersonation. If the headers were ignored, the call would have the permissions of the caller itself.
-    fn refuse_other_users(&self, headers: &HeaderMap) -> Result<(), tonic::Status> {
+    fn refuse_impersonation(&self, headers: &HeaderMap) -> Result<(), tonic::Status> {
         let authenticators = self.authenticators.load();
         let names_user = |name: &HeaderName| {
             consumes_header(name.as_str())
@@ -101,33 +102,33 @@ impl Identities {
         }
     }
 
-    fn authenticate(&self, request: &http::Request<Body>) -> Result<(Arc<UserInfo>, Method), Refused> {
-        let peer = request.extensions().get::<Connected>();
+    fn authenticate(&self, request: &http::Request<Body>) -> Result<(Arc<UserInfo>, AuthnMethod), NoCaller> {
+        let peer = request.extensions().get::<ConnectionInfo>();
         let credentials = Credentials {
             authorization: request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes),
             websocket_protocols: None,
-            peer: peer.and_then(|p| p.chain.as_deref()),
+            peer: peer.and_then(|p| p.peer_chain.as_deref()),
             // Front proxies use HTTP and the facade; no header authenticates here.
             headers: &NoHeaders,
             path: None,
         };
         match self.authenticators.load().authenticate(&credentials).outcome {
-            Outcome::Authenticated(user, method) => Ok((user, method)),
-            Outcome::Anonymous(_) | Outcome::Unauthorized(_) => Err(unauthorized().into()),
-            Outcome::Ask(token) => Err(Refused::Ask(token)),
+            AuthnOutcome::Authenticated(user, method) => Ok((user, method)),
+            AuthnOutcome::Anonymous(_) | AuthnOutcome::Unauthorized(_) => Err(unauthorized().into()),
+            AuthnOutcome::NeedsReview(token) => Err(NoCaller::ReviewToken(token)),
         }
     }
 }
 
 /// Reason why a call has no caller.
-pub(super) enum Refused {
+pub(super) enum NoCaller {
     /// The token must be reviewed first.
-    Ask(String),
+    ReviewToken(String),
     /// The call is not authenticated.
     Status(Box<tonic::Status>),
 }
 
-impl From<tonic::Status> for Refused {
+impl From<tonic::Status> for NoCaller {
     fn from(status: tonic::Status) -> Self {
         Self::Status(Box::new(status))
     }
@@ -152,14 +153,14 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-fn forwarded(headers: &HeaderMap) -> Result<Option<Forwarded>, tonic::Status> {
+fn parse_forwarded(headers: &HeaderMap) -> Result<Option<ForwardedCaller>, tonic::Status> {
     // Only the two keys are copied into the map that the metadata requires.
-    let mut own = HeaderMap::new();
+    let mut forwarded = HeaderMap::new();
     for key in [portico_proto::identity::USER_KEY, portico_proto::identity::ATTRIBUTES_KEY] {
         if let Some(value) = headers.get(key) {
-            own.insert(key, value.clone());
+            forwarded.insert(key, value.clone());
         }
     }
-    Forwarded::read(&MetadataMap::from_headers(own))
+    ForwardedCaller::read(&MetadataMap::from_headers(forwarded))
         .map_err(|e| tonic::Status::invalid_argument(e.to_string()))
 }

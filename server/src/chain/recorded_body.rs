@@ -7,39 +7,39 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use portico_audit::Stage;
-use portico_auditor::Ending;
+use portico_auditor::CompletionGuard;
 use tonic::Code;
 use tonic::body::Body;
 
 use super::recording::note_refusal;
 
-type Storing = Pin<Box<dyn Future<Output = bool> + Send>>;
+type StoreFuture = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Response body whose end is sent after the last audit event is stored.
 pub(super) struct RecordedBody {
     body: Body,
-    ending: Ending,
+    completion_guard: CompletionGuard,
     /// Last event that is being stored, and the frame to send after it.
-    storing: Option<(Storing, Option<Frame<Bytes>>)>,
+    storing: Option<(StoreFuture, Option<Frame<Bytes>>)>,
 }
 
 impl RecordedBody {
-    pub(super) fn new(body: Body, ending: Ending) -> Self {
-        Self { body, ending, storing: None }
+    pub(super) fn new(body: Body, completion_guard: CompletionGuard) -> Self {
+        Self { body, completion_guard, storing: None }
     }
 
     /// Sends the last event, unless it was sent; `last` follows after it.
     fn end(&mut self, last: Option<Frame<Bytes>>) {
-        let audited = self.ending.disarm();
+        let audited_request = self.completion_guard.disarm();
         let status = last.as_ref().and_then(Frame::trailers_ref).and_then(tonic::Status::from_header_map);
-        if let (Some(audited), Some(status)) = (&audited, status)
+        if let (Some(audited_request), Some(status)) = (&audited_request, status)
             && status.code() != Code::Ok
         {
-            note_refusal(audited, &status);
+            note_refusal(audited_request, &status);
         }
         let storing = Box::pin(async move {
-            match audited {
-                Some(audited) => audited.process(Stage::ResponseComplete).await,
+            match audited_request {
+                Some(audited_request) => audited_request.process(Stage::ResponseComplete).await,
                 None => true,
             }
         });

@@ -9,12 +9,12 @@ use http::HeaderMap;
 use http::header::{HeaderValue, USER_AGENT};
 use jiff::Timestamp;
 use portico_audit::{Event, Level, ObjectReference, Stage, source_ips};
-use portico_auditor::{AUDIT_ID, Audited, Auditor, new_audit_id};
+use portico_auditor::{AUDIT_ID, AuditedRequest, Auditor, new_audit_id};
 use portico_kit::header_text::first;
 use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::rpc_status::from_rpc;
 
-use crate::listen::Connected;
+use crate::listen::ConnectionInfo;
 
 /// Audit record of a call.
 pub(super) struct Recording {
@@ -23,7 +23,7 @@ pub(super) struct Recording {
     /// Event with the data in the head of the call.
     head: Event,
     /// Event, once it has begun; `None` inside if the policy does not record the call.
-    audited: OnceLock<Option<Arc<Audited>>>,
+    audited_request: OnceLock<Option<Arc<AuditedRequest>>>,
     /// True if the first event could not be stored, which ends the record.
     is_rejected: AtomicBool,
 }
@@ -41,12 +41,12 @@ impl Recording {
         request.uri().path().clone_into(&mut head.request_uri);
         head.user = user.clone().unwrap_or_default();
         let headers = request.headers();
-        if let Some(peer) = request.extensions().get::<Connected>() {
-            let (forwarded, real) = (first(headers, "x-forwarded-for"), first(headers, "x-real-ip"));
-            head.source_ips = source_ips(forwarded, real, peer.address.ip());
+        if let Some(peer) = request.extensions().get::<ConnectionInfo>() {
+            let (forwarded_for, real_ip) = (first(headers, "x-forwarded-for"), first(headers, "x-real-ip"));
+            head.source_ips = source_ips(forwarded_for, real_ip, peer.address.ip());
         }
-        head.set_user_agent(headers.get(USER_AGENT).map_or(&[], |agent| agent.as_bytes()));
-        Self { auditor, user, head, audited: OnceLock::new(), is_rejected: AtomicBool::new(false) }
+        head.set_user_agent(headers.get(USER_AGENT).map_or(&[], |user_agent| user_agent.as_bytes()));
+        Self { auditor, user, head, audited_request: OnceLock::new(), is_rejected: AtomicBool::new(false) }
     }
 
     /// Begins the event of the call, which has only one.
@@ -54,41 +54,41 @@ impl Recording {
     /// # Errors
     /// 500 if the event could not be stored and the policy requires it.
     pub(super) async fn begin(&self, info: &RequestInfo) -> Result<(), Box<Status>> {
-        let Some(audited) = self.make(info) else { return Ok(()) };
-        if audited.process(Stage::RequestReceived).await {
+        let Some(audited_request) = self.create_event(info) else { return Ok(()) };
+        if audited_request.process(Stage::RequestReceived).await {
             return Ok(());
         }
-        audited.rejected();
+        audited_request.count_rejected();
         self.is_rejected.store(true, Relaxed);
         Err(Box::new(Status::internal("failed to store audit event")))
     }
 
     /// Creates the event of the call; `None` if it has one or the policy does not record it.
-    pub(super) fn make(&self, info: &RequestInfo) -> Option<&Arc<Audited>> {
+    pub(super) fn create_event(&self, info: &RequestInfo) -> Option<&Arc<AuditedRequest>> {
         if self.is_begun() {
             return None;
         }
-        let made = self.audited.get_or_init(|| {
+        let audit_event = self.audited_request.get_or_init(|| {
             let config = self.auditor.evaluate(self.user.as_deref(), info);
             (config.level != Level::None).then(|| {
                 let mut event = self.head.clone();
                 event.level = config.level;
                 event.verb.clone_from(&info.verb);
-                event.object_ref = ObjectReference::of(info);
-                Arc::new(Audited::new(Arc::clone(&self.auditor), config, event))
+                event.object_ref = ObjectReference::from_request(info);
+                Arc::new(AuditedRequest::new(Arc::clone(&self.auditor), config, event))
             })
         });
-        made.as_ref()
+        audit_event.as_ref()
     }
 
     /// True if the event has begun, that is, the request is known.
     pub(super) fn is_begun(&self) -> bool {
-        self.audited.get().is_some()
+        self.audited_request.get().is_some()
     }
 
     /// Returns the event; `None` if the call is not recorded.
-    pub(super) fn audited(&self) -> Option<&Arc<Audited>> {
-        self.audited.get()?.as_ref().filter(|_| !self.is_rejected.load(Relaxed))
+    pub(super) fn audited_request(&self) -> Option<&Arc<AuditedRequest>> {
+        self.audited_request.get()?.as_ref().filter(|_| !self.is_rejected.load(Relaxed))
     }
 }
 
@@ -101,8 +101,8 @@ pub(super) fn audit_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 /// Records the refusal of a call.
-pub(super) fn note_refusal(audited: &Audited, refusal: &tonic::Status) {
+pub(super) fn note_refusal(audited_request: &AuditedRequest, refusal: &tonic::Status) {
     let status = from_rpc(refusal);
-    audited.set_status(&status);
-    audited.set_response_object(status.to_json().into());
+    audited_request.set_status(&status);
+    audited_request.set_response_object(status.to_json().into());
 }

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use portico_kit::layer::{Step, take_ready};
+use portico_kit::layer::{LayerFuture, take_ready};
 use portico_kit::spans;
 use tonic::body::Body;
 use tower::Service;
@@ -31,7 +31,7 @@ where
 {
     type Response = http::Response<Body>;
     type Error = S::Error;
-    type Future = Step<S::Future>;
+    type Future = LayerFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -39,13 +39,14 @@ where
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         if !spans::are_exported() {
-            return Step::passed(self.inner.call(request));
+            return LayerFuture::from_inner(self.inner.call(request));
         }
         let caller = request.extensions().get::<Caller>();
-        let is_trusted = caller.is_some_and(|caller| caller.is_forwarded() || caller.user().begins_traces());
+        let is_trusted =
+            caller.is_some_and(|caller| caller.is_forwarded() || caller.user().may_start_traces());
         let name = request.uri().path().trim_start_matches('/').to_owned();
         let span = spans::request(name, request.headers(), is_trusted, SystemTime::now());
         let mut inner = take_ready(&mut self.inner);
-        Step::waiting(span.within(async move { inner.call(request).await }))
+        LayerFuture::from_boxed(span.instrument(async move { inner.call(request).await }))
     }
 }

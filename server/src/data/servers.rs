@@ -9,7 +9,7 @@ use portico_store::{CopyError, EtcdSource, Resource, StoredState};
 pub const FRESH_SECONDS: i64 = 30;
 /// Namespace of the Leases, and prefix of their names.
 const NAMESPACE: &str = "kube-system";
-const NAMES: &str = "apiserver-";
+const NAME_PREFIX: &str = "apiserver-";
 
 /// Running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub struct Server {
 /// [`CopyError`].
 pub async fn servers(source: &EtcdSource, now: i64) -> Result<Vec<Server>, CopyError> {
     let leases = source.objects(&Resource::new("coordination.k8s.io", "leases"), NAMESPACE).await?;
-    let of_servers = leases.iter().filter(|state| state.key.name().starts_with(NAMES));
-    Ok(of_servers.filter_map(|state| fresh(state, now)).collect())
+    let of_servers = leases.iter().filter(|state| state.key.name().starts_with(NAME_PREFIX));
+    Ok(of_servers.filter_map(|state| running_server(state, now)).collect())
 }
 
 /// Returns the server of a Lease; `None` if it is not running.
-fn fresh(state: &StoredState, now: i64) -> Option<Server> {
+fn running_server(state: &StoredState, now: i64) -> Option<Server> {
     let lease = Object::from_json(state.json()?).ok()?;
     let renewed = lease.at(&["spec", "renewTime"]).str().to_owned();
     let at: Timestamp = renewed.parse().ok()?;

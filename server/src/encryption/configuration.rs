@@ -42,7 +42,7 @@ const SCHEME: Scheme = Scheme {
 };
 
 /// Configuration that was read from a file.
-pub(super) struct Read {
+pub(super) struct LoadedConfiguration {
     pub(super) configuration: Vec<ResourceRule>,
     /// Hash of the file. The bytes themselves are not stored, because they contain keys.
     pub(super) hash: String,
@@ -81,7 +81,7 @@ pub(super) struct KmsRule {
 ///
 /// # Errors
 /// [`EncryptionError`] with upstream's message.
-pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
+pub(super) fn read(path: &Path, reload: bool) -> Result<LoadedConfiguration, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
     let bytes = Zeroizing::new(config_file::read(path).map_err(file)?);
     if bytes.is_empty() {
@@ -93,7 +93,7 @@ pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
     if !errors.is_empty() {
         return Err(EncryptionError::Invalid(errors));
     }
-    Ok(Read { configuration: rules(&object), hash: sha256_label(&bytes) })
+    Ok(LoadedConfiguration { configuration: rules(&object), hash: sha256_label(&bytes) })
 }
 
 /// Returns the hash of the file, which changes with its content.
@@ -129,8 +129,8 @@ fn provider_rule(provider: &Cursor<'_>) -> Option<ProviderRule> {
             timeout: timeout(&kms)?,
         }));
     }
-    let of_keys = keys("aesgcm").map(ProviderRule::AesGcm);
-    let of_keys = of_keys.or_else(|| keys("aescbc").map(ProviderRule::AesCbc));
-    let of_keys = of_keys.or_else(|| keys("secretbox").map(ProviderRule::Secretbox));
-    of_keys.or_else(|| provider.field("identity").is_present().then_some(ProviderRule::Identity))
+    let key_rule = keys("aesgcm").map(ProviderRule::AesGcm);
+    let key_rule = key_rule.or_else(|| keys("aescbc").map(ProviderRule::AesCbc));
+    let key_rule = key_rule.or_else(|| keys("secretbox").map(ProviderRule::Secretbox));
+    key_rule.or_else(|| provider.field("identity").is_present().then_some(ProviderRule::Identity))
 }

@@ -44,7 +44,7 @@ impl KmsClient {
     ) -> Result<Self, String> {
         let path = Url::parse(endpoint)?.escaped_path();
         let socket = match path.strip_prefix('/') {
-            Some(name) if name.starts_with('@') => unix_socket::socket(name),
+            Some(name) if name.starts_with('@') => unix_socket::socket_name(name),
             _ => path,
         };
         let seconds = registry.histogram_vec(
@@ -59,10 +59,10 @@ impl KmsClient {
     }
 
     fn client(&self) -> KeyManagementServiceClient<Channel> {
-        let made = self
+        let client = self
             .client
             .get_or_init(|| KeyManagementServiceClient::new(unix_socket::channel(self.socket.clone())));
-        made.clone()
+        client.clone()
     }
 
     async fn call<T>(
@@ -70,7 +70,7 @@ impl KmsClient {
         method: &str,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, KeyServiceError> {
-        let began = Instant::now();
+        let started = Instant::now();
         let answer = match tokio::time::timeout(self.timeout, call).await {
             Ok(answer) => answer,
             Err(_) => Err(Status::deadline_exceeded("context deadline exceeded")),
@@ -81,11 +81,11 @@ impl KmsClient {
             ("method_name", format!("/v2.KeyManagementService/{method}")),
             ("grpc_status_code", code.to_owned()),
         ];
-        self.seconds.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
+        self.seconds.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
         answer.map(Response::into_inner).map_err(|status| KeyServiceError {
             text: format!("rpc error: code = {code} desc = {}", self.description(&status)),
             code,
-            passing: !is_refusal(status.code()),
+            is_unreachable: !is_refusal(status.code()),
         })
     }
 
@@ -95,7 +95,7 @@ impl KmsClient {
             return status.message().to_owned();
         }
         // Go prints the zero byte of an abstract socket as `@`.
-        let unreached = unix_socket::unreached(status, &self.socket.replace('\0', "@"));
+        let unreached = unix_socket::connection_error(status, &self.socket.replace('\0', "@"));
         format!("connection error: desc = {:?}", unreached.unwrap_or_default())
     }
 }
@@ -150,9 +150,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_service_that_is_not_there_is_named() {
-        let (within, registry) = (Duration::from_secs(5), Registry::new());
-        let client = KmsClient::new("k", "unix:///no/kms.sock", within, &registry).unwrap();
+    async fn an_unreachable_service_is_named() {
+        let (timeout, registry) = (Duration::from_secs(5), Registry::new());
+        let client = KmsClient::new("k", "unix:///no/kms.sock", timeout, &registry).unwrap();
         let error = client.status().await.err().unwrap();
         assert_eq!(
             error.text,

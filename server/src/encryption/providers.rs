@@ -23,12 +23,12 @@ pub(crate) const SHARED_FILES: (&str, &str) = ("sharedfiles", "portico.dev");
 const INTERNAL_GROUPS: &[&str] = &["portico.dev"];
 
 /// Interval between probes of a healthy key service.
-const GOOD_INTERVAL: Duration = Duration::from_secs(20);
+const HEALTHY_PROBE_INTERVAL: Duration = Duration::from_secs(20);
 /// Interval between probes of an unhealthy key service, as in upstream while /healthz is requested.
-const BAD_INTERVAL: Duration = Duration::from_secs(3);
+const UNHEALTHY_PROBE_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Rules and key services of a configuration.
-pub(super) struct Built {
+pub(super) struct BuiltConfiguration {
     pub(super) rules: SealRules,
     /// Key services in the order of the file.
     pub(super) services: Vec<Arc<Envelope>>,
@@ -42,11 +42,11 @@ pub(super) fn build(
     configuration: &[ResourceRule],
     metrics: &SealMetrics,
     registry: &Registry,
-) -> Result<Built, EncryptionError> {
+) -> Result<BuiltConfiguration, EncryptionError> {
     let (resource, group) = SHARED_FILES;
     let (keys, secrets) = (Resource::new(group, resource), Resource::new("", "secrets"));
     let rules = SealRules::new(INTERNAL_GROUPS).seal_as(keys, secrets);
-    let mut built = Built { rules, services: Vec::new() };
+    let mut built = BuiltConfiguration { rules, services: Vec::new() };
     for rule in configuration {
         let providers = rule.providers.iter().map(|provider| {
             let provider = self::provider(provider, metrics, registry)?;
@@ -70,26 +70,30 @@ fn provider(
 ) -> Result<Provider, EncryptionError> {
     Ok(match rule {
         ProviderRule::Identity => Provider::Identity,
-        ProviderRule::AesGcm(keys) => Provider::Keys(CipherKind::AesGcm, named(keys, CipherKey::aes_gcm)?),
-        ProviderRule::AesCbc(keys) => Provider::Keys(CipherKind::AesCbc, named(keys, CipherKey::aes_cbc)?),
+        ProviderRule::AesGcm(keys) => {
+            Provider::Keys(CipherKind::AesGcm, named_keys(keys, CipherKey::aes_gcm)?)
+        }
+        ProviderRule::AesCbc(keys) => {
+            Provider::Keys(CipherKind::AesCbc, named_keys(keys, CipherKey::aes_cbc)?)
+        }
         ProviderRule::Secretbox(keys) => {
-            Provider::Keys(CipherKind::Secretbox, named(keys, CipherKey::secretbox)?)
+            Provider::Keys(CipherKind::Secretbox, named_keys(keys, CipherKey::secretbox)?)
         }
         ProviderRule::Kms(kms) => Provider::Kms(key_service(kms, metrics, registry)?),
     })
 }
 
-fn named(
+fn named_keys(
     keys: &[KeyRule],
-    make: fn(&[u8]) -> Result<CipherKey, KeyError>,
+    new_key: fn(&[u8]) -> Result<CipherKey, KeyError>,
 ) -> Result<Vec<(String, CipherKey)>, EncryptionError> {
-    let named = keys.iter().map(|key| {
-        let what = |error: String| EncryptionError::Provider(format!("{} {}: {error}", "key", key.name));
-        let bytes = STANDARD.decode(key.secret.as_bytes()).map_err(|error| what(error.to_string()))?;
+    let named_keys = keys.iter().map(|key| {
+        let key_error = |error: String| EncryptionError::Provider(format!("{} {}: {error}", "key", key.name));
+        let bytes = STANDARD.decode(key.secret.as_bytes()).map_err(|error| key_error(error.to_string()))?;
         let bytes = Zeroizing::new(bytes);
-        Ok((key.name.clone(), make(&bytes).map_err(|error| what(error.to_string()))?))
+        Ok((key.name.clone(), new_key(&bytes).map_err(|error| key_error(error.to_string()))?))
     });
-    named.collect()
+    named_keys.collect()
 }
 
 fn key_service(
@@ -110,7 +114,7 @@ fn key_service(
             "could not configure KMSv2-Plugin's probe {name:?}, error: {error}"
         ))
     })?;
-    let times = EnvelopeTimes { bad: BAD_INTERVAL, ..EnvelopeTimes::default() };
+    let times = EnvelopeTimes { refusal_ttl: UNHEALTHY_PROBE_INTERVAL, ..EnvelopeTimes::default() };
     Ok(Envelope::new(&rule.name, Arc::new(client), times, metrics.clone()))
 }
 
@@ -120,7 +124,7 @@ pub(super) fn poll(service: &Arc<Envelope>, tasks: &TaskSet) {
     tasks.spawn_until_cancelled("kms-probe", async move {
         loop {
             let Some(healthy) = service.upgrade().map(|service| service.health().is_ok()) else { return };
-            tokio::time::sleep(if healthy { GOOD_INTERVAL } else { BAD_INTERVAL }).await;
+            tokio::time::sleep(if healthy { HEALTHY_PROBE_INTERVAL } else { UNHEALTHY_PROBE_INTERVAL }).await;
             let Some(service) = service.upgrade() else { return };
             if let Err(error) = service.probe().await {
                 tracing::warn!(error, "key service is not healthy");

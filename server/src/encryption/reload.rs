@@ -11,18 +11,18 @@ use portico_store::{Envelope, Seal, SealMetrics};
 
 use super::configuration;
 use super::error::EncryptionError;
-use super::providers::{self, Built};
+use super::providers::{self, BuiltConfiguration};
 use crate::reload_metrics::ReloadMetrics;
 
 /// Interval between checks of the file.
-const PERIOD: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Time for new key services to become healthy.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between probes of an unhealthy key service during a reload.
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reloader of the configuration file.
-pub(super) struct Reload {
+pub(super) struct Reloader {
     pub(super) path: PathBuf,
     /// Hash of the current configuration.
     pub(super) hash: String,
@@ -33,19 +33,19 @@ pub(super) struct Reload {
     pub(super) reloads: ReloadMetrics,
 }
 
-impl Reload {
+impl Reloader {
     /// Checks the file at an interval, without end.
     pub(super) async fn run(mut self, tasks: TaskSet) {
         loop {
-            tokio::time::sleep(PERIOD).await;
-            match self.look(&tasks).await {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            match self.reload_if_changed(&tasks).await {
                 Ok(false) => {}
                 Ok(true) => {
-                    self.reloads.succeeded(self.hash.clone());
+                    self.reloads.record_success(self.hash.clone());
                     tracing::info!(path = %self.path.display(), "encryption configuration reloaded");
                 }
                 Err(error) => {
-                    self.reloads.failed();
+                    self.reloads.record_failure();
                     tracing::error!(
                         path = %self.path.display(),
                         %error,
@@ -57,13 +57,14 @@ impl Reload {
     }
 
     /// Reloads the file if it has changed. Returns true in this case.
-    async fn look(&mut self, tasks: &TaskSet) -> Result<bool, EncryptionError> {
+    async fn reload_if_changed(&mut self, tasks: &TaskSet) -> Result<bool, EncryptionError> {
         if configuration::hash(&self.path)? == self.hash {
             return Ok(false);
         }
         let read = configuration::read(&self.path, true)?;
-        let Built { rules, services } = providers::build(&read.configuration, &self.metrics, &self.registry)?;
-        healthy(&services).await?;
+        let BuiltConfiguration { rules, services } =
+            providers::build(&read.configuration, &self.metrics, &self.registry)?;
+        wait_healthy(&services).await?;
         services.iter().for_each(|service| providers::poll(service, tasks));
         self.seal.replace(rules);
         self.services.store(Arc::new(services));
@@ -73,14 +74,14 @@ impl Reload {
 }
 
 /// Probes new key services until all are healthy.
-async fn healthy(services: &[Arc<Envelope>]) -> Result<(), EncryptionError> {
-    let until = Instant::now() + PATIENCE;
+async fn wait_healthy(services: &[Arc<Envelope>]) -> Result<(), EncryptionError> {
+    let deadline = Instant::now() + HEALTH_TIMEOUT;
     for service in services {
         while let Err(error) = service.probe().await {
-            if Instant::now() > until {
+            if Instant::now() > deadline {
                 return Err(EncryptionError::Unhealthy(error));
             }
-            tokio::time::sleep(RETRY).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response};
 
-use super::{RpcResult, copies, refused, rewrap};
+use super::{RpcResult, rewrap, store_copies, to_grpc_status};
 
 /// Implementation of the service. The chain has authorized each method as a path.
 pub(crate) struct AdminService {
@@ -44,7 +44,7 @@ impl Admin for AdminService {
     ) -> RpcResult<Response<pb::SetLogLevelResponse>> {
         let previous = self.telemetry.level();
         let filter = request.into_inner().filter;
-        self.telemetry.set_level(&filter).map_err(|e| refused(Status::bad_request(e.to_string())))?;
+        self.telemetry.set_level(&filter).map_err(|e| to_grpc_status(Status::bad_request(e.to_string())))?;
         Ok(Response::new(pb::SetLogLevelResponse { previous }))
     }
 
@@ -56,8 +56,11 @@ impl Admin for AdminService {
             0 => self.store.revision(),
             revision => revision,
         };
-        let oldest_revision =
-            self.store.compact(revision).await.map_err(|e| refused(Status::unavailable(e.to_string())))?;
+        let oldest_revision = self
+            .store
+            .compact(revision)
+            .await
+            .map_err(|e| to_grpc_status(Status::unavailable(e.to_string())))?;
         Ok(Response::new(pb::CompactResponse { oldest_revision }))
     }
 
@@ -65,34 +68,34 @@ impl Admin for AdminService {
         &self,
         request: Request<pb::DescribeLogRequest>,
     ) -> RpcResult<Response<pb::DescribeLogResponse>> {
-        copies::describe(&*self.store, request.into_inner().time).await
+        store_copies::describe(&*self.store, request.into_inner().time).await
     }
 
     async fn read_states(
         &self,
         request: Request<pb::ReadStatesRequest>,
     ) -> RpcResult<Response<pb::ReadStatesResponse>> {
-        copies::states(&*self.store, request.into_inner()).await
+        store_copies::states(&*self.store, request.into_inner()).await
     }
 
     async fn read_changes(
         &self,
         request: Request<pb::ReadChangesRequest>,
     ) -> RpcResult<Response<pb::ReadChangesResponse>> {
-        copies::changes(&*self.store, request.into_inner().after).await
+        store_copies::changes(&*self.store, request.into_inner().after).await
     }
 
     async fn read_archive(
         &self,
         request: Request<pb::ReadArchiveRequest>,
     ) -> RpcResult<Response<pb::ReadArchiveResponse>> {
-        copies::archive(&*self.store, request.into_inner()).await
+        store_copies::archive(&*self.store, request.into_inner()).await
     }
 
     async fn set_read_only(
         &self,
         request: Request<pb::SetReadOnlyRequest>,
     ) -> RpcResult<Response<pb::SetReadOnlyResponse>> {
-        copies::set_read_only(&self.store, request.into_inner()).await
+        store_copies::set_read_only(&self.store, request.into_inner()).await
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use portico_admission::{AdmissionChain, Explained, ExplainedBinding, ExplainedPolicy, Explanation};
+use portico_admission::{AdmissionChain, ExplainedBinding, ExplainedPolicy, ExplainedWebhook, Explanation};
 use portico_gostd::time::Time;
 use portico_machinery::request_info::RequestInfo;
 use portico_proto::routes as pb;
 use portico_registry::{OpenCircuit, Registry};
 
-use super::{RpcResult, refused};
+use super::{RpcResult, to_grpc_status};
 
 /// Explainer of the admission of writes.
 #[derive(Clone)]
@@ -19,65 +19,66 @@ pub(crate) struct AdmissionExplainer {
 
 impl AdmissionExplainer {
     /// Returns the webhooks and policies for writes to a path; empty if the path names no served resource.
-    pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Explanation> {
+    pub(crate) async fn explain(&self, subject: &str) -> RpcResult<Explanation> {
         let path = subject.split(['?', '#']).next().unwrap_or_default();
         let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Explanation::default()) };
         if !info.is_resource_request {
             return Ok(Explanation::default());
         }
-        let met = self.chain.explain(self.registry.objects(), &info).await;
-        met.map_err(|status| refused(*status))
+        let explanation = self.chain.explain(self.registry.objects(), &info).await;
+        explanation.map_err(|status| to_grpc_status(*status))
     }
 }
 
-pub(super) fn webhook(met: Explained) -> pb::AdmissionWebhook {
-    let kind = if met.mutates { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
-    let failed_ms = met.trouble.as_ref().map(|trouble| trouble.at_ms);
-    let (health, since) = health(&met);
-    let reason = met.open.first().map(|circuit| circuit.reason.clone());
-    let reason = reason.or(met.trouble.map(|trouble| trouble.reason)).unwrap_or_default();
+pub(super) fn webhook(explained: ExplainedWebhook) -> pb::AdmissionWebhook {
+    let kind =
+        if explained.mutates { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+    let failed_ms = explained.last_failure.as_ref().map(|failure| failure.at_ms);
+    let (health, since) = health(&explained);
+    let reason = explained.open_circuits.first().map(|circuit| circuit.reason.clone());
+    let reason = reason.or(explained.last_failure.map(|failure| failure.reason)).unwrap_or_default();
     pb::AdmissionWebhook {
         kind: kind.to_owned(),
-        configuration: met.configuration,
-        name: met.name,
-        operations: owned(met.operations),
-        selective: met.selective,
-        failure_policy: failure_policy(met.fails),
+        configuration: explained.configuration,
+        name: explained.name,
+        operations: to_strings(explained.operations),
+        selective: explained.selective,
+        failure_policy: failure_policy(explained.fails_closed),
         health: health.to_owned(),
         since: time(since),
-        last_answer: time(met.answered_ms),
+        last_answer: time(explained.answered_ms),
         last_failure: time(failed_ms),
         reason,
-        under_way: u32::try_from(met.under_way).unwrap_or(u32::MAX),
-        open_circuits: met.open.into_iter().map(open_circuit).collect(),
-        ca_not_after: met.first_ca_end.map(rfc3339).unwrap_or_default(),
+        under_way: u32::try_from(explained.active_calls).unwrap_or(u32::MAX),
+        open_circuits: explained.open_circuits.into_iter().map(open_circuit).collect(),
+        ca_not_after: explained.first_ca_expiry.map(rfc3339).unwrap_or_default(),
     }
 }
 
-pub(super) fn policy(met: ExplainedPolicy) -> pb::AdmissionPolicy {
-    let kind = if met.mutates { "MutatingAdmissionPolicy" } else { "ValidatingAdmissionPolicy" };
+pub(super) fn policy(explained: ExplainedPolicy) -> pb::AdmissionPolicy {
+    let kind = if explained.mutates { "MutatingAdmissionPolicy" } else { "ValidatingAdmissionPolicy" };
     pb::AdmissionPolicy {
         kind: kind.to_owned(),
-        name: met.name,
-        operations: owned(met.operations),
-        selective: met.selective,
-        failure_policy: failure_policy(met.fails),
-        problems: met.problems,
-        bindings: met.bindings.into_iter().map(binding).collect(),
+        name: explained.name,
+        operations: to_strings(explained.operations),
+        selective: explained.selective,
+        failure_policy: failure_policy(explained.fails_closed),
+        problems: explained.problems,
+        bindings: explained.bindings.into_iter().map(binding).collect(),
     }
 }
 
-fn binding(met: ExplainedBinding) -> pb::AdmissionPolicyBinding {
+fn binding(explained: ExplainedBinding) -> pb::AdmissionPolicyBinding {
     pb::AdmissionPolicyBinding {
-        name: met.name,
-        operations: owned(met.operations),
-        selective: met.selective,
-        actions: owned(met.actions),
-        problem: met.problem.unwrap_or_default(),
+        name: explained.name,
+        operations: to_strings(explained.operations),
+        selective: explained.selective,
+        actions: to_strings(explained.actions),
+        problem: explained.problem.unwrap_or_default(),
     }
 }
 
-fn owned(names: Vec<&'static str>) -> Vec<String> {
+fn to_strings(names: Vec<&'static str>) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
@@ -86,13 +87,16 @@ fn failure_policy(fails: bool) -> String {
 }
 
 /// Returns the health in one word, and the time since which it applies.
-fn health(met: &Explained) -> (&'static str, Option<u64>) {
-    if let Some(circuit) = met.open.first() {
+fn health(explained: &ExplainedWebhook) -> (&'static str, Option<u64>) {
+    if let Some(circuit) = explained.open_circuits.first() {
         return ("CircuitOpen", Some(circuit.since_ms));
     }
-    let failing = met.trouble.as_ref().filter(|trouble| met.answered_ms.is_none_or(|at| at < trouble.at_ms));
-    match (failing, met.answered_ms) {
-        (Some(trouble), _) => ("Failing", Some(trouble.since_ms)),
+    let failing = explained
+        .last_failure
+        .as_ref()
+        .filter(|failure| explained.answered_ms.is_none_or(|at| at < failure.at_ms));
+    match (failing, explained.answered_ms) {
+        (Some(failure), _) => ("Failing", Some(failure.since_ms)),
         (None, Some(at)) => ("Answering", Some(at)),
         (None, None) => ("NeverAsked", None),
     }

@@ -12,17 +12,18 @@ use portico_proto::apiregistration as pb;
 use portico_proto::apiregistration::api_services_server::ApiServices;
 use portico_proto::convert::{api_service_from_object, api_service_to_object};
 use portico_registry::{
-    Context, DeleteOptions, Part, Patch, PatchOptions, Place, Preconditions, Registry, Stored, Written,
+    Context, DeleteOptions, ObjectPart, ObjectPath, Patch, PatchOptions, Preconditions, Registry,
+    StoredObject, WriteResult,
 };
 use tonic::{Request, Response};
 
 use super::routes::Explainer;
-use super::{Hold, RpcResult, authorize, caller, recorded, refused};
+use super::{RpcResult, WriteGate, audit_records, authorize, caller, to_grpc_status};
 use crate::chain::Caller;
-use crate::queues::{Queues, Running};
+use crate::queues::{Queues, RunningCall};
 
 /// Stream of responses.
-type Answers<T> = Pin<Box<dyn Stream<Item = RpcResult<T>> + Send>>;
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = RpcResult<T>> + Send>>;
 
 /// Implementation of the service.
 #[derive(Clone)]
@@ -30,26 +31,37 @@ pub(crate) struct ApiServicesService {
     registry: Registry,
     explainer: Explainer,
     resource: GroupResource,
-    hold: Hold,
+    write_gate: WriteGate,
     queues: Queues,
 }
 
 /// Authorized call.
-struct Allowed {
+struct AllowedCall {
     caller: Caller,
     /// Seat of the call, which is held until the response is complete.
-    running: Running,
+    running: RunningCall,
 }
 
 impl ApiServicesService {
-    pub(crate) fn new(registry: Registry, explainer: Explainer, hold: Hold, queues: Queues) -> Self {
+    pub(crate) fn new(
+        registry: Registry,
+        explainer: Explainer,
+        write_gate: WriteGate,
+        queues: Queues,
+    ) -> Self {
         let resource = GroupResource::new("apiregistration.k8s.io", "apiservices");
-        Self { registry, explainer, resource, hold, queues }
+        Self { registry, explainer, resource, write_gate, queues }
     }
 
     /// Waits for a seat and authorizes the caller for the equivalent Kubernetes request.
-    async fn allow(&self, caller: Caller, verb: &str, name: &str, subresource: &str) -> RpcResult<Allowed> {
-        self.allow_query(caller, self.info(verb, name, subresource), "").await
+    async fn begin_call(
+        &self,
+        caller: Caller,
+        verb: &str,
+        name: &str,
+        subresource: &str,
+    ) -> RpcResult<AllowedCall> {
+        self.begin_query_call(caller, self.info(verb, name, subresource), "").await
     }
 
     fn info(&self, verb: &str, name: &str, subresource: &str) -> RequestInfo {
@@ -66,49 +78,54 @@ impl ApiServicesService {
         }
     }
 
-    /// Like [`ApiServicesService::allow`], for a request whose number of seats depends on its query.
-    async fn allow_query(&self, caller: Caller, info: RequestInfo, query: &str) -> RpcResult<Allowed> {
-        recorded::begin(&caller, &info).await?;
-        let running = self.queues.turn(&caller, &info, query).await?;
+    /// Like [`ApiServicesService::begin_call`], for a request whose number of seats depends on its query.
+    async fn begin_query_call(
+        &self,
+        caller: Caller,
+        info: RequestInfo,
+        query: &str,
+    ) -> RpcResult<AllowedCall> {
+        audit_records::begin(&caller, &info).await?;
+        let running = self.queues.admit(&caller, &info, query).await?;
         authorize(&caller, info.clone()).await?;
-        match self.hold.refusal(&caller, || info) {
-            Some(status) => Err(refused(status)),
-            None => Ok(Allowed { caller, running }),
+        match self.write_gate.refusal(&caller, || info) {
+            Some(status) => Err(to_grpc_status(status)),
+            None => Ok(AllowedCall { caller, running }),
         }
     }
 
     async fn replace(
         &self,
         caller: &Caller,
-        part: Part<'_>,
+        part: ObjectPart<'_>,
         message: Option<pb::ApiService>,
         dry_run: bool,
     ) -> RpcResult<Response<pb::ApiService>> {
-        let object = api_service_to_object(&required(message)?);
+        let object = api_service_to_object(&require_message(message)?);
         let (options, context) = (options::write(dry_run), context(caller));
-        recorded::sent(caller, "", || object.to_json());
-        let written = self.registry.update(&context, &self.resource, part, object, &options).await;
-        written_answer(caller, &context, written)
+        audit_records::record_request(caller, "", || object.to_json());
+        let result = self.registry.update(&context, &self.resource, part, object, &options).await;
+        write_response(caller, &context, result)
     }
 }
 
 /// Returns the response to a write, and records it for audit.
-fn written_answer(
+fn write_response(
     caller: &Caller,
     context: &Context,
-    written: Result<Written, Box<Status>>,
+    result: Result<WriteResult, Box<Status>>,
 ) -> RpcResult<Response<pb::ApiService>> {
-    let code = |written: &Written| if written.created { 201 } else { 200 };
-    let stored = written.as_ref().map(|written| (code(written), &written.stored));
-    events::ended(caller, context, stored.map_err(|status| &**status));
-    Ok(answer(&written.map_err(refused)?.stored))
+    let code = |write_result: &WriteResult| if write_result.created { 201 } else { 200 };
+    let stored = result.as_ref().map(|write_result| (code(write_result), &write_result.stored));
+    events::record_result(caller, context, stored.map_err(|status| &**status));
+    Ok(answer(&result.map_err(to_grpc_status)?.stored))
 }
 
 fn context(caller: &Caller) -> Context {
     Context::new(caller.user().clone(), "grpc")
 }
 
-fn required(message: Option<pb::ApiService>) -> RpcResult<pb::ApiService> {
+fn require_message(message: Option<pb::ApiService>) -> RpcResult<pb::ApiService> {
     message.ok_or_else(|| tonic::Status::invalid_argument("api_service is required"))
 }
 
@@ -116,60 +133,62 @@ fn name_of(message: Option<&pb::ApiService>) -> String {
     message.and_then(|m| m.metadata.as_ref()).map(|m| m.name.clone()).unwrap_or_default()
 }
 
-fn answer(stored: &Stored) -> Response<pb::ApiService> {
+fn answer(stored: &StoredObject) -> Response<pb::ApiService> {
     Response::new(api_service_from_object(stored.object()))
 }
 
 #[tonic::async_trait]
 impl ApiServices for ApiServicesService {
-    type ListStream = Answers<pb::ListResponse>;
-    type WatchStream = Answers<pb::WatchResponse>;
+    type ListStream = ResponseStream<pb::ListResponse>;
+    type WatchStream = ResponseStream<pb::WatchResponse>;
 
     async fn create(&self, request: Request<pb::CreateRequest>) -> RpcResult<Response<pb::ApiService>> {
         // As over HTTP, a create is authorized without a name.
-        let Allowed { caller, running: _running } = self.allow(caller(&request)?, "create", "", "").await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_call(caller(&request)?, "create", "", "").await?;
         let request = request.into_inner();
-        let object = api_service_to_object(&required(request.api_service)?);
+        let object = api_service_to_object(&require_message(request.api_service)?);
         let (options, context) = (options::write(request.dry_run), context(&caller));
-        recorded::sent(&caller, object.name(), || object.to_json());
-        let written = self.registry.create(&context, &self.resource, object, &options).await;
-        written_answer(&caller, &context, written)
+        audit_records::record_request(&caller, object.name(), || object.to_json());
+        let result = self.registry.create(&context, &self.resource, object, &options).await;
+        write_response(&caller, &context, result)
     }
 
     async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<pb::ApiService>> {
-        let Allowed { caller, running: _running } =
-            self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_call(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let request = request.into_inner();
         if request.resource_version.is_empty() {
             let found = self.registry.get(&self.resource, "", &request.name).await;
-            events::ended(
+            events::record_result(
                 &caller,
                 &context(&caller),
                 found.as_ref().map(|stored| (200, stored)).map_err(|status| &**status),
             );
-            return Ok(answer(&found.map_err(refused)?));
+            return Ok(answer(&found.map_err(to_grpc_status)?));
         }
         let call = options::get_call(&self.resource, caller.user().clone(), &request);
         let found = self.registry.serve(call).await;
-        recorded::note(&caller, &found);
+        audit_records::record_answer(&caller, &found);
         stream::object(found).map(Response::new)
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
         let (info, query) = (self.info("list", "", ""), format!("limit={}", request.get_ref().limit));
-        let Allowed { caller, running: _running } = self.allow_query(caller(&request)?, info, &query).await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_query_call(caller(&request)?, info, &query).await?;
         let options = options::list(&request.into_inner())?;
-        let listed = self.registry.list(&self.resource, "", &options).await.map_err(refused)?;
-        events::listed(&caller, &listed);
-        Ok(Response::new(Box::pin(stream::list_parts(listed))))
+        let listed = self.registry.list(&self.resource, "", &options).await.map_err(to_grpc_status)?;
+        events::record_list(&caller, &listed);
+        Ok(Response::new(Box::pin(stream::list_messages(listed))))
     }
 
     async fn update(&self, request: Request<pb::UpdateRequest>) -> RpcResult<Response<pb::ApiService>> {
         let name = name_of(request.get_ref().api_service.as_ref());
-        let Allowed { caller, running: _running } =
-            self.allow(caller(&request)?, "update", &name, "").await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_call(caller(&request)?, "update", &name, "").await?;
         let request = request.into_inner();
-        self.replace(&caller, Part::Main, request.api_service, request.dry_run).await
+        self.replace(&caller, ObjectPart::Main, request.api_service, request.dry_run).await
     }
 
     async fn update_status(
@@ -177,18 +196,18 @@ impl ApiServices for ApiServicesService {
         request: Request<pb::UpdateStatusRequest>,
     ) -> RpcResult<Response<pb::ApiService>> {
         let name = name_of(request.get_ref().api_service.as_ref());
-        let Allowed { caller, running: _running } =
-            self.allow(caller(&request)?, "update", &name, "status").await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_call(caller(&request)?, "update", &name, "status").await?;
         let request = request.into_inner();
-        self.replace(&caller, Part::Subresource("status"), request.api_service, request.dry_run).await
+        self.replace(&caller, ObjectPart::Subresource("status"), request.api_service, request.dry_run).await
     }
 
     async fn patch(&self, request: Request<pb::PatchRequest>) -> RpcResult<Response<pb::ApiService>> {
         let (name, subresource) = (request.get_ref().name.clone(), request.get_ref().subresource.clone());
-        let Allowed { caller, running: _running } =
-            self.allow(caller(&request)?, "patch", &name, &subresource).await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_call(caller(&request)?, "patch", &name, &subresource).await?;
         let request = request.into_inner();
-        recorded::sent(&caller, "", || request.patch.to_vec());
+        audit_records::record_request(&caller, "", || request.patch.to_vec());
         let patch = match request.r#type() {
             pb::PatchType::Json => Patch::Json(request.patch.into()),
             pb::PatchType::Merge => Patch::Merge(request.patch.into()),
@@ -198,41 +217,42 @@ impl ApiServices for ApiServicesService {
                 ));
             }
         };
-        let part = if subresource.is_empty() { Part::Main } else { Part::Subresource(&subresource) };
+        let part =
+            if subresource.is_empty() { ObjectPart::Main } else { ObjectPart::Subresource(&subresource) };
         let options = PatchOptions { write: options::write(request.dry_run), force: None };
-        let (place, context) = (Place { part, namespace: "", name: &name }, context(&caller));
-        let written = self.registry.patch(&context, &self.resource, place, &patch, &options).await;
-        written_answer(&caller, &context, written)
+        let (path, context) = (ObjectPath { part, namespace: "", name: &name }, context(&caller));
+        let result = self.registry.patch(&context, &self.resource, path, &patch, &options).await;
+        write_response(&caller, &context, result)
     }
 
     async fn delete(&self, request: Request<pb::DeleteRequest>) -> RpcResult<Response<pb::ApiService>> {
-        let Allowed { caller, running: _running } =
-            self.allow(caller(&request)?, "delete", &request.get_ref().name, "").await?;
+        let AllowedCall { caller, running: _running } =
+            self.begin_call(caller(&request)?, "delete", &request.get_ref().name, "").await?;
         let request = request.into_inner();
-        recorded::sent(&caller, "", || events::delete_options(&request));
-        let some = |text: String| (!text.is_empty()).then_some(text);
+        audit_records::record_request(&caller, "", || events::delete_options(&request));
+        let non_empty = |text: String| (!text.is_empty()).then_some(text);
         let options = DeleteOptions {
             dry_run: request.dry_run,
             preconditions: Preconditions {
-                uid: some(request.uid),
-                resource_version: some(request.resource_version),
+                uid: non_empty(request.uid),
+                resource_version: non_empty(request.resource_version),
             },
             ..DeleteOptions::default()
         };
         let context = context(&caller);
         let deleted = self.registry.delete(&context, &self.resource, "", &request.name, &options).await;
         let stored = deleted.as_ref().map(|deleted| (200, &deleted.stored));
-        events::ended(&caller, &context, stored.map_err(|status| &**status));
-        Ok(answer(&deleted.map_err(refused)?.stored))
+        events::record_result(&caller, &context, stored.map_err(|status| &**status));
+        Ok(answer(&deleted.map_err(to_grpc_status)?.stored))
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> RpcResult<Response<Self::WatchStream>> {
-        let Allowed { caller, mut running } = self.allow(caller(&request)?, "watch", "", "").await?;
+        let AllowedCall { caller, mut running } = self.begin_call(caller(&request)?, "watch", "", "").await?;
         let call = options::watch_call(&self.resource, caller.user().clone(), &request.into_inner());
-        let watched = self.registry.serve(call).await;
-        recorded::note(&caller, &watched);
-        running.leave_seat();
-        let events = stream::watch_events(watched, running)?;
+        let answer = self.registry.serve(call).await;
+        audit_records::record_answer(&caller, &answer);
+        running.release_seat();
+        let events = stream::watch_events(answer, running)?;
         Ok(Response::new(Box::pin(events)))
     }
 
@@ -240,14 +260,14 @@ impl ApiServices for ApiServicesService {
         &self,
         request: Request<pb::ExplainRequest>,
     ) -> RpcResult<Response<pb::ExplainResponse>> {
-        let _allowed = self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
+        let _allowed = self.begin_call(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let name = request.into_inner().name;
         let found = self.registry.get(&self.resource, "", &name).await;
         let explained = self.explainer.api_service(&name);
         // A group version that a definition should serve, but does not, has no APIService. The definition explains the reason.
         let is_defined = explained.stages.iter().any(|stage| stage.stage == "defined");
         match found {
-            Err(status) if !is_defined => Err(refused(status)),
+            Err(status) if !is_defined => Err(to_grpc_status(status)),
             _ => Ok(Response::new(explained)),
         }
     }

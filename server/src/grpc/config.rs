@@ -1,16 +1,16 @@
 //! `portico.config.v1`: configuration streams, state and certificates of facades.
 
 pub(crate) mod board;
+mod facade_reports;
 pub(crate) mod facades;
 mod feed;
 mod ping;
-mod reported;
 mod sign;
 mod sources;
 mod watcher;
 
-pub(crate) use ping::Pings;
-pub(crate) use sources::Sources;
+pub(crate) use ping::PingResponder;
+pub(crate) use sources::StreamSources;
 pub(crate) use watcher::OwnCertificates;
 
 use std::pin::Pin;
@@ -26,9 +26,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Streaming};
 
 use super::{RpcResult, caller};
-use crate::listen::Connected;
+use crate::listen::ConnectionInfo;
 use facades::Facades;
-use feed::Feed;
+use feed::ConfigFeed;
 use watcher::Watcher;
 
 /// Messages of up to 1 MiB that wait for one facade.
@@ -38,13 +38,13 @@ const STREAM_QUEUE: usize = 4;
 
 /// Implementation of the service.
 pub(crate) struct ConfigService {
-    pub(crate) sources: Arc<Sources>,
+    pub(crate) sources: Arc<StreamSources>,
     pub(crate) facades: Facades,
     pub(crate) authority: Arc<Authority>,
     /// CA of front proxies, if Portico created it.
     pub(crate) front_proxy: Option<Arc<Authority>>,
     pub(crate) tasks: TaskSet,
-    pub(crate) pings: Pings,
+    pub(crate) pings: PingResponder,
     /// Certificates that this control service uses.
     pub(crate) own_certificates: OwnCertificates,
 }
@@ -59,12 +59,14 @@ impl Config for ConfigService {
         request: Request<Streaming<pb::StreamRequest>>,
     ) -> RpcResult<Response<Self::StreamStream>> {
         let peer = caller(&request)?.facade_name().unwrap_or_default().to_owned();
-        let address =
-            request.extensions().get::<Connected>().map_or_else(|| peer.clone(), |c| c.address.to_string());
+        let address = request
+            .extensions()
+            .get::<ConnectionInfo>()
+            .map_or_else(|| peer.clone(), |c| c.address.to_string());
         let inbound = request.into_inner();
         let (outbound, messages) = mpsc::channel(STREAM_QUEUE);
         let (sources, facades) = (Arc::clone(&self.sources), self.facades.clone());
-        let feed = Feed { sources, facades, peer, address, outbound };
+        let feed = ConfigFeed { sources, facades, peer, address, outbound };
         self.tasks.spawn_until_cancelled("config-stream", feed.run(inbound));
         Ok(Response::new(Box::pin(ReceiverStream::new(messages))))
     }

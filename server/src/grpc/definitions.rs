@@ -3,10 +3,10 @@
 use portico_proto::apiextensions as pb;
 use portico_proto::apiextensions::definitions_server::Definitions;
 use portico_proto::apiextensions::finding::Kind;
-use portico_registry::{Checked, Context, Finding, FindingKind, Registry};
+use portico_registry::{CheckReport, Context, Finding, FindingKind, Registry};
 use tonic::{Request, Response};
 
-use super::{RpcResult, caller, refused};
+use super::{RpcResult, caller, to_grpc_status};
 
 /// Implementation of the service. The chain has authorized each method as a path.
 pub(crate) struct DefinitionsService {
@@ -19,17 +19,17 @@ impl Definitions for DefinitionsService {
         let context = Context::new(caller(&request)?.user().clone(), "");
         let pb::CheckRequest { definition, media_type } = request.into_inner();
         let checked = self.registry.check_definition(&context, &definition, &media_type).await;
-        Ok(Response::new(response(checked.map_err(|status| refused(*status))?)))
+        Ok(Response::new(response(checked.map_err(|status| to_grpc_status(*status))?)))
     }
 }
 
-fn response(checked: Checked) -> pb::CheckResponse {
-    let Checked { name, installed, findings, objects, hit } = checked;
-    let findings = findings.into_iter().map(finding).collect();
-    pb::CheckResponse { name, installed, findings, objects, hit }
+fn response(checked: CheckReport) -> pb::CheckResponse {
+    let CheckReport { name, installed, findings, objects, affected_objects } = checked;
+    let findings = findings.into_iter().map(finding_to_proto).collect();
+    pb::CheckResponse { name, installed, findings, objects, hit: affected_objects }
 }
 
-fn finding(finding: Finding) -> pb::Finding {
+fn finding_to_proto(finding: Finding) -> pb::Finding {
     let kind = match finding.kind {
         FindingKind::Error => Kind::Error,
         FindingKind::Warning => Kind::Warning,

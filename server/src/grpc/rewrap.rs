@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use portico_machinery::Status;
 use portico_proto::admin as pb;
-use portico_store::{ArchiveAt, Key, Resource, SealedOtherwise, Store, Txn, TxnError};
+use portico_store::{ArchiveCursor, Key, Resource, StaleSeals, Store, Txn, TxnError};
 use tokio::sync::mpsc;
 
-use super::{RpcResult, refused};
+use super::{RpcResult, to_grpc_status};
 
 /// Number of objects that are written with one sync to disk.
 const BATCH: usize = 100;
 /// Maximum number of progress messages that wait for the caller.
 pub(super) const QUEUE: usize = 16;
 
-type Progress = mpsc::Sender<RpcResult<pb::RewrapProgress>>;
+type ProgressSender = mpsc::Sender<RpcResult<pb::RewrapProgress>>;
 
 /// Refuses the call if no rules for encryption are configured, because it would remove the history without effect. Rules with the
 /// identity provider count as rules.
@@ -32,38 +32,38 @@ pub(super) fn refuse_without_rules(store: &dyn Store) -> RpcResult<()> {
 }
 
 /// Rewraps all resources; ends early if the caller disconnects.
-pub(super) async fn run(store: Arc<dyn Store>, progress: Progress) {
+pub(super) async fn run(store: Arc<dyn Store>, progress: ProgressSender) {
     if let Err(status) = rewrap(&*store, &progress).await {
         // The send fails if the caller has disconnected.
-        let _gone = progress.send(Err(refused(status))).await;
+        let _is_closed = progress.send(Err(to_grpc_status(status))).await;
     }
 }
 
-async fn rewrap(store: &dyn Store, progress: &Progress) -> Result<(), Status> {
+async fn rewrap(store: &dyn Store, progress: &ProgressSender) -> Result<(), Status> {
     let unavailable = |error: portico_store::StoreError| Status::unavailable(error.to_string());
     for resource in store.sealed_resources() {
-        let found = store.sealed_otherwise(&resource).await.map_err(unavailable)?;
-        if !of_resource(store, &resource, found, progress).await? {
+        let found = store.stale_seals(&resource).await.map_err(unavailable)?;
+        if !rewrap_resource(store, &resource, found, progress).await? {
             return Ok(());
         }
     }
     // Past states are sealed with older keys or not at all. Compaction moves those that the history retention keeps
     // to the archive.
-    let until = store.revision();
-    store.compact(until).await.map_err(unavailable)?;
-    let (mut done, mut states) = (pb::RewrapProgress::default(), 0);
-    let mut behind = Some(ArchiveAt::default());
-    while let Some(at) = behind
+    let end_revision = store.revision();
+    store.compact(end_revision).await.map_err(unavailable)?;
+    let (mut summary, mut states) = (pb::RewrapProgress::default(), 0);
+    let mut next = Some(ArchiveCursor::default());
+    while let Some(at) = next
         && !progress.is_closed()
     {
-        let step = store.reseal_past(until, at).await.map_err(unavailable)?;
+        let step = store.reseal_past_states(end_revision, at).await.map_err(unavailable)?;
         states += number(step.states);
-        done.past_rewritten += number(step.resealed);
-        done.past_unreadable += number(step.unreadable);
-        behind = step.next;
+        summary.past_rewritten += number(step.resealed);
+        summary.past_unreadable += number(step.unreadable);
+        next = step.next;
     }
-    done.past_states = Some(states);
-    let _gone = progress.send(Ok(done)).await;
+    summary.past_states = Some(states);
+    let _is_closed = progress.send(Ok(summary)).await;
     Ok(())
 }
 
@@ -72,11 +72,11 @@ fn number(count: impl TryInto<i64>) -> i64 {
 }
 
 /// Rewraps one resource. Returns false if the caller has disconnected.
-async fn of_resource(
+async fn rewrap_resource(
     store: &dyn Store,
     resource: &Resource,
-    found: SealedOtherwise,
-    progress: &Progress,
+    found: StaleSeals,
+    progress: &ProgressSender,
 ) -> Result<bool, Status> {
     let mut message = pb::RewrapProgress {
         resource: resource.to_string(),
@@ -100,17 +100,17 @@ async fn of_resource(
 
 /// Writes objects again without changes, if they still have these revisions.
 async fn write(store: &dyn Store, batch: &[(Key, i64)]) -> Result<(), Status> {
-    let mut same = Vec::with_capacity(batch.len());
+    let mut unchanged = Vec::with_capacity(batch.len());
     for (key, revision) in batch {
         let found = store.find(key).await.map_err(|error| Status::unavailable(error.to_string()))?;
         if let Some(Ok(record)) = found.object
             && record.revision == *revision
         {
-            same.push(Txn::update(key.clone(), *revision, record.value.clone()));
+            unchanged.push(Txn::update(key.clone(), *revision, record.value.clone()));
         }
     }
-    for written in store.commit(same).await {
-        match written {
+    for result in store.commit(unchanged).await {
+        match result {
             Ok(_) | Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => {}
             Err(error) => return Err(Status::unavailable(error.to_string())),
         }

@@ -7,26 +7,26 @@ use portico_machinery::route::Route;
 use portico_proto::apiregistration as typed;
 use portico_proto::routes as pb;
 use portico_proto::routes::routes_server;
-use portico_routes::{Compiled, Evidence, Routes, Stage, group_version_of};
+use portico_routes::{CompiledRoute, ExplainSource, Routes, Stage, parse_group_version};
 use tonic::{Request, Response};
 
 use super::admission::{self, AdmissionExplainer};
-use super::{RpcResult, refused};
+use super::{RpcResult, to_grpc_status};
 
 /// Explainer of routes with the facts of all modules.
 #[derive(Clone)]
 pub(crate) struct Explainer {
     routes: Routes,
-    evidence: Arc<dyn Evidence + Send + Sync>,
+    sources: Arc<dyn ExplainSource + Send + Sync>,
 }
 
 impl Explainer {
-    pub(crate) fn new(routes: Routes, evidence: Arc<dyn Evidence + Send + Sync>) -> Self {
-        Self { routes, evidence }
+    pub(crate) fn new(routes: Routes, sources: Arc<dyn ExplainSource + Send + Sync>) -> Self {
+        Self { routes, sources }
     }
 
     fn stages(&self, subject: &str) -> Vec<Stage> {
-        self.routes.explain(subject, &*self.evidence)
+        self.routes.explain(subject, &*self.sources)
     }
 
     /// Returns the typed response about one APIService.
@@ -35,7 +35,7 @@ impl Explainer {
         let failing = stages.iter().find(|s| !s.ok);
         let summary = match failing {
             None => format!("{name} is reachable"),
-            Some(s) => format!("{name} fails at {}: {}", s.stage, words(s)),
+            Some(s) => format!("{name} fails at {}: {}", s.stage, stage_text(s)),
         };
         let stage = |s: &Stage| typed::Stage {
             stage: s.stage.to_owned(),
@@ -43,7 +43,7 @@ impl Explainer {
             reason: s.reason.clone(),
             message: s.message.clone(),
             since: s.since.clone(),
-            seen_by: s.seen_by.clone(),
+            seen_by: s.observers.clone(),
         };
         typed::ExplainResponse {
             available: failing.is_none(),
@@ -53,7 +53,7 @@ impl Explainer {
     }
 }
 
-fn words(stage: &Stage) -> &str {
+fn stage_text(stage: &Stage) -> &str {
     if stage.message.is_empty() { &stage.reason } else { &stage.message }
 }
 
@@ -70,45 +70,45 @@ impl routes_server::Routes for RoutesService {
         request: Request<pb::ExplainRequest>,
     ) -> RpcResult<Response<pb::ExplainResponse>> {
         let subject = request.into_inner().subject;
-        let Some(group_version) = group_version_of(&subject) else {
+        let Some(group_version) = parse_group_version(&subject) else {
             let message = format!(
                 "{subject:?} is not a path below /api or /apis, a group/version or an APIService: \
                  `portico routes` lists APIServices"
             );
-            return Err(refused(Status::bad_request(message)));
+            return Err(to_grpc_status(Status::bad_request(message)));
         };
         let stages = self.explainer.stages(&subject);
-        let met = self.admission.met_by(&subject).await?;
+        let explanation = self.admission.explain(&subject).await?;
         let name = group_version.api_service_name();
-        let known = self.explainer.routes.get(&name).is_some();
+        let exists = self.explainer.routes.get(&name).is_some();
         let stage = |s: &Stage| pb::Stage {
             stage: s.stage.to_owned(),
             ok: s.ok,
             reason: s.reason.clone(),
             message: s.message.clone(),
             since: s.since.clone(),
-            seen_by: s.seen_by.clone(),
+            seen_by: s.observers.clone(),
         };
         Ok(Response::new(pb::ExplainResponse {
-            api_service: if known { name } else { String::new() },
+            api_service: if exists { name } else { String::new() },
             ok: stages.iter().all(|s| s.ok),
             stages: stages.iter().map(stage).collect(),
-            webhooks: met.webhooks.into_iter().map(admission::webhook).collect(),
-            policies: met.policies.into_iter().map(admission::policy).collect(),
+            webhooks: explanation.webhooks.into_iter().map(admission::webhook).collect(),
+            policies: explanation.policies.into_iter().map(admission::policy).collect(),
         }))
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<pb::ListResponse>> {
         let group = request.into_inner().group;
-        let wanted = |c: &Compiled| group.is_empty() || c.route.group_version.group == group;
+        let in_group = |c: &CompiledRoute| group.is_empty() || c.route.group_version.group == group;
         let routes = &self.explainer.routes;
         let revision = routes.publisher().revision();
-        let summaries = routes.list().iter().filter(|c| wanted(c)).map(summary).collect();
+        let summaries = routes.list().iter().filter(|c| in_group(c)).map(summary).collect();
         Ok(Response::new(pb::ListResponse { routes: summaries, revision }))
     }
 }
 
-fn summary(compiled: &Compiled) -> pb::RouteSummary {
+fn summary(compiled: &CompiledRoute) -> pb::RouteSummary {
     let route = &compiled.route;
     let backend = route.backend.as_ref();
     let service = backend.map(|b| &b.service);

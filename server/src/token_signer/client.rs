@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_proto::externaljwt as pb;
 use portico_proto::externaljwt::external_jwt_signer_client::ExternalJwtSignerClient;
 use tokio::time::Instant;
@@ -19,29 +19,29 @@ use crate::unix_socket;
 /// `keySyncTimeout` of kube-apiserver.
 ///
 /// Limit (Authentication and authorization): the fetch is retried.
-const FETCH_WITHIN: Duration = Duration::from_secs(60);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout for fetching the metadata of the signer.
-const METADATA_WITHIN: Duration = Duration::from_secs(10);
+const METADATA_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the external signer to sign a token.
 ///
 /// Limit (Authentication and authorization): the token request fails.
-const SIGN_WITHIN: Duration = Duration::from_secs(10);
+const SIGN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Backoff for redialing a socket on which no process listens.
-const REDIAL: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(1), 2.0, 0.2);
+const REDIAL: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(50), Duration::from_secs(1), 2.0, 0.2);
 
 /// Client of an external signer.
 pub(super) struct SignerClient {
     path: String,
     client: ExternalJwtSignerClient<Channel>,
     metrics: SignerMetrics,
-    fetch_within: Duration,
+    fetch_timeout: Duration,
 }
 
 impl SignerClient {
     /// Creates a client of the signer at a socket path; `@name` is an abstract socket, not a file. Connects at the first call.
     pub(super) fn new(path: &str, metrics: SignerMetrics) -> Self {
-        let client = ExternalJwtSignerClient::new(unix_socket::channel(unix_socket::socket(path)));
-        Self { path: path.to_owned(), client, metrics, fetch_within: FETCH_WITHIN }
+        let client = ExternalJwtSignerClient::new(unix_socket::channel(unix_socket::socket_name(path)));
+        Self { path: path.to_owned(), client, metrics, fetch_timeout: FETCH_TIMEOUT }
     }
 
     /// Signs claims (base64url). Returns the header and the signature of the token.
@@ -49,7 +49,7 @@ impl SignerClient {
         let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
             client.sign(pb::SignJwtRequest { claims: claims.to_owned() }).await
         };
-        let answer = self.call("Sign", SIGN_WITHIN, ask).await?;
+        let answer = self.call("Sign", SIGN_TIMEOUT, ask).await?;
         Ok((answer.header, answer.signature))
     }
 
@@ -58,36 +58,36 @@ impl SignerClient {
         let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
             client.fetch_keys(pb::FetchKeysRequest {}).await
         };
-        self.call("FetchKeys", self.fetch_within, ask).await
+        self.call("FetchKeys", self.fetch_timeout, ask).await
     }
 
     /// Returns the maximum lifetime of tokens that the signer supports, in seconds.
-    pub(super) async fn longest_life(&self) -> Result<i64, SignerError> {
+    pub(super) async fn max_token_lifetime(&self) -> Result<i64, SignerError> {
         let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
             client.metadata(pb::MetadataRequest {}).await
         };
-        Ok(self.call("Metadata", METADATA_WITHIN, ask).await?.max_token_expiration_seconds)
+        Ok(self.call("Metadata", METADATA_TIMEOUT, ask).await?.max_token_expiration_seconds)
     }
 
     async fn call<T, F>(
         &self,
         method: &str,
-        within: Duration,
+        timeout: Duration,
         ask: impl Fn(ExternalJwtSignerClient<Channel>) -> F,
     ) -> Result<T, SignerError>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        let began = Instant::now();
-        let answer = self.answer(began + within, ask).await;
-        self.metrics.called(method, answer.as_ref().err(), began.elapsed());
+        let started = Instant::now();
+        let answer = self.call_until(started + timeout, ask).await;
+        self.metrics.observe_call(method, answer.as_ref().err(), started.elapsed());
         answer
     }
 
     /// Repeats a call until the signer responds (`WaitForReady`).
-    async fn answer<T, F>(
+    async fn call_until<T, F>(
         &self,
-        until: Instant,
+        deadline: Instant,
         ask: impl Fn(ExternalJwtSignerClient<Channel>) -> F,
     ) -> Result<T, SignerError>
     where
@@ -96,27 +96,27 @@ impl SignerClient {
         let mut redial = Backoff::new(REDIAL);
         let mut unreached = None;
         loop {
-            match tokio::time::timeout_at(until, ask(self.client.clone())).await {
+            match tokio::time::timeout_at(deadline, ask(self.client.clone())).await {
                 Ok(Ok(response)) => return Ok(response.into_inner()),
-                Ok(Err(status)) => match unix_socket::unreached(&status, &self.path) {
-                    Some(why) => unreached = Some(why),
-                    None => return Err(SignerError::of(&status)),
+                Ok(Err(status)) => match unix_socket::connection_error(&status, &self.path) {
+                    Some(message) => unreached = Some(message),
+                    None => return Err(SignerError::from_status(&status)),
                 },
-                Err(_) => return Err(late(unreached)),
+                Err(_) => return Err(timeout_error(unreached)),
             }
             let next = Instant::now() + redial.next_wait();
-            if next >= until {
-                return Err(late(unreached));
+            if next >= deadline {
+                return Err(timeout_error(unreached));
             }
             tokio::time::sleep_until(next).await;
         }
     }
 }
 
-fn late(unreached: Option<String>) -> SignerError {
+fn timeout_error(unreached: Option<String>) -> SignerError {
     let message = unreached.map_or_else(
         || "context deadline exceeded".to_owned(),
-        |why| format!("latest balancer error: connection error: desc = {why:?}"),
+        |error| format!("latest balancer error: connection error: desc = {error:?}"),
     );
     SignerError::rpc(Code::DeadlineExceeded, &message)
 }
@@ -128,10 +128,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_signer_that_is_not_there_is_named_when_its_time_is_up() {
+    async fn an_unreachable_signer_is_named_after_the_timeout() {
         let metrics = SignerMetrics::new(&Registry::new());
-        let within = Duration::from_millis(200);
-        let client = SignerClient { fetch_within: within, ..SignerClient::new("/no/signer.sock", metrics) };
+        let timeout = Duration::from_millis(200);
+        let client = SignerClient { fetch_timeout: timeout, ..SignerClient::new("/no/signer.sock", metrics) };
         let error = client.fetch_keys().await.unwrap_err();
         assert_eq!(error.code, Some("DeadlineExceeded"));
         assert_eq!(

@@ -14,12 +14,12 @@ pub(super) struct SignerError {
 
 impl SignerError {
     /// Creates an error about an invalid response.
-    pub(super) fn own(text: String) -> Self {
+    pub(super) fn invalid_response(text: String) -> Self {
         Self { text, code: None }
     }
 
     /// Converts an error of gRPC.
-    pub(super) fn of(status: &Status) -> Self {
+    pub(super) fn from_status(status: &Status) -> Self {
         Self::rpc(status.code(), status.message())
     }
 
@@ -29,7 +29,7 @@ impl SignerError {
     }
 
     /// Prepends the failed operation to the message.
-    pub(super) fn context(self, doing: &str) -> Self {
-        Self { text: format!("{doing}: {}", self.text), ..self }
+    pub(super) fn context(self, operation: &str) -> Self {
+        Self { text: format!("{operation}: {}", self.text), ..self }
     }
 }

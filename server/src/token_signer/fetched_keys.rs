@@ -9,7 +9,7 @@ use portico_proto::externaljwt as pb;
 /// Maximum length of a key ID.
 const MAX_KEY_ID: usize = 1024;
 /// Valid timestamps in Unix seconds, from the first second of the year 1 to the last of the year 9999.
-const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+const TIMESTAMPS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 const NANOS: i32 = 1_000_000_000;
 
 /// Validated keys of a signer.
@@ -34,9 +34,9 @@ impl FetchedKeys {
         if answer.keys.is_empty() {
             return Err("found no keys".to_owned());
         }
-        let wrong = |why: &str| format!("invalid data timestamp: {why}");
+        let wrong = |message: &str| format!("invalid data timestamp: {message}");
         let time = answer.data_timestamp.as_ref().ok_or_else(|| wrong("invalid nil Timestamp"))?;
-        if !TIMES.contains(&time.seconds) || !(0..NANOS).contains(&time.nanos) {
+        if !TIMESTAMPS.contains(&time.seconds) || !(0..NANOS).contains(&time.nanos) {
             return Err(wrong("timestamp out of range"));
         }
         #[expect(clippy::cast_precision_loss, reason = "years to 9999 in seconds are exact")]
@@ -56,7 +56,7 @@ fn key(key: &pb::Key) -> Result<PublicKey, String> {
     }
     let parsed = PublicKey::from_der(&key.key)
         .map_err(|error| format!("while parsing external public keys: {error}"))?;
-    Ok(parsed.named(id).with_unpublished(key.exclude_from_oidc_discovery))
+    Ok(parsed.with_id(id).with_unpublished(key.exclude_from_oidc_discovery))
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
         let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
         let key = pb::Key {
             key_id: "k".to_owned(),
-            key: key.public().der().to_vec(),
+            key: key.public_key().der().to_vec(),
             exclude_from_oidc_discovery: true,
         };
         let data_timestamp = Some(Timestamp { seconds: 5, nanos: 500_000_000 });
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_used_is_refused_in_upstreams_words() {
+    fn invalid_responses_are_refused_with_upstreams_messages() {
         type Break = fn(&mut pb::FetchKeysResponse);
         let broken: [(Break, &str); 7] = [
             (|a| a.refresh_hint_seconds = 0, "found invalid refresh hint (0s)"),
@@ -97,11 +97,11 @@ mod tests {
             (|a| a.keys[0].key.clear(), "found empty public key"),
             (|a| a.keys[0].key = vec![1], "while parsing external public keys: "),
         ];
-        for (breaks, words) in broken {
+        for (breaks, expected) in broken {
             let mut answer = answer();
             breaks(&mut answer);
             let error = FetchedKeys::read(&answer).unwrap_err();
-            assert!(error.starts_with(words), "{error}");
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 }

@@ -60,7 +60,7 @@ impl SignerMetrics {
     }
 
     /// Records a fetch of keys: the time at which the keys were current (Unix seconds), or the error.
-    pub(super) fn fetched(&self, fetched: Result<f64, &SignerError>) {
+    pub(super) fn record_fetch(&self, fetched: Result<f64, &SignerError>) {
         self.fetches.get_or_create(&[("code", code(fetched.err()))]).inc();
         if let Ok(data) = fetched {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -70,15 +70,15 @@ impl SignerMetrics {
     }
 
     /// Counts a request to sign a token.
-    pub(super) fn signed(&self, error: Option<&SignerError>) {
+    pub(super) fn record_signature(&self, error: Option<&SignerError>) {
         self.signed.get_or_create(&[("code", code(error))]).inc();
     }
 
     /// Records the duration of a call.
-    pub(super) fn called(&self, method: &str, error: Option<&SignerError>, took: Duration) {
+    pub(super) fn observe_call(&self, method: &str, error: Option<&SignerError>, duration: Duration) {
         let labels =
             [("method", format!("/v1.ExternalJWTSigner/{method}")), ("code", code(error).to_owned())];
-        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        self.seconds.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 }
 

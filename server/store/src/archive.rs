@@ -26,7 +26,7 @@ pub struct PastState {
     /// The state; for a deletion, the last one. `Err` names a state that cannot be read.
     pub state: Result<Arc<Record>, Unreadable>,
     /// Time of the write in Unix seconds, with the resolution of the revision marks; `None` if no longer known.
-    pub written: Option<i64>,
+    pub written_at: Option<i64>,
 }
 
 impl PastState {
@@ -46,7 +46,7 @@ pub struct PastStates {
     /// States, newest first.
     pub states: Vec<PastState>,
     /// True if older states follow.
-    pub more: bool,
+    pub has_more: bool,
     /// Revision from which the result is complete: states that were superseded before it are deleted.
     pub complete_from: i64,
 }

@@ -5,12 +5,12 @@
 //! fit. `slot` is one resource, `uncached` the known facts about a resource that is not cached, `counts` its number of objects.
 
 mod budget;
-mod counting;
 mod counts;
-mod intake;
-mod room;
+mod eviction;
+mod pending_count;
 mod slot;
-mod unheld;
+mod snapshot_builder;
+mod uncached;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::budget::Budget;
-pub(crate) use self::counting::Counting;
-use self::intake::weight;
-pub(crate) use self::intake::{Intake, average_weight};
+pub(crate) use self::pending_count::PendingCount;
 use self::slot::Loaded;
 pub(crate) use self::slot::Slot;
+use self::snapshot_builder::weight;
+pub(crate) use self::snapshot_builder::{SnapshotBuilder, estimated_weight};
 use crate::event::{Event, EventType};
 use crate::key::{Key, Resource};
 use crate::record::Record;
@@ -46,7 +46,7 @@ pub(crate) struct Cache {
 }
 
 /// Start of a read of a resource that is not cached.
-pub(crate) struct Begun {
+pub(crate) struct ReadPoint {
     /// Revision to read.
     pub(crate) revision: i64,
     /// Revision of the last change of the resource.
@@ -54,16 +54,16 @@ pub(crate) struct Begun {
 }
 
 /// Guard of a running load of a resource. Dropping it ends the load.
-pub(crate) struct Loading<'a> {
+pub(crate) struct LoadGuard<'a> {
     slot: &'a Slot,
     /// Revision to read.
     pub(crate) revision: i64,
     changed: i64,
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
-        *self.slot.arrived.lock() = None;
+        *self.slot.buffered_events.lock() = None;
     }
 }
 
@@ -82,14 +82,14 @@ impl Cache {
     }
 
     /// Adds a resource that the database has under this ID.
-    pub(crate) fn stored(&self, id: i64, resource: Resource) {
-        self.reserve(id);
+    pub(crate) fn insert_stored(&self, id: i64, resource: Resource) {
+        self.reserve_id(id);
         let slot = Arc::new(Slot::new(id, true, resource.clone(), self.opened_at));
         self.slots.write().insert(resource, slot);
     }
 
     /// Reserves an ID that the database uses, so that no new resource gets it.
-    pub(crate) fn reserve(&self, id: i64) {
+    pub(crate) fn reserve_id(&self, id: i64) {
         self.next_id.fetch_max(id, Ordering::Relaxed);
     }
 
@@ -99,11 +99,11 @@ impl Cache {
             return slot.clone();
         }
         let mut slots = self.slots.write();
-        let made = slots.entry(resource.clone()).or_insert_with(|| {
+        let slot = slots.entry(resource.clone()).or_insert_with(|| {
             let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
             Arc::new(Slot::new(id, self.is_shared, resource.clone(), self.opened_at))
         });
-        made.clone()
+        slot.clone()
     }
 
     /// Returns the slot with this database ID.
@@ -117,18 +117,18 @@ impl Cache {
     }
 
     /// Returns the keys of cached objects that may be being deleted, and the slots of resources that are not cached.
-    pub(crate) fn deleting(&self) -> (Vec<Key>, Vec<Arc<Slot>>) {
-        let (mut keys, mut unread) = (Vec::new(), Vec::new());
+    pub(crate) fn terminating_keys(&self) -> (Vec<Key>, Vec<Arc<Slot>>) {
+        let (mut keys, mut uncached_slots) = (Vec::new(), Vec::new());
         for slot in self.slots() {
             match slot.objects() {
                 Some(objects) => {
-                    let found = objects.iter().filter(|record| record.may_be_deleting());
+                    let found = objects.iter().filter(|record| record.may_be_terminating());
                     keys.extend(found.map(|record| record.key.clone()));
                 }
-                None => unread.push(slot),
+                None => uncached_slots.push(slot),
             }
         }
-        (keys, unread)
+        (keys, uncached_slots)
     }
 
     /// Returns all resources in the database, by ID.
@@ -147,13 +147,13 @@ impl Cache {
     }
 
     /// True if the record of an event will be in the cache once the event is applied.
-    pub(crate) fn will_hold(&self, resource: &Resource, event_type: EventType) -> bool {
+    pub(crate) fn will_cache(&self, resource: &Resource, event_type: EventType) -> bool {
         event_type != EventType::Deleted && self.objects(resource).is_some()
     }
 
     /// Keeps the resource in the cache once it is loaded, regardless of the budget.
-    pub(crate) fn keep(&self, resource: &Resource) {
-        self.slot(resource).is_kept.store(true, Ordering::Relaxed);
+    pub(crate) fn pin(&self, resource: &Resource) {
+        self.slot(resource).is_pinned.store(true, Ordering::Relaxed);
     }
 
     /// Returns the known unreadable objects in key order: all those of cached resources, and those of other resources
@@ -162,105 +162,113 @@ impl Cache {
         if self.unreadable.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let mut all = Vec::new();
+        let mut unreadable = Vec::new();
         for slot in self.slots() {
             match slot.objects() {
-                Some(objects) => all.extend(objects.unreadable().cloned()),
-                None => all.extend_from_slice(slot.unheld.lock().unreadable()),
+                Some(objects) => unreadable.extend(objects.unreadable().cloned()),
+                None => unreadable.extend_from_slice(slot.uncached.lock().unreadable()),
             }
         }
-        all.sort_by(|a, b| a.key().cmp(b.key()));
-        all
+        unreadable.sort_by(|a, b| a.key().cmp(b.key()));
+        unreadable
     }
 
     /// Returns the number of known unreadable objects of a resource; `None` if the resource has no slot.
     pub(crate) fn unreadable_of(&self, resource: &Resource) -> Option<usize> {
         let slot = self.slots.read().get(resource)?.clone();
-        let of_unheld = || slot.unheld.lock().unreadable().len();
-        Some(slot.objects().map_or_else(of_unheld, |objects| objects.unreadable().count()))
+        let count_uncached = || slot.uncached.lock().unreadable().len();
+        Some(slot.objects().map_or_else(count_uncached, |objects| objects.unreadable().count()))
     }
 
     /// Records the unreadable objects that a read of an uncached resource found at a revision.
-    pub(crate) fn note_unreadable(&self, slot: &Slot, revision: i64, met: &[Unreadable]) {
-        if met.is_empty() {
+    pub(crate) fn note_unreadable(&self, slot: &Slot, revision: i64, found: &[Unreadable]) {
+        if found.is_empty() {
             return;
         }
-        let _nothing_is_applied = self.applied.lock();
+        let _applied_guard = self.applied.lock();
         if slot.state.load().is_none() && slot.changed.load(Ordering::Acquire) <= revision {
-            let new = slot.unheld.lock().note(met);
+            let new = slot.uncached.lock().note(found);
             self.unreadable.fetch_add(new, Ordering::Relaxed);
         }
     }
 
     /// Publishes an object that was unreadable and can be read now, unless it has changed since.
-    pub(crate) fn heal(&self, record: Arc<Record>) {
-        let _nothing_is_applied = self.applied.lock();
+    pub(crate) fn restore_readable(&self, record: Arc<Record>) {
+        let _applied_guard = self.applied.lock();
         let slot = self.slot(record.key.resource());
         let Some(loaded) = slot.state.load_full() else {
-            let gone = slot.unheld.lock().forget(record.key.path());
-            self.unreadable.fetch_sub(gone, Ordering::Relaxed);
+            let removed = slot.uncached.lock().forget(record.key.path());
+            self.unreadable.fetch_sub(removed, Ordering::Relaxed);
             return;
         };
-        let known = loaded.objects.get_unreadable(record.key.path());
-        if known.is_none_or(|object| object.revision() != record.revision) {
+        let unreadable = loaded.objects.get_unreadable(record.key.path());
+        if unreadable.is_none_or(|object| object.revision() != record.revision) {
             return;
         }
         let mut objects = (*loaded.objects).clone();
         objects.remove_unreadable(record.key.path());
         self.unreadable.fetch_sub(1, Ordering::Relaxed);
-        self.weighs_more(&slot, weight(&record));
+        self.add_bytes(&slot, weight(&record));
         objects.insert(record);
-        slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), changed: loaded.changed })));
+        slot.state.store(Some(Arc::new(Loaded {
+            objects: Arc::new(objects),
+            unchanged_since: loaded.unchanged_since,
+        })));
     }
 
     /// Returns the builder for a load of a resource. It stops when the budget is used up, unless the resource is pinned.
-    pub(crate) fn intake(&self, slot: &Slot) -> Intake {
-        let is_kept = slot.is_kept.load(Ordering::Relaxed);
-        Intake::new(Some((self.budget.clone(), !is_kept)))
+    pub(crate) fn builder(&self, slot: &Slot) -> SnapshotBuilder {
+        let is_pinned = slot.is_pinned.load(Ordering::Relaxed);
+        SnapshotBuilder::new(Some((self.budget.clone(), !is_pinned)))
     }
 
     /// Returns a builder without a budget, for a snapshot that one caller owns.
-    pub(crate) fn intake_for_caller(&self) -> Intake {
-        Intake::new(None)
+    pub(crate) fn unbudgeted_builder(&self) -> SnapshotBuilder {
+        SnapshotBuilder::new(None)
     }
 
     /// Starts a load of a resource: changes that are applied from now on are buffered until the load ends.
-    pub(crate) fn begin_load<'a>(&self, slot: &'a Slot) -> Loading<'a> {
+    pub(crate) fn begin_load<'a>(&self, slot: &'a Slot) -> LoadGuard<'a> {
         let applied = self.applied.lock();
-        *slot.arrived.lock() = Some(Vec::new());
-        Loading { slot, revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
+        *slot.buffered_events.lock() = Some(Vec::new());
+        LoadGuard { slot, revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
     }
 
-    /// Publishes the loaded objects of a resource at the revision of `loading`, with the changes since.
-    pub(crate) fn end_load(&self, loading: &Loading<'_>, intake: Intake) {
-        let _nothing_is_applied = self.applied.lock();
-        let slot = loading.slot;
-        let (mut objects, bytes) = intake.finish();
-        let forgotten = std::mem::take(&mut *slot.unheld.lock()).forget_all();
+    /// Publishes the loaded objects of a resource at the revision of `load_guard`, with the changes since.
+    pub(crate) fn end_load(&self, load_guard: &LoadGuard<'_>, builder: SnapshotBuilder) {
+        let _applied_guard = self.applied.lock();
+        let slot = load_guard.slot;
+        let (mut objects, bytes) = builder.finish();
+        let forgotten = std::mem::take(&mut *slot.uncached.lock()).forget_all();
         self.unreadable.fetch_add(objects.unreadable().count(), Ordering::Relaxed);
         self.unreadable.fetch_sub(forgotten, Ordering::Relaxed);
         slot.bytes.store(bytes, Ordering::Relaxed);
-        let arrived = slot.arrived.lock().take().unwrap_or_default();
-        let more = arrived.iter().map(|event| self.apply_one(&mut objects, event)).sum();
-        self.weighs_more(slot, more);
-        let changed = arrived.last().map_or(loading.changed, |event| event.revision());
-        slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), changed })));
+        let buffered = slot.buffered_events.lock().take().unwrap_or_default();
+        let difference = buffered.iter().map(|event| self.apply_one(&mut objects, event)).sum();
+        self.add_bytes(slot, difference);
+        let unchanged_since = buffered.last().map_or(load_guard.changed, |event| event.revision());
+        slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), unchanged_since })));
         if self.budget.is_over() {
             self.shrink();
         }
     }
 
-    /// Returns the snapshot that was read for a caller, with the state at the revision of `begun`.
-    pub(crate) fn snapshot_of(&self, slot: &Slot, begun: &Begun, intake: Intake) -> Snapshot {
-        self.note_unreadable(slot, begun.revision, &intake.unreadable);
-        let (objects, _) = intake.finish();
-        Snapshot::new(slot.resource.clone(), Arc::new(objects), begun.changed, begun.revision)
+    /// Returns the snapshot that was read for a caller, with the state at the revision of `read_point`.
+    pub(crate) fn snapshot_of(
+        &self,
+        slot: &Slot,
+        read_point: &ReadPoint,
+        builder: SnapshotBuilder,
+    ) -> Snapshot {
+        self.note_unreadable(slot, read_point.revision, &builder.unreadable);
+        let (objects, _) = builder.finish();
+        Snapshot::new(slot.resource.clone(), Arc::new(objects), read_point.changed, read_point.revision)
     }
 
     /// Returns the current revision and last change of an uncached resource, for a read that starts now.
-    pub(crate) fn begin_read(&self, slot: &Slot) -> Begun {
+    pub(crate) fn begin_read(&self, slot: &Slot) -> ReadPoint {
         let applied = self.applied.lock();
-        Begun { revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
+        ReadPoint { revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
     }
 
     /// Starts to count the objects of an uncached resource in a namespace (empty for all), at this revision or the current one.
@@ -270,18 +278,18 @@ impl Cache {
         slot: &'a Slot,
         namespace: &'a str,
         revision: Option<i64>,
-    ) -> Option<Counting<'a>> {
+    ) -> Option<PendingCount<'a>> {
         let applied = self.applied.lock();
         let revision = revision.unwrap_or(*applied);
         let is_unchanged = slot.changed.load(Ordering::Acquire) <= revision && revision <= *applied;
         if !is_unchanged || slot.state.load().is_some() {
             return None;
         }
-        Some(Counting::new(slot, namespace, revision))
+        Some(PendingCount::new(slot, namespace, revision))
     }
 
-    /// Records that everything up to here is applied: the revision advances without an event.
-    pub(crate) fn applied_up_to(&self, revision: i64) {
+    /// Records that all commits up to a revision are applied: the revision advances without an event.
+    pub(crate) fn set_applied(&self, revision: i64) {
         *self.applied.lock() = revision;
     }
 
@@ -296,21 +304,21 @@ impl Cache {
                 None => {
                     let slot = self.slot(resource);
                     let Some(loaded) = slot.state.load_full() else {
-                        self.pass(&slot, event);
+                        self.apply_uncached(&slot, event);
                         continue;
                     };
                     changed.push((slot, (*loaded).clone(), (*loaded.objects).clone(), 0));
                     changed.len() - 1
                 }
             };
-            let (_, loaded, objects, more) = &mut changed[index];
-            loaded.changed = event.revision();
-            *more += self.apply_one(objects, event);
+            let (_, loaded, objects, difference) = &mut changed[index];
+            loaded.unchanged_since = event.revision();
+            *difference += self.apply_one(objects, event);
         }
-        for (slot, loaded, objects, more) in changed {
+        for (slot, loaded, objects, difference) in changed {
             let loaded = Loaded { objects: Arc::new(objects), ..loaded };
             slot.state.store(Some(Arc::new(loaded)));
-            self.weighs_more(&slot, more);
+            self.add_bytes(&slot, difference);
         }
         *applied = events.last().map_or(*applied, |event| event.revision());
         if self.budget.is_over() {
@@ -319,24 +327,24 @@ impl Cache {
     }
 
     /// Applies a change of an uncached resource.
-    fn pass(&self, slot: &Slot, event: &Arc<Event>) {
+    fn apply_uncached(&self, slot: &Slot, event: &Arc<Event>) {
         slot.changed.store(event.revision(), Ordering::Release);
-        slot.arrived.lock().iter_mut().for_each(|waiting| waiting.push(event.clone()));
-        let (gone, come) = slot.unheld.lock().pass(event);
-        self.unreadable.fetch_add(come, Ordering::Relaxed);
-        self.unreadable.fetch_sub(gone, Ordering::Relaxed);
+        slot.buffered_events.lock().iter_mut().for_each(|buffer| buffer.push(event.clone()));
+        let (removed, added) = slot.uncached.lock().apply(event);
+        self.unreadable.fetch_add(added, Ordering::Relaxed);
+        self.unreadable.fetch_sub(removed, Ordering::Relaxed);
     }
 
     /// Applies an event. Returns the change of the weight of the objects in bytes.
     fn apply_one(&self, objects: &mut Objects, event: &Event) -> i64 {
-        let (before, more) = match (event.event_type, &event.unreadable) {
+        let (previous, added_weight) = match (event.event_type, &event.unreadable) {
             (EventType::Deleted, _) => (objects.remove(event.record.key.path()), 0),
             (_, Some(object)) => {
-                let before = objects.remove(event.record.key.path());
+                let previous = objects.remove(event.record.key.path());
                 if objects.insert_unreadable((**object).clone()) {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
                 }
-                return -before.map_or(0, |record| weight(&record));
+                return -previous.map_or(0, |record| weight(&record));
             }
             (EventType::Added | EventType::Modified, None) => {
                 (objects.insert(event.record.clone()), weight(&event.record))
@@ -345,10 +353,10 @@ impl Cache {
         if objects.remove_unreadable(event.record.key.path()) {
             self.unreadable.fetch_sub(1, Ordering::Relaxed);
         }
-        more - before.map_or(0, |record| weight(&record))
+        added_weight - previous.map_or(0, |record| weight(&record))
     }
 
-    fn weighs_more(&self, slot: &Slot, bytes: i64) {
+    fn add_bytes(&self, slot: &Slot, bytes: i64) {
         slot.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.budget.add(bytes);
     }

@@ -5,10 +5,10 @@ use crc32fast::Hasher;
 use crate::codec;
 use crate::copy::CopyError;
 use crate::key::Key;
-use crate::seal::Stored;
+use crate::seal::StoredValue;
 
 /// Returns the checksum of a state: of its key, revision and JSON.
-fn of(key: &Key, revision: i64, json: &[u8]) -> i64 {
+fn compute(key: &Key, revision: i64, json: &[u8]) -> i64 {
     let mut hasher = Hasher::new();
     for part in [&*key.resource().group, &*key.resource().resource, key.path()] {
         hasher.update(part.as_bytes());
@@ -22,9 +22,9 @@ fn of(key: &Key, revision: i64, json: &[u8]) -> i64 {
 
 /// Returns the checksum of a state for the database; `None` for a sealed value. The seal authenticates the value, and a
 /// checksum would have to be replaced at each change of keys, also by programs that do not know checksums.
-pub(crate) fn of_stored(key: &Key, revision: i64, stored: &[u8]) -> Option<i64> {
+pub(crate) fn compute_checksum(key: &Key, revision: i64, stored: &[u8]) -> Option<i64> {
     match codec::decode(stored) {
-        Ok(Stored::Plain(json)) => Some(of(key, revision, json)),
+        Ok(StoredValue::Plain(json)) => Some(compute(key, revision, json)),
         _ => None,
     }
 }
@@ -33,11 +33,11 @@ pub(crate) fn of_stored(key: &Key, revision: i64, stored: &[u8]) -> Option<i64> 
 pub(crate) fn verify(
     key: &Key,
     revision: i64,
-    value: &Stored<'_>,
+    value: &StoredValue<'_>,
     checksum: Option<i64>,
 ) -> Result<(), &'static str> {
     match (value, checksum) {
-        (Stored::Plain(json), Some(checksum)) if of(key, revision, json) != checksum => {
+        (StoredValue::Plain(json), Some(checksum)) if compute(key, revision, json) != checksum => {
             Err("checksum mismatch")
         }
         _ => Ok(()),
@@ -52,7 +52,8 @@ pub(crate) fn verify_copied(
     checksum: Option<i64>,
 ) -> Result<(), CopyError> {
     let Ok(value) = codec::decode(stored) else { return Ok(()) };
-    verify(key, revision, &value, checksum).map_err(|why| CopyError::Unreadable(format!("{key}: {why}")))
+    verify(key, revision, &value, checksum)
+        .map_err(|reason| CopyError::Unreadable(format!("{key}: {reason}")))
 }
 
 #[cfg(test)]
@@ -61,13 +62,13 @@ mod tests {
     use crate::key::Resource;
 
     #[test]
-    fn any_other_bit_of_key_revision_and_value_has_another_checksum() {
+    fn changing_any_bit_of_key_revision_or_value_changes_the_checksum() {
         let key = |name: &str| Key::new(&Resource::new("apps", "deployments"), "a", name);
         let json = br#"{"metadata":{"name":"b"},"data":{"text":"some text"}}"#;
         let stored = codec::encode(json);
-        let checksum = of_stored(&key("b"), 7, &stored);
+        let checksum = compute_checksum(&key("b"), 7, &stored);
         let is_right = |key: &Key, revision: i64, json: &[u8]| {
-            verify(key, revision, &Stored::Plain(json), checksum).is_ok()
+            verify(key, revision, &StoredValue::Plain(json), checksum).is_ok()
         };
         assert!(is_right(&key("b"), 7, json));
         assert!(!is_right(&key("c"), 7, json));
@@ -81,10 +82,10 @@ mod tests {
     }
 
     #[test]
-    fn sealed_values_and_those_of_older_programs_have_none() {
+    fn sealed_values_and_values_of_older_programs_have_no_checksum() {
         let key = Key::new(&Resource::new("", "secrets"), "a", "b");
-        assert_eq!(of_stored(&key, 7, &codec::encode_sealed(b"k8s:enc:")), None);
-        assert_eq!(verify(&key, 7, &Stored::Plain(b"{}"), None), Ok(()));
-        assert_eq!(verify(&key, 7, &Stored::Sealed(b"k8s:enc:"), Some(1)), Ok(()));
+        assert_eq!(compute_checksum(&key, 7, &codec::encode_sealed(b"k8s:enc:")), None);
+        assert_eq!(verify(&key, 7, &StoredValue::Plain(b"{}"), None), Ok(()));
+        assert_eq!(verify(&key, 7, &StoredValue::Sealed(b"k8s:enc:"), Some(1)), Ok(()));
     }
 }

@@ -8,8 +8,8 @@ use crate::error::StoreError;
 use crate::index::{Indexed, Indexer};
 use crate::key::{Key, Resource};
 use crate::record::{Record, Value};
-use crate::seal::{Opened, Seal, SealError};
-use crate::store::SealedOtherwise;
+use crate::seal::{OpenedValue, Seal, SealError};
+use crate::store::StaleSeals;
 use crate::unreadable::Unreadable;
 
 /// Indexes the JSON of an object. The indexer skips most of the JSON, so other conditions of readable objects are checked here:
@@ -55,7 +55,7 @@ pub(crate) type Decoded = Result<Record, Unreadable>;
 
 impl Decoder<'_> {
     /// Decodes a stored value and verifies its checksum, if there is one.
-    pub(crate) async fn value(
+    pub(crate) async fn decode(
         &self,
         key: Key,
         revision: i64,
@@ -70,10 +70,10 @@ impl Decoder<'_> {
             Err(reason) => {
                 let names_namespace = value.names_namespace(key.namespace());
                 let object = Unreadable::new(key, revision, reason);
-                return Ok(Err(if names_namespace { object } else { object.of_doubtful_namespace() }));
+                return Ok(Err(if names_namespace { object } else { object.with_doubtful_namespace() }));
             }
             Ok(()) => match self.seal.open(&key, value).await {
-                Ok(Opened { json, .. }) => json,
+                Ok(OpenedValue { json, .. }) => json,
                 Err(SealError::Refused { text, .. }) => {
                     return Ok(Err(Unreadable::sealed(key, revision, &text)));
                 }
@@ -87,7 +87,7 @@ impl Decoder<'_> {
         };
         Ok(match index(self.indexer, key.resource(), &json) {
             Ok(indexed) => {
-                let value = Value::new(&*json, indexed).stored_as(stored.len());
+                let value = Value::new(&*json, indexed).with_stored_size(stored.len());
                 Ok(Record { key, revision, value })
             }
             Err(reason) => Err(Unreadable::new(key, revision, &reason)),
@@ -96,7 +96,7 @@ impl Decoder<'_> {
 
     /// Returns true if a stored value has a stale seal. Damaged values count as stale: they are rewritten from
     /// the last state read.
-    pub(crate) async fn is_stale(&self, key: &Key, stored: &[u8]) -> Result<bool, StoreError> {
+    pub(crate) async fn has_stale_seal(&self, key: &Key, stored: &[u8]) -> Result<bool, StoreError> {
         let Ok(stored) = codec::decode(stored) else { return Ok(true) };
         match self.seal.open(key, stored).await {
             Ok(opened) => Ok(opened.stale),
@@ -105,9 +105,9 @@ impl Decoder<'_> {
     }
 
     /// Counts an object by the state of its seal. An object without a key is unreadable.
-    pub(crate) async fn count(
+    pub(crate) async fn count_seal(
         &self,
-        counted: &mut SealedOtherwise,
+        counted: &mut StaleSeals,
         key: Option<Key>,
         revision: i64,
         stored: &[u8],
@@ -135,7 +135,7 @@ mod tests {
     use crate::index::MetadataIndexer;
 
     #[test]
-    fn values_whose_fields_cannot_be_read_have_no_index() {
+    fn values_with_unreadable_fields_are_not_indexed() {
         let resource = Resource::new("g", "things");
         let indexed = |json: &[u8]| index(&MetadataIndexer, &resource, json).map(|_| ());
         let deep = |levels: usize| {

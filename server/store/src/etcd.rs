@@ -11,28 +11,28 @@ mod client;
 mod compaction;
 mod events;
 mod failure;
-mod find;
 mod follow;
 mod gate;
-mod heal;
 mod history;
 mod keys;
-mod known;
-mod latest;
+mod latest_revision;
 mod layout;
 mod leases;
+mod lookup;
 mod members;
+mod object_codec;
 mod open;
-mod owners;
+mod owner_index;
 mod pages;
-mod past;
-mod place;
+mod past_states;
 mod plan;
-mod read;
+mod prefix;
+mod reader;
 mod settings;
 mod source;
 mod switch;
 mod target;
+mod unreadable_retry;
 mod values;
 mod wire;
 mod write;
@@ -44,8 +44,8 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::known::Known;
 pub use self::layout::Layout;
+pub use self::object_codec::ObjectCodec;
 pub use self::open::EtcdError;
 pub use self::settings::EtcdSettings;
 pub use self::source::EtcdSource;
@@ -53,26 +53,25 @@ pub use self::switch::EtcdSwitch;
 pub use self::target::EtcdTarget;
 
 use self::client::Client;
-use self::compaction::{Compactor, Marks};
-use self::follow::{Follower, Progress};
-use self::keys::Keys;
-use self::latest::Asking;
+use self::compaction::{Compactor, RevisionMarks};
+use self::follow::{FollowProgress, Follower};
+use self::keys::EtcdKeys;
+use self::latest_revision::HeadQuery;
 use self::leases::Leases;
 use self::open::Meta;
-use self::owners::Owners;
-use self::read::Reader;
-use self::values::Values;
+use self::owner_index::OwnerIndex;
+use self::reader::Reader;
+use self::values::ValueCodec;
 use self::write::Writer;
 use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
-use crate::current::{Found, State};
-use crate::ending::Ending;
+use crate::current_state::{CurrentState, ObjectLookup};
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::key::{Key, Resource};
-use crate::latest::Latest;
+use crate::latest_revision::LatestRevision;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
@@ -80,16 +79,17 @@ use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{ListAt, Page, SealedOtherwise, Store};
+use crate::store::{ListAt, Page, StaleSeals, Store};
 use crate::submit::{CommitRequest, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::{Condition, Unreadable};
+use crate::txn::{CommittedTxn, Txn, TxnError};
+use crate::unreadable::{StoreCondition, Unreadable};
+use crate::writer_guard::WriterGuard;
 
 /// Maximum number of concurrent history reads. Each waits for etcd, which synchronizes watches that start in the
 /// past every 100 ms.
-const PAST_READS: usize = 64;
+const MAX_HISTORY_READS: usize = 64;
 
 /// [`Store`] in etcd.
 pub struct EtcdStore {
@@ -97,7 +97,7 @@ pub struct EtcdStore {
     reader: Arc<Reader>,
     submitter: Submitter<CommitRequest>,
     compactor: Arc<Compactor>,
-    copied: Arc<EtcdSource>,
+    copy_source: Arc<EtcdSource>,
     closing: CancellationToken,
     closed: CancellationToken,
 }
@@ -113,34 +113,38 @@ impl EtcdStore {
     pub async fn open(
         etcd: EtcdSettings,
         settings: Settings,
-        known: Known,
+        codec: ObjectCodec,
         metrics: Metrics,
         tasks: &TaskSet,
     ) -> Result<Self, EtcdError> {
-        let refused = |failure: failure::Failure| EtcdError::Unreachable {
+        let refused = |failure: failure::EtcdFailure| EtcdError::Unreachable {
             place: etcd.place(),
-            reason: failure.logged(),
+            reason: failure.log_text(),
         };
         let client = Client::new(&etcd).map_err(refused)?;
-        let keys = Keys::new(etcd.root(), known.layout.clone());
+        let keys = EtcdKeys::new(etcd.root(), codec.layout.clone());
         let (meta, compacted) = open::open(&client, &etcd, &keys).await?;
         let hub = Arc::new(Hub::new(meta.revision, compacted, &settings, metrics.subscriptions.clone()));
-        let (wanted, wants) = watch::channel(0);
-        let asking =
-            Asking { client: client.clone(), key: open::mark_key(&etcd.root()), wanted: wanted.clone() };
-        let (latest, asking) = Latest::new(asking, hub.clone(), etcd.request_timeout);
+        let (wanted_revision, wants) = watch::channel(0);
+        let head_query = HeadQuery {
+            client: client.clone(),
+            key: open::record_key(&etcd.root()),
+            wanted_revision: wanted_revision.clone(),
+        };
+        let (latest_revision, query_task) =
+            LatestRevision::new(head_query, hub.clone(), etcd.request_timeout);
         let reader = Arc::new(Reader {
             client,
             keys,
-            values: Values { layout: known.layout, indexer: known.indexer, seal: known.seal },
+            values: ValueCodec { layout: codec.layout, indexer: codec.indexer, seal: codec.seal },
             // Writers only consult the cache for unreadable objects, so it contains all objects.
             cache: Arc::new(Cache::new(Budget::unbounded(&metrics), meta.revision, true)),
             hub,
             metrics,
-            latest,
-            owners: Arc::new(Owners::default()),
+            latest_revision,
+            owner_index: Arc::new(OwnerIndex::default()),
             root: etcd.root(),
-            resumes: Semaphore::new(PAST_READS),
+            history_permits: Semaphore::new(MAX_HISTORY_READS),
         });
         reader.note_resources().await.map_err(refused)?;
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
@@ -148,7 +152,7 @@ impl EtcdStore {
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
             interval: etcd.compaction_interval,
-            marks: Arc::new(Marks::new(settings.marks_kept)),
+            marks: Arc::new(RevisionMarks::new(settings.mark_retention)),
             mark_interval: settings.compaction_interval,
         });
         let store = Self {
@@ -156,7 +160,7 @@ impl EtcdStore {
             reader: reader.clone(),
             // Values are encrypted for their location in etcd, when the transaction is encoded.
             submitter: Submitter { requests, seal: Seal::none(), group_operations, concurrent: true },
-            copied: Arc::new(EtcdSource::of_store(&reader, compactor.marks.clone())),
+            copy_source: Arc::new(EtcdSource::from_store(&reader, compactor.marks.clone())),
             compactor,
             closing: tasks.token().child_token(),
             closed: CancellationToken::new(),
@@ -164,16 +168,16 @@ impl EtcdStore {
         let writer = Writer {
             reader,
             leases: Leases::new(&etcd),
-            under_way: Semaphore::new(group_operations),
-            within: etcd.request_timeout,
-            wanted,
+            txn_permits: Semaphore::new(group_operations),
+            publish_timeout: etcd.request_timeout,
+            wanted_revision,
         };
         let written = store.start_writer(writer, queue, tasks);
         store.start_follower(&meta, wants, written, tasks);
         tasks.spawn("store-compaction", store.compactor.clone().run(store.closing.clone()));
         let closing = store.closing.clone();
         tasks.spawn("store-latest", async move {
-            closing.run_until_cancelled(asking).await;
+            closing.run_until_cancelled(query_task).await;
         });
         Ok(store)
     }
@@ -198,7 +202,7 @@ impl EtcdStore {
     fn start_follower(
         &self,
         meta: &Meta,
-        wanted: watch::Receiver<i64>,
+        wanted_revision: watch::Receiver<i64>,
         written: CancellationToken,
         tasks: &TaskSet,
     ) {
@@ -210,16 +214,16 @@ impl EtcdStore {
             metrics: reader.metrics.clone(),
         };
         let (identity, cluster_id) = (self.identity.clone(), meta.cluster_id);
-        let progress = Progress::at(meta.revision);
+        let progress = FollowProgress::at(meta.revision);
         let follower =
-            Follower { reader, publisher, identity, cluster_id, wanted, progress, closing: written };
-        let ending =
-            Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+            Follower { reader, publisher, identity, cluster_id, wanted_revision, progress, closing: written };
+        let guard =
+            WriterGuard { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
         tasks.spawn("store-follower", async move {
             if let Err(error) = follower.run().await {
-                ending.tasks.fail("store-follower", &error.to_string());
+                guard.tasks.fail("store-follower", &error.to_string());
             }
-            drop(ending);
+            drop(guard);
         });
     }
 
@@ -233,7 +237,7 @@ impl Store for EtcdStore {
         &self.identity
     }
 
-    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<CommittedTxn, TxnError>>> {
         Box::pin(self.submitter.write(txns, &*self.reader))
     }
 
@@ -241,14 +245,17 @@ impl Store for EtcdStore {
         Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
     }
 
-    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
-        Box::pin(async move { self.snapshot(resource).await.map(State::Held) })
+    fn current_state<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<CurrentState, StoreError>> {
+        Box::pin(async move { self.snapshot(resource).await.map(CurrentState::Cached) })
     }
 
-    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<ObjectLookup, StoreError>> {
         Box::pin(async move {
             let snapshot = self.snapshot(key.resource()).await?;
-            Ok(Found::in_snapshot(&snapshot, key))
+            Ok(ObjectLookup::in_snapshot(&snapshot, key))
         })
     }
 
@@ -256,15 +263,15 @@ impl Store for EtcdStore {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn keep(&self, resource: &Resource) {
-        self.reader.cache.keep(resource);
+    fn pin(&self, resource: &Resource) {
+        self.reader.cache.pin(resource);
     }
 
-    fn current(&self, _: &Resource) -> Option<Snapshot> {
+    fn try_snapshot(&self, _: &Resource) -> Option<Snapshot> {
         None
     }
 
-    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+    fn cached_snapshot(&self, resource: &Resource) -> Option<Snapshot> {
         let current = self.revision();
         self.reader.cache.slot(resource).snapshot(current)
     }
@@ -285,8 +292,8 @@ impl Store for EtcdStore {
         Box::pin(self.reader.list_at(query))
     }
 
-    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
-        Box::pin(past::by_exact_reads(self, query))
+    fn past_states(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        Box::pin(past_states::read_past_states(self, query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
@@ -306,11 +313,11 @@ impl Store for EtcdStore {
     }
 
     fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
-        Box::pin(self.reader.latest.revision())
+        Box::pin(self.reader.latest_revision.revision())
     }
 
-    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.reader.hub.reached(revision, self.closed.clone()))
+    fn wait_for_revision(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.reader.hub.wait_until_visible(revision, self.closed.clone()))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
@@ -330,16 +337,16 @@ impl Store for EtcdStore {
         Box::pin(self.reader.dependents(owner_uid))
     }
 
-    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        Box::pin(self.reader.owners())
+    fn owner_uids(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.reader.owner_uids())
     }
 
-    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
-        Box::pin(self.reader.deleting())
+    fn terminating_keys(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.terminating_keys())
     }
 
-    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
-        Box::pin(self.reader.counts())
+    fn object_counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.object_counts())
     }
 
     fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
@@ -358,27 +365,20 @@ impl Store for EtcdStore {
         self.reader.sealed_resources()
     }
 
-    fn is_sealed_otherwise<'a>(
-        &'a self,
-        key: &'a Key,
-        revision: i64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.reader.is_sealed_otherwise(key, revision))
+    fn has_stale_seal<'a>(&'a self, key: &'a Key, revision: i64) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.reader.has_stale_seal(key, revision))
     }
 
-    fn sealed_otherwise<'a>(
-        &'a self,
-        resource: &'a Resource,
-    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
-        Box::pin(self.reader.sealed_otherwise(resource))
+    fn stale_seals<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<StaleSeals, StoreError>> {
+        Box::pin(self.reader.stale_seals(resource))
     }
 
     fn copy_source(&self) -> Arc<dyn CopySource> {
-        self.copied.clone()
+        self.copy_source.clone()
     }
 
-    fn condition(&self) -> Condition {
-        Condition { unreadable: self.reader.cache.unreadable(), ..Condition::default() }
+    fn condition(&self) -> StoreCondition {
+        StoreCondition { unreadable: self.reader.cache.unreadable(), ..StoreCondition::default() }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -40,7 +40,7 @@ pub struct Event {
     /// State that another process wrote and this process cannot read; `record` then has no value. Subscriptions never deliver it.
     pub(crate) unreadable: Option<Arc<Unreadable>>,
     /// True if the cache also held `record` when the event was created: its memory then counts for the cache.
-    pub(crate) is_held: bool,
+    pub(crate) is_record_cached: bool,
 }
 
 impl Event {
@@ -55,18 +55,18 @@ impl Event {
     }
 
     /// True if the previous state could not be read.
-    pub fn is_of_unreadable(&self) -> bool {
+    pub fn has_unreadable_previous(&self) -> bool {
         self.previous.as_ref().is_some_and(|previous| previous.value.is_unreadable())
     }
 
     /// True if one of the states could not be read.
-    pub(crate) fn is_partly_unreadable(&self) -> bool {
-        self.is_of_unreadable() || self.unreadable.is_some()
+    pub(crate) fn has_unreadable_state(&self) -> bool {
+        self.has_unreadable_previous() || self.unreadable.is_some()
     }
 
     /// Returns the approximate memory in bytes that only this event keeps alive.
     pub(crate) fn weight(&self) -> usize {
-        let record = if self.is_held { 0 } else { self.record.weight() };
+        let record = if self.is_record_cached { 0 } else { self.record.weight() };
         size_of::<Self>() + record + self.previous.as_ref().map_or(0, |record| record.weight())
     }
 }

@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::event::Event;
 use crate::key::Resource;
 use crate::settings::Settings;
-use crate::subscription::load::Load;
+use crate::subscription::queue_load::QueueLoad;
 use crate::subscription::selection::{Batch, Selection};
 use crate::subscription::watch_error::WatchError;
 
@@ -33,11 +33,11 @@ pub(crate) struct Hub {
     ring: Mutex<Ring>,
     subscribers: Mutex<Subscribers>,
     revision: watch::Sender<i64>,
-    dispatched: AtomicI64,
+    fan_out_revision: AtomicI64,
     compacted: AtomicI64,
     /// Compaction point of watches whose events are all in memory. Deletions without history do not advance it, nor do
     /// compactions by other clients of etcd.
-    watchable: AtomicI64,
+    watch_compacted: AtomicI64,
     next_id: AtomicU64,
     limits: Limits,
     /// Metric: number of running subscriptions.
@@ -60,10 +60,10 @@ struct Ring {
 }
 
 /// Registration of a new subscription with the hub.
-pub(crate) struct Joined {
+pub(crate) struct Registration {
     pub(crate) id: u64,
     pub(crate) receiver: mpsc::Receiver<Batch>,
-    pub(crate) load: Arc<Load>,
+    pub(crate) load: Arc<QueueLoad>,
     /// Every event with a greater revision is in `recent` or will be queued.
     pub(crate) floor: i64,
     /// Recent batches that contain a revision greater than the start of the subscription.
@@ -83,9 +83,9 @@ impl Hub {
             ring: Mutex::new(Ring { batches: VecDeque::new(), events: 0, bytes: 0, floor: revision }),
             subscribers: Mutex::default(),
             revision: watch::Sender::new(revision),
-            dispatched: AtomicI64::new(revision),
+            fan_out_revision: AtomicI64::new(revision),
             compacted: AtomicI64::new(compacted),
-            watchable: AtomicI64::new(compacted),
+            watch_compacted: AtomicI64::new(compacted),
             next_id: AtomicU64::new(0),
             limits: Limits {
                 ring_events: settings.ring_events,
@@ -106,22 +106,21 @@ impl Hub {
     }
 
     /// Resolves when all commits up to a revision are visible, or with an error once the store has closed.
-    pub(crate) fn reached(
+    pub(crate) fn wait_until_visible(
         &self,
         revision: i64,
         closed: CancellationToken,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let mut revisions = self.revisions();
         async move {
-            let reached =
-                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
-            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
+            let result = closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
+            result.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
         }
     }
 
     /// Returns the revision up to which every event is in the queues of all its subscriptions.
-    pub(crate) fn dispatched(&self) -> i64 {
-        self.dispatched.load(Ordering::Acquire)
+    pub(crate) fn fan_out_revision(&self) -> i64 {
+        self.fan_out_revision.load(Ordering::Acquire)
     }
 
     pub(crate) fn compacted(&self) -> i64 {
@@ -129,7 +128,7 @@ impl Hub {
     }
 
     /// Rejects reads at revisions that do not exist yet or are compacted.
-    pub(crate) fn check(&self, revision: i64) -> Result<(), StoreError> {
+    pub(crate) fn check_readable(&self, revision: i64) -> Result<(), StoreError> {
         let (oldest, current) = (self.compacted(), self.revision());
         match revision {
             _ if revision < oldest => Err(StoreError::Compacted { oldest }),
@@ -139,26 +138,26 @@ impl Hub {
     }
 
     /// Rejects the result of a read if states of its revision may have been compacted since.
-    pub(crate) fn check_kept(&self, revision: i64) -> Result<(), StoreError> {
+    pub(crate) fn check_not_compacted(&self, revision: i64) -> Result<(), StoreError> {
         let oldest = self.compacted();
         if revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(()) }
     }
 
     /// Advances the compaction point. Must be called before the rows are deleted.
     pub(crate) fn set_compacted(&self, revision: i64) {
-        self.watchable.fetch_max(revision, Ordering::AcqRel);
+        self.watch_compacted.fetch_max(revision, Ordering::AcqRel);
         self.compacted.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// Advances the compaction point of reads only: watches whose events are all in memory continue. For a group that deletes
-    /// rows and whose events reach this hub, and for compactions by other processes.
+    /// Advances the compaction point of reads only: watches whose events are all in memory continue. Used for groups that
+    /// delete rows and whose events reach this hub, and for compactions by other processes.
     pub(crate) fn compact_reads(&self, revision: i64) {
         self.compacted.fetch_max(revision, Ordering::AcqRel);
     }
 
     /// Returns the oldest revision from which a watch can start that has all events after `floor` in memory.
     pub(crate) fn oldest_watchable(&self, from: i64, floor: i64) -> i64 {
-        if from < floor { self.compacted() } else { self.watchable.load(Ordering::Acquire) }
+        if from < floor { self.compacted() } else { self.watch_compacted.load(Ordering::Acquire) }
     }
 
     /// Moves the compaction point back: the rows whose deletion was announced still exist.
@@ -170,7 +169,7 @@ impl Hub {
 
     /// Waits until the current revision can be read. The revision of a deletion without history is compacted
     /// before it is visible.
-    pub(crate) async fn readable(&self) {
+    pub(crate) async fn wait_until_readable(&self) {
         let mut revisions = self.revisions();
         // `self` owns the sender, so the channel stays open.
         let _ = revisions.wait_for(|revision| *revision >= self.compacted()).await;
@@ -198,36 +197,36 @@ impl Hub {
     /// Advances the revision without an event.
     pub(crate) fn advance(&self, revision: i64) {
         self.revision.send_replace(revision);
-        self.dispatched.store(revision, Ordering::Release);
+        self.fan_out_revision.store(revision, Ordering::Release);
     }
 
     /// Puts a published group into the queues of its subscriptions. Ends subscriptions whose queue is full.
-    pub(crate) fn dispatch(&self, events: &Batch, revision: i64) {
+    pub(crate) fn fan_out(&self, events: &Batch, revision: i64) {
         let mut subscribers = self.subscribers.lock();
         if !subscribers.scopes.is_empty() {
             for (resource, batch) in by_resource(events) {
                 let Some(scoped) = subscribers.scopes.get_mut(&resource) else { continue };
-                scoped.offer(&batch, |subscriber| self.offer(subscriber, &batch));
+                scoped.offer(&batch, |subscriber| self.enqueue(subscriber, &batch));
                 if scoped.is_empty() {
                     subscribers.scopes.remove(&resource);
                 }
             }
         }
-        subscribers.followers.retain(|subscriber| self.offer(subscriber, events));
-        self.dispatched.store(revision, Ordering::Release);
+        subscribers.followers.retain(|subscriber| self.enqueue(subscriber, events));
+        self.fan_out_revision.store(revision, Ordering::Release);
     }
 
     /// Puts the matching events into the queue of a subscriber. Returns false if the subscription was cut or dropped.
-    fn offer(&self, subscriber: &Subscriber, batch: &Batch) -> bool {
-        let Some(batch) = taken(subscriber, batch) else { return true };
+    fn enqueue(&self, subscriber: &Subscriber, batch: &Batch) -> bool {
+        let Some(batch) = select(subscriber, batch) else { return true };
         let load = &subscriber.load;
         let bytes = batch.iter().map(|event| event.weight()).sum();
         let events = load.events.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
-        let waiting = load.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let queued_bytes = load.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         // An empty queue always accepts one batch, of any size.
-        let full = events > self.limits.subscription_events.max(batch.len())
-            || waiting > self.limits.subscription_bytes.max(bytes);
-        if full || subscriber.sender.try_send(batch).is_err() {
+        let is_full = events > self.limits.subscription_events.max(batch.len())
+            || queued_bytes > self.limits.subscription_bytes.max(bytes);
+        if is_full || subscriber.sender.try_send(batch).is_err() {
             load.lagged.store(true, Ordering::Release);
             self.running.dec();
             return false;
@@ -236,13 +235,13 @@ impl Hub {
     }
 
     /// Registers a subscription that has seen everything up to `from`. [`Hub::unsubscribe`] removes it.
-    pub(crate) fn join(&self, selection: Selection, from: i64) -> Result<Joined, WatchError> {
+    pub(crate) fn join(&self, selection: Selection, from: i64) -> Result<Registration, WatchError> {
         let (sender, receiver) = mpsc::channel(SUBSCRIPTION_BATCHES);
-        let load = Arc::new(Load::default());
+        let load = Arc::new(QueueLoad::default());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         self.register(Subscriber { id, selection, sender, load: load.clone() })?;
         let (floor, recent) = self.recent(from);
-        Ok(Joined { id, receiver, load, floor, recent })
+        Ok(Registration { id, receiver, load, floor, recent })
     }
 
     fn register(&self, subscriber: Subscriber) -> Result<(), WatchError> {
@@ -299,11 +298,11 @@ impl Hub {
             scoped.iter().for_each(expire);
         }
         subscribers.followers.retain(|subscriber| {
-            let stays = !subscriber.selection.takes_resource(resource);
-            if !stays {
+            let is_unselected = !subscriber.selection.selects_resource(resource);
+            if !is_unselected {
                 expire(subscriber);
             }
-            stays
+            is_unselected
         });
     }
 
@@ -318,12 +317,12 @@ impl Hub {
 }
 
 /// Returns the events of a batch that a subscription selects; `None` if there are none. A fully selected batch is shared.
-fn taken(subscriber: &Subscriber, batch: &Batch) -> Option<Batch> {
-    let takes = |event: &&Arc<Event>| subscriber.selection.takes(event);
-    match batch.iter().filter(takes).count() {
+fn select(subscriber: &Subscriber, batch: &Batch) -> Option<Batch> {
+    let is_selected = |event: &&Arc<Event>| subscriber.selection.selects(event);
+    match batch.iter().filter(is_selected).count() {
         0 => None,
-        all if all == batch.len() => Some(batch.clone()),
-        _ => Some(batch.iter().filter(takes).cloned().collect()),
+        count if count == batch.len() => Some(batch.clone()),
+        _ => Some(batch.iter().filter(is_selected).cloned().collect()),
     }
 }
 

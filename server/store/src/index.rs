@@ -28,8 +28,8 @@ pub struct Indexed {
 impl Indexed {
     /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
-        Some(&self.labels[at].1)
+        let index = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
+        Some(&self.labels[index].1)
     }
 
     /// Iterates over all labels, sorted by key.
@@ -124,10 +124,10 @@ impl Indexer for MetadataIndexer {
 fn splice_offset(json: &[u8], partial: &Partial<'_>, metadata: &Metadata<'_>) -> Result<u32, IndexError> {
     let end_of = |raw: &RawValue| raw.get().as_ptr() as usize + raw.get().len() - json.as_ptr() as usize;
     let start = partial.metadata.get().as_ptr() as usize - json.as_ptr() as usize + 1;
-    let before =
+    let preceding =
         [metadata.name, metadata.generate_name, metadata.namespace, metadata.self_link, metadata.uid];
-    let at = before.into_iter().flatten().map(end_of).max().unwrap_or(start);
-    u32::try_from(at).map_err(|_| IndexError("the object is larger than 4 GiB".to_owned()))
+    let offset = preceding.into_iter().flatten().map(end_of).max().unwrap_or(start);
+    u32::try_from(offset).map_err(|_| IndexError("the object is larger than 4 GiB".to_owned()))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_read_and_the_splice_is_after_the_uid() {
+    fn metadata_is_indexed_and_the_splice_offset_is_after_the_uid() {
         let json = concat!(
             r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u-1","#,
             r#""labels":{"z":"1","a":"2"},"ownerReferences":[{"uid":"o-1","name":"x"}]},"data":{"metadata":"no"}}"#
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_object_are_refused() {
+    fn bytes_that_are_not_an_object_are_rejected() {
         assert_eq!(index(r#"{"metadata":{}}"#).unwrap().splice, 13);
         assert!(index("").is_err());
         assert!(index(r#"{"kind":"A"}"#).is_err());

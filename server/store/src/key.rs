@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_a_resource_are_ordered_as_upstreams_storage_keys() {
+    fn keys_of_a_resource_are_ordered_like_storage_keys_of_upstream() {
         let pods = Resource::new("", "pods");
         let mut keys = [("kube", "a"), ("kube-system", "a"), ("b", "b"), ("b", "a.b"), ("b", "a")]
             .map(|(namespace, name)| Key::new(&pods, namespace, name));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_gives_back_its_parts() {
+    fn a_key_returns_its_parts() {
         let key = Key::new(&Resource::new("apps", "deployments"), "default", "web");
         assert_eq!((key.namespace(), key.name()), ("default", "web"));
         assert_eq!(key.to_string(), "deployments.apps/default/web");

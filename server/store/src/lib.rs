@@ -9,31 +9,30 @@
 
 mod archive;
 mod archive_rules;
-mod basis;
 mod cache;
 mod checksum;
 mod codec;
 mod copy;
-mod current;
+mod current_state;
 mod decode;
-mod ending;
 mod epoch;
 mod error;
 mod etcd;
 mod event;
-mod exact;
+mod exact_read;
 mod group;
 mod hub;
 mod identity;
 mod index;
 mod key;
-mod latest;
-mod load;
+mod latest_revision;
+mod loader;
 mod metrics;
 mod new_file;
 mod outage_log;
-mod owners;
+mod owner_source;
 mod postgres;
+mod prior_states;
 mod publish;
 mod read_only;
 mod record;
@@ -51,31 +50,32 @@ mod subscription;
 mod txn;
 mod unix_time;
 mod unreadable;
+mod writer_guard;
 
 pub use archive::{PastQuery, PastState, PastStates};
 pub use archive_rules::ArchiveRules;
 pub use copy::{
-    ArchiveAt, ArchivePart, ArchivedState, Backup, BackupDone, BackupFile, BackupPart, Changes, CopyError,
-    CopySource, CopyTarget, Counts, Extent, Finished, FormatError, Header, Kept, Lost, Migrated, Migration,
-    MigrationStep, RestoredFrom, Restoring, StoredState, TimeMark, WriteSwitch, back_up,
-    check as check_backup, migrate, restore_from,
+    ArchiveContents, ArchiveCursor, ArchivePart, ArchivedState, Backup, BackupCounts, BackupFile, BackupPart,
+    BackupSummary, Changes, CopyError, CopySource, CopyTarget, FinishedCopy, FormatError, Header, Migration,
+    MigrationStep, MigrationSummary, RestoreOptions, RestoreSummary, RevisionGap, StoreExtent, StoredState,
+    TimeMark, WriteSwitch, back_up, check as check_backup, migrate, restore_from,
 };
-pub use current::{Found, State};
+pub use current_state::{CurrentState, ObjectLookup};
 pub use error::StoreError;
-pub use etcd::{EtcdError, EtcdSettings, EtcdSource, EtcdStore, EtcdSwitch, EtcdTarget, Known, Layout};
+pub use etcd::{EtcdError, EtcdSettings, EtcdSource, EtcdStore, EtcdSwitch, EtcdTarget, Layout, ObjectCodec};
 pub use event::{Event, EventType};
 pub use identity::Identity;
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
 pub use key::{Key, Resource};
-pub use latest::ask_once;
+pub use latest_revision::with_single_revision_check;
 pub use metrics::Metrics;
 pub use postgres::{
     InvalidUrl, PostgresError, PostgresSettings, PostgresSource, PostgresStore, PostgresSwitch,
     PostgresTarget,
 };
 pub use record::{Record, Value};
-pub use reseal::ResealedPast;
-pub use scope::{Only, ResourceFilter, Scope};
+pub use reseal::ResealProgress;
+pub use scope::{ObjectFilter, ResourceFilter, Scope};
 pub use seal::{
     CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyError, KeyService, KeyServiceError, KeyStatus,
     MaskedRule, Provider, Seal, SealError, SealMetrics, SealRules, WrappedKey,
@@ -84,12 +84,12 @@ pub use settings::Settings;
 pub use signature::Signature;
 pub use snapshot::Snapshot;
 pub use sqlite::{
-    BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, ExportEnd, Finding, OpenError, Restored,
-    SqliteSource, SqliteStore, SqliteTarget, restore,
+    BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, ExportSummary, Finding, OpenError,
+    RestoredDatabase, SqliteSource, SqliteStore, SqliteTarget, restore,
 };
-pub use store::{ListAt, Page, SealedOtherwise, Store};
+pub use store::{ListAt, Page, StaleSeals, Store};
 pub use store_switch::StoreSwitch;
 pub use subscription::{Subscription, WatchError};
-pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
+pub use txn::{Change, CommittedTxn, Operation, Precondition, Txn, TxnError};
 pub use unix_time::AgeClock;
-pub use unreadable::{Condition, Incomplete, Unreadable};
+pub use unreadable::{MissingStates, StoreCondition, Unreadable};

@@ -7,9 +7,9 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::key::Resource;
 
-const SECONDS: &[f64] =
+const SECONDS_BUCKETS: &[f64] =
     &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-const GROUP: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+const GROUP_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
 /// Metrics of the store, registered once in the registry of the process.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Metrics {
             &[],
             "[STABLE] Size of the storage database file physically allocated in bytes.",
         ));
-        registry.hidden(
+        registry.register_hidden(
             Desc::gauge(
                 "apiserver_storage_db_total_size_in_bytes",
                 &[],
@@ -73,7 +73,7 @@ impl Metrics {
                     &[],
                     "Time in seconds to commit a group of transactions durably",
                 ),
-                SECONDS,
+                SECONDS_BUCKETS,
             ),
             group_operations: registry.histogram(
                 Desc::histogram(
@@ -81,7 +81,7 @@ impl Metrics {
                     &[],
                     "Number of operations in a group of transactions",
                 ),
-                GROUP,
+                GROUP_BUCKETS,
             ),
             refused: registry.counter(Desc::counter(
                 "portico_store_transactions_refused_total",

@@ -8,8 +8,7 @@
 //! `compaction` deletes old history.
 
 mod archive;
-mod archive_upkeep;
-mod before;
+mod archive_retention;
 mod clock;
 mod commit;
 mod compaction;
@@ -17,28 +16,29 @@ mod connection;
 mod epoch;
 mod failure;
 mod fatal;
-mod find;
 mod follow;
-mod heal;
 mod high_water;
 mod history;
-mod import;
-mod import_archive;
-mod latest;
+mod latest_revision;
 mod list;
-mod load;
+mod loader;
+mod lookup;
 mod meta;
 mod open;
 mod outage;
-mod pending;
+mod pending_group;
 mod pool;
-mod read;
+mod prior_states;
+mod reader;
 mod row;
 mod session;
 mod settings;
 mod source;
 mod source_archive;
 mod switch;
+mod target;
+mod target_archive;
+mod unreadable_retry;
 mod wake;
 mod writer;
 
@@ -50,44 +50,44 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::import::PostgresTarget;
 pub use self::open::PostgresError;
 pub use self::settings::{InvalidUrl, PostgresSettings};
 pub use self::source::PostgresSource;
 pub use self::switch::PostgresSwitch;
+pub use self::target::PostgresTarget;
 
-use self::commit::Statement;
-use self::compaction::{Compactor, Unswept};
-use self::high_water::{Head, Recorded};
-use self::latest::Asking;
-use self::pool::Connections;
-use self::read::Reader;
+use self::commit::CommitStatement;
+use self::compaction::{Compactor, PendingSweeps};
+use self::high_water::{HeadPosition, HighWaterRecord};
+use self::latest_revision::HeadQuery;
+use self::pool::ConnectionPool;
+use self::reader::Reader;
 use self::writer::Writer;
 use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
-use crate::copy::{ArchiveAt, CopySource};
-use crate::current::{Found, State};
-use crate::ending::Ending;
+use crate::copy::{ArchiveCursor, CopySource};
+use crate::current_state::{CurrentState, ObjectLookup};
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
-use crate::latest::Latest;
+use crate::latest_revision::LatestRevision;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
-use crate::reseal::ResealedPast;
+use crate::reseal::ResealProgress;
 use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{ListAt, Page, SealedOtherwise, Store};
+use crate::store::{ListAt, Page, StaleSeals, Store};
 use crate::submit::{CommitRequest, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::{Condition, Unreadable};
+use crate::txn::{CommittedTxn, Txn, TxnError};
+use crate::unreadable::{StoreCondition, Unreadable};
+use crate::writer_guard::WriterGuard;
 
 /// [`Store`] in a PostgreSQL database.
 pub struct PostgresStore {
@@ -117,27 +117,28 @@ impl PostgresStore {
     ) -> Result<Self, PostgresError> {
         let mark = high_water::path(&settings);
         let recorded = match mark.clone() {
-            Some(path) => {
-                Recorded::read(path.clone()).await.map_err(|error| PostgresError::File { path, error })?
-            }
-            None => Recorded::Nothing,
+            Some(path) => HighWaterRecord::read(path.clone())
+                .await
+                .map_err(|error| PostgresError::File { path, error })?,
+            None => HighWaterRecord::Missing,
         };
         let opened = open::open(&postgres, &recorded).await?;
         let meta = opened.meta;
-        let (head, heads) = watch::channel((meta.revision, meta.mark));
+        let (head, heads) = watch::channel((meta.revision, meta.head_commit_id));
         let hub = Hub::new(meta.revision, meta.compacted, &settings, metrics.subscriptions.clone());
         let cache = Cache::new(Budget::new(&settings, &metrics), meta.revision, true);
         let (hub, cache) = (Arc::new(hub), Arc::new(cache));
         opened.resources.iter().for_each(|resource| drop(cache.slot(resource)));
         let (history, wake) = (Arc::new(HistoryBytes::default()), Arc::new(Notify::new()));
-        let pool = Arc::new(Connections::new(&postgres));
-        let asking = Asking {
+        let pool = Arc::new(ConnectionPool::new(&postgres));
+        let head_query = HeadQuery {
             connections: pool.clone(),
             hub: hub.clone(),
             identity: meta.identity.clone(),
             wake: wake.clone(),
         };
-        let (latest, asking) = Latest::new(asking, hub.clone(), postgres.statement_timeout);
+        let (latest_revision, query_task) =
+            LatestRevision::new(head_query, hub.clone(), postgres.statement_timeout);
         let reader = Arc::new(Reader {
             pool,
             identity: meta.identity.clone(),
@@ -147,21 +148,21 @@ impl PostgresStore {
             cache: cache.clone(),
             hub: hub.clone(),
             metrics: metrics.clone(),
-            latest,
+            latest_revision,
             // One connection remains for other reads.
-            resumes: Semaphore::new((postgres.read_connections.saturating_sub(1) as usize).max(1)),
+            history_permits: Semaphore::new((postgres.read_connections.saturating_sub(1) as usize).max(1)),
         });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
             history: history.clone(),
             retention: settings.history_retention,
             max_bytes: settings.history_max_bytes,
-            marks_kept: settings.marks_kept.max(settings.archive.longest()),
+            mark_retention: settings.mark_retention.max(settings.archive.longest()),
             archive: settings.archive.clone(),
             archive_max_bytes: settings.archive_max_bytes,
             interval: settings.compaction_interval,
             delay: postgres.sweep_delay,
-            unswept: Unswept::default(),
+            pending_sweeps: PendingSweeps::default(),
         });
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let group_operations = settings.group_operations.max(1);
@@ -169,17 +170,17 @@ impl PostgresStore {
         let writer = Writer {
             settings: postgres.clone(),
             connection: Some(opened.writer),
-            statement: Statement::new(opened.notifies),
+            statement: CommitStatement::new(opened.supports_notify),
             requests: queue,
             wake: wake.clone(),
             publisher: Publisher { cache, hub: hub.clone(), history, metrics },
             reader: reader.clone(),
             identity: meta.identity.clone(),
             revision: meta.revision,
-            mark: meta.mark,
+            head_commit_id: meta.head_commit_id,
             tail: opened.tail,
-            wary: 0,
-            heals_at: None,
+            pessimistic_rounds: 0,
+            retry_unreadable_at: None,
             group_operations,
             head,
             closing: closing.clone(),
@@ -194,10 +195,10 @@ impl PostgresStore {
         };
         store.start(writer, mark.map(|path| (path, heads)), tasks);
         tasks.spawn("store-latest", async move {
-            closing.run_until_cancelled(asking).await;
+            closing.run_until_cancelled(query_task).await;
         });
         // Transaction poolers deliver no notifications.
-        if opened.notifies && !postgres.transaction_pooler {
+        if opened.supports_notify && !postgres.transaction_pooler {
             let listening = wake::listen(postgres, hub, wake);
             let closing = store.closing.clone();
             tasks.spawn("store-listener", async move {
@@ -207,25 +208,25 @@ impl PostgresStore {
         Ok(store)
     }
 
-    fn start(&self, writer: Writer, mark: Option<(PathBuf, watch::Receiver<Head>)>, tasks: &TaskSet) {
-        let ending =
-            Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+    fn start(&self, writer: Writer, mark: Option<(PathBuf, watch::Receiver<HeadPosition>)>, tasks: &TaskSet) {
+        let guard =
+            WriterGuard { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
         let identity = self.identity.clone();
         let recorder = async move {
             if let Some((path, heads)) = mark {
-                high_water::record(path, identity, heads).await;
+                high_water::record_heads(path, identity, heads).await;
             }
         };
         tasks.spawn("store-writer", async move {
-            let writing = async {
+            let write = async {
                 let ended = writer.run().await;
                 // The process then ends, even if the data folder does not respond.
                 if let Err(error) = &ended {
-                    ending.tasks.fail("store-writer", &error.to_string());
+                    guard.tasks.fail("store-writer", &error.to_string());
                 }
             };
-            tokio::join!(writing, recorder);
-            drop(ending);
+            tokio::join!(write, recorder);
+            drop(guard);
         });
         tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
     }
@@ -240,7 +241,7 @@ impl Store for PostgresStore {
         &self.identity
     }
 
-    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<CommittedTxn, TxnError>>> {
         Box::pin(self.submitter.write(txns, &*self.reader))
     }
 
@@ -248,11 +249,14 @@ impl Store for PostgresStore {
         Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
     }
 
-    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
-        Box::pin(async move { self.reader.current(&self.reader.cache.slot(resource)).await })
+    fn current_state<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<CurrentState, StoreError>> {
+        Box::pin(async move { self.reader.current_state(&self.reader.cache.slot(resource)).await })
     }
 
-    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<ObjectLookup, StoreError>> {
         Box::pin(self.reader.find(key))
     }
 
@@ -260,15 +264,15 @@ impl Store for PostgresStore {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn keep(&self, resource: &Resource) {
-        self.reader.cache.keep(resource);
+    fn pin(&self, resource: &Resource) {
+        self.reader.cache.pin(resource);
     }
 
-    fn current(&self, _: &Resource) -> Option<Snapshot> {
+    fn try_snapshot(&self, _: &Resource) -> Option<Snapshot> {
         None
     }
 
-    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+    fn cached_snapshot(&self, resource: &Resource) -> Option<Snapshot> {
         let current = self.revision();
         self.reader.cache.slot(resource).snapshot(current)
     }
@@ -289,8 +293,8 @@ impl Store for PostgresStore {
         Box::pin(self.reader.list_past(query))
     }
 
-    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
-        Box::pin(self.reader.past_of(query))
+    fn past_states(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        Box::pin(self.reader.past_states(query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
@@ -310,11 +314,11 @@ impl Store for PostgresStore {
     }
 
     fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
-        Box::pin(self.reader.latest.revision())
+        Box::pin(self.reader.latest_revision.revision())
     }
 
-    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.reader.hub.reached(revision, self.closed.clone()))
+    fn wait_for_revision(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.reader.hub.wait_until_visible(revision, self.closed.clone()))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
@@ -333,16 +337,16 @@ impl Store for PostgresStore {
         Box::pin(self.reader.dependents(owner_uid))
     }
 
-    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        Box::pin(self.reader.owners())
+    fn owner_uids(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.reader.owner_uids())
     }
 
-    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
-        Box::pin(self.reader.deleting())
+    fn terminating_keys(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.terminating_keys())
     }
 
-    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
-        Box::pin(self.reader.counts())
+    fn object_counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.object_counts())
     }
 
     fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
@@ -361,32 +365,29 @@ impl Store for PostgresStore {
         self.reader.sealed_resources()
     }
 
-    fn is_sealed_otherwise<'a>(
-        &'a self,
-        key: &'a Key,
-        revision: i64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.reader.is_sealed_otherwise(key, revision))
+    fn has_stale_seal<'a>(&'a self, key: &'a Key, revision: i64) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.reader.has_stale_seal(key, revision))
     }
 
-    fn sealed_otherwise<'a>(
-        &'a self,
-        resource: &'a Resource,
-    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
-        Box::pin(self.reader.sealed_otherwise(resource))
+    fn stale_seals<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<StaleSeals, StoreError>> {
+        Box::pin(self.reader.stale_seals(resource))
     }
 
-    fn reseal_past(&self, until: i64, behind: ArchiveAt) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+    fn reseal_past_states(
+        &self,
+        until: i64,
+        after: ArchiveCursor,
+    ) -> BoxFuture<'_, Result<ResealProgress, StoreError>> {
         let source = self.copy_source();
-        Box::pin(async move { self.compactor.reseal(&*source, until, behind).await })
+        Box::pin(async move { self.compactor.reseal(&*source, until, after).await })
     }
 
     fn copy_source(&self) -> Arc<dyn CopySource> {
-        Arc::new(PostgresSource::of_store(self.reader.pool.clone(), self.reader.seal.clone()))
+        Arc::new(PostgresSource::from_store(self.reader.pool.clone(), self.reader.seal.clone()))
     }
 
-    fn condition(&self) -> Condition {
-        Condition { unreadable: self.reader.cache.unreadable(), ..Condition::default() }
+    fn condition(&self) -> StoreCondition {
+        StoreCondition { unreadable: self.reader.cache.unreadable(), ..StoreCondition::default() }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

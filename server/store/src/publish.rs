@@ -18,7 +18,7 @@ pub(crate) struct HistoryBytes {
 
 impl HistoryBytes {
     /// Adds the values that a group has superseded.
-    fn superseded(&self, events: &[Arc<Event>]) {
+    fn add_superseded(&self, events: &[Arc<Event>]) {
         let bytes: usize = events.iter().map(|event| superseded_bytes(event)).sum();
         self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -40,9 +40,9 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Makes the group visible to readers. Its callers may be answered after this.
-    pub(crate) fn show(&self, events: &Batch, revision: i64) {
+    pub(crate) fn publish(&self, events: &Batch, revision: i64) {
         self.cache.apply(events);
-        for event in events.iter().filter(|event| event.is_partly_unreadable()) {
+        for event in events.iter().filter(|event| event.has_unreadable_state()) {
             self.count_unreadable(event.record.key.resource());
         }
         self.hub.publish(events, revision);
@@ -57,15 +57,15 @@ impl Publisher {
 
     /// Advances the revision without an event.
     pub(crate) fn advance(&self, revision: i64) {
-        self.cache.applied_up_to(revision);
+        self.cache.set_applied(revision);
         self.hub.advance(revision);
         self.metrics.revision.set(revision);
     }
 
     /// Passes the group to the subscriptions.
-    pub(crate) fn dispatch(&self, events: &Batch, revision: i64) {
-        self.hub.dispatch(events, revision);
-        self.history.superseded(events);
+    pub(crate) fn fan_out(&self, events: &Batch, revision: i64) {
+        self.hub.fan_out(events, revision);
+        self.history.add_superseded(events);
         self.metrics.group_operations.observe(events.len() as f64);
         self.metrics.revision.set(revision);
     }

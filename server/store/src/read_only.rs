@@ -25,15 +25,15 @@ pub(crate) fn resource() -> &'static Resource {
 }
 
 /// True if this is the key of the record.
-pub(crate) fn is_switch(key: &Key) -> bool {
+pub(crate) fn is_read_only_key(key: &Key) -> bool {
     key == &*KEY
 }
 
 /// Returns true if a read-only store rejects this Txn: it writes another object than the record.
-pub(crate) fn stops(txn: &Txn) -> bool {
+pub(crate) fn rejects(txn: &Txn) -> bool {
     txn.operations
         .iter()
-        .any(|operation| !matches!(operation.change, Change::Check) && !is_switch(&operation.key))
+        .any(|operation| !matches!(operation.change, Change::Check) && !is_read_only_key(&operation.key))
 }
 
 /// Record that makes a store read-only.
@@ -55,12 +55,12 @@ struct Metadata {
 }
 
 /// Returns the JSON of the record.
-pub(crate) fn json_of(reason: &str) -> Vec<u8> {
+pub(crate) fn record_json(reason: &str) -> Vec<u8> {
     json(reason, None)
 }
 
 /// Returns the JSON of the record for the duration of the restore with this ID.
-pub(crate) fn json_of_restore(id: &str) -> Vec<u8> {
+pub(crate) fn restore_record_json(id: &str) -> Vec<u8> {
     json("a restore is in progress", Some(id))
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn reason_in(json: &[u8]) -> String {
 }
 
 /// Returns true if a restore that has not finished made the store read-only.
-pub(crate) fn is_of_restore(json: &[u8]) -> bool {
+pub(crate) fn is_restore_record(json: &[u8]) -> bool {
     let record: Result<ReadOnlyStore, _> = serde_json::from_slice(json);
     record.is_ok_and(|record| record.restore.is_some())
 }

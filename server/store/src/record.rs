@@ -28,7 +28,7 @@ impl Value {
     ///
     /// # Errors
     /// If the bytes are not an object.
-    pub fn of_metadata(resource: &GroupResource, json: Vec<u8>) -> Result<Self, IndexError> {
+    pub fn from_metadata(resource: &GroupResource, json: Vec<u8>) -> Result<Self, IndexError> {
         let indexed = MetadataIndexer.index(resource, &json)?;
         Ok(Self::new(json, indexed))
     }
@@ -39,7 +39,7 @@ impl Value {
     }
 
     /// Records the size of the stored form in bytes, including the format byte.
-    pub(crate) fn stored_as(self, bytes: usize) -> Self {
+    pub(crate) fn with_stored_size(self, bytes: usize) -> Self {
         let overhead = bytes.saturating_sub(self.json.len() + 1);
         Self { overhead: u32::try_from(overhead).unwrap_or(u32::MAX), ..self }
     }
@@ -92,7 +92,7 @@ impl Value {
 }
 
 /// Text in the JSON of an object that is being deleted.
-pub(crate) const DELETION: &[u8] = b"\"deletionTimestamp\":";
+pub(crate) const DELETION_FIELD: &[u8] = b"\"deletionTimestamp\":";
 
 /// One state of one object. For a deleted object (a tombstone), the value is its last state and the revision is
 /// that of the deletion.
@@ -113,8 +113,8 @@ impl Record {
     /// Errors of `out`.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let json = &*self.value.json;
-        let at = (self.value.indexed.splice as usize).min(json.len());
-        let (head, tail) = json.split_at(at);
+        let offset = (self.value.indexed.splice as usize).min(json.len());
+        let (head, tail) = json.split_at(offset);
         out.write_all(head)?;
         match (head.last(), tail.first()) {
             (Some(b'{'), Some(b'}')) => write!(out, "\"resourceVersion\":\"{}\"", self.revision)?,
@@ -133,8 +133,8 @@ impl Record {
     }
 
     /// True if the object is being deleted, or contains the same text in another field.
-    pub(crate) fn may_be_deleting(&self) -> bool {
-        memmem::find(&self.value.json, DELETION).is_some()
+    pub(crate) fn may_be_terminating(&self) -> bool {
+        memmem::find(&self.value.json, DELETION_FIELD).is_some()
     }
 
     /// Returns the approximate size in memory in bytes, including the key.
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_is_spliced_in_with_the_right_comma() {
+    fn the_revision_is_inserted_with_the_right_comma() {
         let with = r#"{"metadata":{"name":"n","uid":"u","labels":{}},"spec":{}}"#;
         let after_uid = with.find(",\"labels").unwrap();
         let expected = r#"{"metadata":{"name":"n","uid":"u","resourceVersion":"42","labels":{}},"spec":{}}"#;

@@ -15,13 +15,13 @@ pub struct Scope {
     /// Namespace; `None` for all namespaces, and for cluster-scoped resources.
     pub namespace: Option<Arc<str>>,
     /// Condition on the objects.
-    pub only: Only,
+    pub filter: ObjectFilter,
 }
 
 /// Condition of a watch on objects, in addition to their namespace. A watch receives a change if the object satisfies the
 /// condition before or after the change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Only {
+pub enum ObjectFilter {
     /// All objects.
     #[default]
     Any,
@@ -36,9 +36,9 @@ pub enum Only {
     },
 }
 
-impl Only {
+impl ObjectFilter {
     /// True if a state satisfies the condition, or if this cannot be known.
-    pub(crate) fn may_hold(&self, record: &Record) -> bool {
+    pub(crate) fn may_match(&self, record: &Record) -> bool {
         match self {
             Self::Any => true,
             Self::Name(name) => **name == *record.key.name(),
@@ -52,12 +52,12 @@ impl Only {
 impl Scope {
     /// Returns the scope of all objects of a resource.
     pub fn all(resource: &Resource) -> Self {
-        Self { resource: resource.clone(), namespace: None, only: Only::Any }
+        Self { resource: resource.clone(), namespace: None, filter: ObjectFilter::Any }
     }
 
     /// Returns the scope of the objects of one namespace.
     pub fn namespace(resource: &Resource, namespace: &str) -> Self {
-        Self { resource: resource.clone(), namespace: Some(namespace.into()), only: Only::Any }
+        Self { resource: resource.clone(), namespace: Some(namespace.into()), filter: ObjectFilter::Any }
     }
 }
 

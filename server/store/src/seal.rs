@@ -13,7 +13,7 @@ mod metrics;
 mod object;
 mod provider;
 mod rules;
-mod stored;
+mod stored_value;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,12 +32,12 @@ pub use rules::{MaskedRule, SealRules};
 use crate::key::Key;
 use crate::key::Resource;
 use provider::Providers;
-pub(crate) use stored::{Opened, Stored};
+pub(crate) use stored_value::{OpenedValue, StoredValue};
 
 /// Seals and opens values; shared by a store and the code that changes the rules.
 pub struct Seal {
     rules: ArcSwap<SealRules>,
-    replaced: watch::Sender<()>,
+    rules_replaced: watch::Sender<()>,
     metrics: Option<SealMetrics>,
 }
 
@@ -45,25 +45,25 @@ impl Seal {
     /// Creates a `Seal` without rules: it seals nothing, and cannot open sealed values.
     #[must_use]
     pub fn none() -> Arc<Self> {
-        Arc::new(Self { rules: ArcSwap::default(), replaced: watch::Sender::default(), metrics: None })
+        Arc::new(Self { rules: ArcSwap::default(), rules_replaced: watch::Sender::default(), metrics: None })
     }
 
     /// Creates a `Seal` with these rules.
     #[must_use]
     pub fn new(rules: SealRules, metrics: SealMetrics) -> Arc<Self> {
         let rules = ArcSwap::from_pointee(rules);
-        Arc::new(Self { rules, replaced: watch::Sender::default(), metrics: Some(metrics) })
+        Arc::new(Self { rules, rules_replaced: watch::Sender::default(), metrics: Some(metrics) })
     }
 
     /// Replaces the rules for all later writes and reads.
     pub fn replace(&self, rules: SealRules) {
         self.rules.store(Arc::new(rules));
-        self.replaced.send_replace(());
+        self.rules_replaced.send_replace(());
     }
 
     /// Returns a receiver that is notified when the rules change: values that could not be opened may be readable then.
-    pub(crate) fn replaced(&self) -> watch::Receiver<()> {
-        self.replaced.subscribe()
+    pub(crate) fn rules_replaced(&self) -> watch::Receiver<()> {
+        self.rules_replaced.subscribe()
     }
 
     /// True if there are any rules.
@@ -77,7 +77,7 @@ impl Seal {
     }
 
     /// Returns the resources that a rule covers, sorted.
-    pub(crate) fn covered(&self, resources: impl IntoIterator<Item = Resource>) -> Vec<Resource> {
+    pub(crate) fn covered_resources(&self, resources: impl IntoIterator<Item = Resource>) -> Vec<Resource> {
         let mut covered: Vec<Resource> =
             resources.into_iter().filter(|resource| self.covers(resource)).collect();
         covered.sort();
@@ -93,21 +93,25 @@ impl Seal {
     pub(crate) fn seal_at(
         &self,
         resource: &Resource,
-        place: &[u8],
+        location: &[u8],
         plain: &[u8],
     ) -> Result<Option<Vec<u8>>, SealError> {
         let rules = self.rules.load();
         let Some(providers) = rules.find(resource) else { return Ok(None) };
         let started = Instant::now();
         let Some(provider) = providers.first() else { return Ok(None) };
-        let sealed = provider.seal(plain, place);
+        let sealed = provider.seal(plain, location);
         let failed = sealed.as_ref().err();
         self.count(resource, "to_storage", provider.prefix(), started, failed);
         sealed
     }
 
     /// Returns the JSON of a stored value.
-    pub(crate) async fn open<'a>(&self, key: &Key, stored: Stored<'a>) -> Result<Opened<'a>, SealError> {
+    pub(crate) async fn open<'a>(
+        &self,
+        key: &Key,
+        stored: StoredValue<'a>,
+    ) -> Result<OpenedValue<'a>, SealError> {
         self.open_at(key.resource(), key.to_string().as_bytes(), stored).await
     }
 
@@ -119,10 +123,10 @@ impl Seal {
     pub async fn open_sealed(
         &self,
         resource: &str,
-        place: &[u8],
+        location: &[u8],
         sealed: &[u8],
     ) -> Result<Vec<u8>, SealError> {
-        let opened = self.open_at(&Resource::new("", resource), place, Stored::Sealed(sealed)).await;
+        let opened = self.open_at(&Resource::new("", resource), location, StoredValue::Sealed(sealed)).await;
         opened.map(|opened| opened.json.into_owned())
     }
 
@@ -130,47 +134,56 @@ impl Seal {
     pub(crate) async fn open_at<'a>(
         &self,
         resource: &Resource,
-        place: &[u8],
-        stored: Stored<'a>,
-    ) -> Result<Opened<'a>, SealError> {
+        location: &[u8],
+        stored: StoredValue<'a>,
+    ) -> Result<OpenedValue<'a>, SealError> {
         let providers = self.rules.load().find(resource).cloned();
         match (providers, stored) {
-            (None, Stored::Plain(json)) => Ok(Opened { json: json.into(), stale: false }),
-            (None, Stored::Sealed(_)) => {
+            (None, StoredValue::Plain(json)) => Ok(OpenedValue { json: json.into(), stale: false }),
+            (None, StoredValue::Sealed(_)) => {
                 Err(SealError::refused("identity transformer tried to read encrypted data"))
             }
-            (Some(providers), stored) => self.open_by(&providers, resource, place, stored).await,
+            (Some(providers), stored) => {
+                self.open_with_provider(&providers, resource, location, stored).await
+            }
         }
     }
 
     /// Tries the providers whose prefix matches, in order, like upstream's `prefixTransformers`.
-    async fn open_by<'a>(
+    async fn open_with_provider<'a>(
         &self,
         providers: &Providers,
         resource: &Resource,
-        place: &[u8],
-        stored: Stored<'a>,
-    ) -> Result<Opened<'a>, SealError> {
+        location: &[u8],
+        stored: StoredValue<'a>,
+    ) -> Result<OpenedValue<'a>, SealError> {
         let started = Instant::now();
         let mut errors = Vec::new();
         for (index, provider) in providers.iter().enumerate() {
-            let Some(opened) = provider.open(stored, place).await else { continue };
+            let Some(opened) = provider.open(stored, location).await else { continue };
             self.count(resource, "from_storage", provider.prefix(), started, opened.as_ref().err());
             match opened {
-                Ok(opened) => return Ok(Opened { stale: opened.stale || index > 0, ..opened }),
+                Ok(opened) => return Ok(OpenedValue { stale: opened.stale || index > 0, ..opened }),
                 Err(error) => errors.push(error),
             }
         }
-        Err(SealError::all(errors).unwrap_or_else(|| {
+        Err(SealError::combine(errors).unwrap_or_else(|| {
             let error = SealError::refused("no matching prefix found");
             self.count(resource, "from_storage", "unknown", started, Some(&error));
             error
         }))
     }
 
-    fn count(&self, resource: &Resource, way: &str, prefix: &str, began: Instant, error: Option<&SealError>) {
+    fn count(
+        &self,
+        resource: &Resource,
+        operation: &str,
+        prefix: &str,
+        began: Instant,
+        error: Option<&SealError>,
+    ) {
         if let Some(metrics) = &self.metrics {
-            metrics.transformed(resource, way, prefix, began.elapsed(), error);
+            metrics.record_transformation(resource, operation, prefix, began.elapsed(), error);
         }
     }
 }

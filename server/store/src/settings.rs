@@ -13,7 +13,7 @@ pub struct Settings {
     /// Retention of past revisions for watches and exact reads.
     pub history_retention: Duration,
     /// Retention of revision marks, which may exceed that of the history: range of [`crate::Store::revision_at`].
-    pub marks_kept: Duration,
+    pub mark_retention: Duration,
     /// Maximum size of superseded values in bytes, regardless of age.
     pub history_max_bytes: u64,
     /// Resources whose past states are archived, and their retention.
@@ -37,7 +37,7 @@ pub struct Settings {
     pub cache_max_bytes: Option<u64>,
     /// Time without use after which a resource may be evicted for another one, and time for which a resource that did not fit
     /// is read from the database before the cache is tried again.
-    pub cache_rest: Duration,
+    pub cache_idle_time: Duration,
     /// Requests that wait for the writer.
     pub write_queue: usize,
     /// Operations that one sync makes durable.
@@ -67,7 +67,7 @@ impl Settings {
         Self {
             path: path.into(),
             history_retention: Duration::from_secs(300),
-            marks_kept: Duration::from_secs(2 * 3600),
+            mark_retention: Duration::from_secs(2 * 3600),
             history_max_bytes: 256 << 20,
             archive: ArchiveRules::default(),
             archive_max_bytes: 1 << 30,
@@ -77,7 +77,7 @@ impl Settings {
             sync: true,
             overwrite_deleted: false,
             cache_max_bytes: None,
-            cache_rest: Duration::from_secs(30),
+            cache_idle_time: Duration::from_secs(30),
             write_queue: 1_024,
             group_operations: 256,
             ring_events: 16_384,

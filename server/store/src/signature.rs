@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_never_ruled_out_by_what_it_has() {
+    fn an_object_is_never_excluded_by_its_own_labels_and_fields() {
         let it = object(&[("app", "web"), ("empty", "")], &[("spec.nodeName", "n1"), ("status.phase", "")]);
         let none = Signature::default();
         for required in [
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn most_objects_are_ruled_out_by_what_they_lack() {
+    fn most_objects_without_the_required_labels_are_excluded() {
         let required = Signature::default().with_label("app", "none");
         let passing = (0..1_000)
             .map(|n| object(&[("app", &format!("web-{n}")), ("tier", "front")], &[("a.b", &format!("{n}"))]))
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_no_label_of_the_same_name() {
+    fn a_field_and_a_label_of_the_same_name_differ() {
         let required = Signature::default().with_label("a", "b");
         assert!(!object(&[], &[("a", "b")]).may_match(required));
     }

@@ -39,12 +39,12 @@ pub(crate) struct Objects {
     chunks: Vec<Chunk>,
     len: usize,
     /// Unreadable objects; `None` in most cases.
-    unreadable: Option<Arc<Apart>>,
+    unreadable: Option<Arc<UnreadableObjects>>,
 }
 
 /// Objects that cannot be read.
 #[derive(Clone, Debug, Default)]
-struct Apart {
+struct UnreadableObjects {
     by_path: BTreeMap<Box<str>, Unreadable>,
     /// Objects whose keys cannot be read: the remains of a key may equal the key of another object.
     without_key: Vec<Unreadable>,
@@ -58,14 +58,16 @@ impl Objects {
         let unreadable = (!unreadable.is_empty()).then(|| {
             let (with, without_key) = unreadable.into_iter().partition::<Vec<_>, _>(Unreadable::has_key);
             let by_path = |object: Unreadable| (object.key().path().into(), object);
-            Arc::new(Apart { by_path: with.into_iter().map(by_path).collect(), without_key })
+            Arc::new(UnreadableObjects { by_path: with.into_iter().map(by_path).collect(), without_key })
         });
         Self { chunks, len: records.len(), unreadable }
     }
 
     /// Iterates over the unreadable objects: in key order, then those without a key.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = &Unreadable> {
-        self.unreadable.iter().flat_map(|apart| apart.by_path.values().chain(&apart.without_key))
+        self.unreadable
+            .iter()
+            .flat_map(|unreadable| unreadable.by_path.values().chain(&unreadable.without_key))
     }
 
     pub(crate) fn get_unreadable(&self, path: &str) -> Option<&Unreadable> {
@@ -74,15 +76,15 @@ impl Objects {
 
     /// Adds an unreadable object. Returns true if it is new.
     pub(crate) fn insert_unreadable(&mut self, object: Unreadable) -> bool {
-        let apart = Arc::make_mut(self.unreadable.get_or_insert_default());
-        apart.by_path.insert(object.key().path().into(), object).is_none()
+        let unreadable = Arc::make_mut(self.unreadable.get_or_insert_default());
+        unreadable.by_path.insert(object.key().path().into(), object).is_none()
     }
 
     /// Removes an unreadable object. Returns true if it was present.
     pub(crate) fn remove_unreadable(&mut self, path: &str) -> bool {
-        let Some(apart) = &mut self.unreadable else { return false };
-        let removed = Arc::make_mut(apart).by_path.remove(path).is_some();
-        if apart.by_path.is_empty() && apart.without_key.is_empty() {
+        let Some(unreadable) = &mut self.unreadable else { return false };
+        let removed = Arc::make_mut(unreadable).by_path.remove(path).is_some();
+        if unreadable.by_path.is_empty() && unreadable.without_key.is_empty() {
             self.unreadable = None;
         }
         removed
@@ -90,8 +92,8 @@ impl Objects {
 
     pub(crate) fn get(&self, path: &str) -> Option<&Arc<Record>> {
         let chunk = self.chunks.get(self.chunk_of(path))?;
-        let at = chunk.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
-        Some(&chunk[at].record)
+        let position = chunk.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
+        Some(&chunk[position].record)
     }
 
     /// Returns the state of an object, readable or not.
@@ -118,9 +120,9 @@ impl Objects {
         let index = self.chunk_of(record.key.path());
         let chunk = Arc::make_mut(&mut self.chunks[index]);
         match chunk.binary_search_by(|other| other.path().cmp(record.key.path())) {
-            Ok(at) => Some(std::mem::replace(&mut chunk[at], Entry::new(record)).record),
-            Err(at) => {
-                chunk.insert(at, Entry::new(record));
+            Ok(position) => Some(std::mem::replace(&mut chunk[position], Entry::new(record)).record),
+            Err(position) => {
+                chunk.insert(position, Entry::new(record));
                 self.len += 1;
                 if chunk.len() > CHUNK_MAX {
                     let tail = chunk.split_off(CHUNK_MAX / 2);
@@ -134,9 +136,9 @@ impl Objects {
     /// Removes a record and returns it.
     pub(crate) fn remove(&mut self, path: &str) -> Option<Arc<Record>> {
         let index = self.chunk_of(path);
-        let at = self.chunks.get(index)?.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
+        let position = self.chunks.get(index)?.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
         let chunk = Arc::make_mut(&mut self.chunks[index]);
-        let removed = chunk.remove(at).record;
+        let removed = chunk.remove(position).record;
         self.len -= 1;
         if chunk.is_empty() {
             self.chunks.remove(index);
@@ -156,19 +158,19 @@ impl Objects {
 
     /// Returns the index of the chunk that contains a path, or would contain it.
     fn chunk_of(&self, path: &str) -> usize {
-        let after =
+        let following =
             self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.path() <= path));
-        after.saturating_sub(1)
+        following.saturating_sub(1)
     }
 
     /// Returns the number of records before this path, or, if `inclusive`, up to it.
     fn rank(&self, path: &str, inclusive: bool) -> usize {
         let index = self.chunk_of(path);
-        let before: usize = self.chunks.iter().take(index).map(|chunk| chunk.len()).sum();
-        let within = self.chunks.get(index).map_or(0, |chunk| {
+        let preceding: usize = self.chunks.iter().take(index).map(|chunk| chunk.len()).sum();
+        let in_chunk = self.chunks.get(index).map_or(0, |chunk| {
             chunk.partition_point(|entry| entry.path() < path || (inclusive && entry.path() == path))
         });
-        before + within
+        preceding + in_chunk
     }
 }
 
@@ -178,12 +180,12 @@ pub struct Snapshot {
     resource: Resource,
     objects: Arc<Objects>,
     revision: i64,
-    changed: i64,
+    unchanged_since: i64,
 }
 
 impl Snapshot {
-    pub(crate) fn new(resource: Resource, objects: Arc<Objects>, changed: i64, current: i64) -> Self {
-        Self { resource, objects, revision: changed.max(current), changed }
+    pub(crate) fn new(resource: Resource, objects: Arc<Objects>, unchanged_since: i64, current: i64) -> Self {
+        Self { resource, objects, revision: unchanged_since.max(current), unchanged_since }
     }
 
     /// Returns the storage resource.
@@ -197,8 +199,8 @@ impl Snapshot {
     }
 
     /// Returns the first revision of the range, up to [`Snapshot::revision`], at which this is exactly the state.
-    pub fn changed(&self) -> i64 {
-        self.changed
+    pub fn unchanged_since(&self) -> i64 {
+        self.unchanged_since
     }
 
     /// Returns the number of readable objects.
@@ -235,13 +237,13 @@ impl Snapshot {
     }
 
     /// Iterates over all objects in key order.
-    pub fn iter(&self) -> Range<'_> {
+    pub fn iter(&self) -> SnapshotIter<'_> {
         self.range(None, None)
     }
 
     /// Iterates over the objects of a namespace (`None` for all) whose path is greater than `after`, in key order,
     /// with a known length.
-    pub fn range(&self, namespace: Option<&str>, after: Option<&str>) -> Range<'_> {
+    pub fn range(&self, namespace: Option<&str>, after: Option<&str>) -> SnapshotIter<'_> {
         let (mut start, mut end) = (0, self.objects.len);
         if let Some(namespace) = namespace {
             start = self.objects.rank(&format!("{namespace}/"), false);
@@ -251,19 +253,19 @@ impl Snapshot {
         if let Some(after) = after {
             start = start.max(self.objects.rank(after, true));
         }
-        Range::new(&self.objects, start, end.max(start))
+        SnapshotIter::new(&self.objects, start, end.max(start))
     }
 }
 
 /// Iterator over a part of a [`Snapshot`], with a known length.
 #[derive(Clone, Debug)]
-pub struct Range<'a> {
+pub struct SnapshotIter<'a> {
     chunks: std::slice::Iter<'a, Chunk>,
     entries: std::slice::Iter<'a, Entry>,
-    left: usize,
+    remaining: usize,
 }
 
-impl<'a> Range<'a> {
+impl<'a> SnapshotIter<'a> {
     fn new(objects: &'a Objects, start: usize, end: usize) -> Self {
         let mut chunks = objects.chunks.iter();
         let mut skip = start;
@@ -275,13 +277,13 @@ impl<'a> Range<'a> {
             }
             skip -= chunk.len();
         }
-        Self { chunks, entries, left: end - start }
+        Self { chunks, entries, remaining: end - start }
     }
 
     /// Returns the next record that may have everything that is required. Skips the records before it without reading them.
     pub fn next_matching(&mut self, required: Signature) -> Option<&'a Arc<Record>> {
         loop {
-            self.left = self.left.checked_sub(1)?;
+            self.remaining = self.remaining.checked_sub(1)?;
             let entry = loop {
                 match self.entries.next() {
                     Some(entry) => break entry,
@@ -300,7 +302,7 @@ impl<'a> Range<'a> {
     }
 }
 
-impl<'a> Iterator for Range<'a> {
+impl<'a> Iterator for SnapshotIter<'a> {
     type Item = &'a Arc<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -308,11 +310,11 @@ impl<'a> Iterator for Range<'a> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        (self.remaining, Some(self.remaining))
     }
 }
 
-impl ExactSizeIterator for Range<'_> {}
+impl ExactSizeIterator for SnapshotIter<'_> {}
 
 #[cfg(test)]
 mod tests;

@@ -3,37 +3,37 @@
 //! `open` opens the file, `writer` is the writing task, `persistence` its SQL, `reader`, `history` and `lookup` the SQL of
 //! reads, `compaction` deletes old history.
 
-mod allocate;
+mod allocation;
 mod archive;
-mod archive_upkeep;
-mod archiving;
+mod archive_retention;
+mod archive_writes;
 mod backup;
-mod before;
 mod compaction;
-mod compare;
+mod comparison;
 mod decode;
 mod doctor;
 mod epoch;
 mod failure;
 mod files;
-mod find;
 mod history;
-mod import;
-mod import_archive;
-mod load;
+mod loader;
 mod lock;
+mod lookup;
 mod maintenance;
 mod mark;
 mod open;
 mod open_error;
-mod persist;
-mod read;
+mod persistence;
+mod prior_states;
+mod reader;
 mod row;
-mod sealing;
 mod source;
 mod source_archive;
 mod space;
+mod stale_seals;
 mod statement;
+mod target;
+mod target_archive;
 mod wal;
 mod writer;
 
@@ -48,43 +48,43 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::backup::{BackupError, Restored, restore};
-pub use self::doctor::{Doctor, Examination, ExportEnd, Finding};
+pub use self::backup::{BackupError, RestoredDatabase, restore};
+pub use self::doctor::{Doctor, Examination, ExportSummary, Finding};
 pub use self::epoch::DEFAULT_REVISION_BUMP;
-pub use self::import::SqliteTarget;
 pub use self::open_error::OpenError;
 pub use self::source::SqliteSource;
+pub use self::target::SqliteTarget;
 
 use self::compaction::Compactor;
-use self::open::Opened;
-use self::read::Reader;
+use self::open::OpenDatabase;
+use self::reader::Reader;
 use self::space::Space;
 use self::writer::{Request, Writer};
 use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
-use crate::copy::{ArchiveAt, CopySource};
-use crate::current::{Found, State};
-use crate::ending::Ending;
+use crate::copy::{ArchiveCursor, CopySource};
+use crate::current_state::{CurrentState, ObjectLookup};
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
-use crate::load::Load;
+use crate::loader::Loader;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
-use crate::reseal::ResealedPast;
+use crate::reseal::ResealProgress;
 use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{ListAt, Page, SealedOtherwise, Store};
+use crate::store::{ListAt, Page, StaleSeals, Store};
 use crate::submit::Submitter;
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::{Condition, Incomplete, Unreadable};
+use crate::txn::{CommittedTxn, Txn, TxnError};
+use crate::unreadable::{MissingStates, StoreCondition, Unreadable};
+use crate::writer_guard::WriterGuard;
 
 /// [`Store`] in a SQLite file.
 pub struct SqliteStore {
@@ -131,7 +131,8 @@ impl SqliteStore {
         let settings =
             Settings { overwrite_deleted: settings.overwrite_deleted || seal.is_active(), ..settings };
         let settings = Settings { path: files::resolve(&settings.path), ..settings };
-        let (lock, Opened { writer: connection, readers, contents: opened }) = open::open(&settings).await?;
+        let (lock, OpenDatabase { writer: connection, readers, contents: opened }) =
+            open::open(&settings).await?;
         let mut unreadable_resources = Vec::new();
         for (resource, objects) in opened.unreadable_resources {
             metrics.unreadable(&resource, objects);
@@ -141,8 +142,8 @@ impl SqliteStore {
             Arc::new(Hub::new(opened.revision, opened.compacted, &settings, metrics.subscriptions.clone()));
         let history = Arc::new(HistoryBytes::default());
         let cache = Cache::new(Budget::new(&settings, &metrics), opened.revision, false);
-        opened.resources.into_iter().for_each(|(id, resource)| cache.stored(id, resource));
-        opened.reserved.into_iter().for_each(|id| cache.reserve(id));
+        opened.resources.into_iter().for_each(|(id, resource)| cache.insert_stored(id, resource));
+        opened.reserved_ids.into_iter().for_each(|id| cache.reserve_id(id));
         let cache = Arc::new(cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let space =
@@ -155,8 +156,8 @@ impl SqliteStore {
             cache: cache.clone(),
             hub: hub.clone(),
             metrics: metrics.clone(),
-            resumes: Semaphore::new(concurrent_resumes(settings.read_connections)),
-            scans: Semaphore::new(1),
+            history_permits: Semaphore::new(concurrent_resumes(settings.read_connections)),
+            scan_permits: Semaphore::new(1),
         });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
@@ -165,14 +166,14 @@ impl SqliteStore {
             metrics: metrics.clone(),
             retention: settings.history_retention,
             max_bytes: settings.history_max_bytes,
-            marks_kept: settings.marks_kept.max(settings.archive.longest()),
+            mark_retention: settings.mark_retention.max(settings.archive.longest()),
             archive: settings.archive.clone(),
             archive_max_bytes: settings.archive_max_bytes,
             interval: settings.compaction_interval,
             path: settings.path.clone(),
             space: space.clone(),
-            gives_again: AtomicBool::new(false),
-            incomplete: Mutex::new(Incomplete::Unknown),
+            shrink_pending: AtomicBool::new(false),
+            missing_states: Mutex::new(MissingStates::Unknown),
         });
         let closing = tasks.token().child_token();
         let writer = Writer {
@@ -184,7 +185,7 @@ impl SqliteStore {
             reader: reader.clone(),
             path: settings.path.clone(),
             identity: opened.identity.clone(),
-            marked: opened.revision,
+            marked_revision: opened.revision,
             marked_second: None,
             archive: settings.archive.clone(),
             space: space.clone(),
@@ -213,14 +214,14 @@ impl SqliteStore {
     }
 
     fn start(&self, writer: Writer, tasks: &TaskSet) {
-        let ending =
-            Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+        let guard =
+            WriterGuard { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
         tasks.spawn("store-writer", async move {
             let ended = writer.run().await;
             if let Err(error) = ended {
-                ending.tasks.fail("store-writer", &error.to_string());
+                guard.tasks.fail("store-writer", &error.to_string());
             }
-            drop(ending);
+            drop(guard);
         });
         tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
     }
@@ -233,7 +234,7 @@ impl SqliteStore {
     #[must_use]
     pub fn source(&self) -> Arc<dyn CopySource> {
         let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
-        Arc::new(SqliteSource::of_store(pool, seal, self.path.clone()))
+        Arc::new(SqliteSource::from_store(pool, seal, self.path.clone()))
     }
 }
 
@@ -247,19 +248,22 @@ impl Store for SqliteStore {
         &self.identity
     }
 
-    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<CommittedTxn, TxnError>>> {
         Box::pin(self.submitter.write(txns, &*self.reader))
     }
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
-        Box::pin(async move { self.reader.whole(&self.reader.cache.slot(resource)).await })
+        Box::pin(async move { self.reader.full_snapshot(&self.reader.cache.slot(resource)).await })
     }
 
-    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
-        Box::pin(async move { self.reader.state(&self.reader.cache.slot(resource)).await })
+    fn current_state<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<CurrentState, StoreError>> {
+        Box::pin(async move { self.reader.current_state(&self.reader.cache.slot(resource)).await })
     }
 
-    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<ObjectLookup, StoreError>> {
         Box::pin(self.reader.find(key))
     }
 
@@ -270,15 +274,15 @@ impl Store for SqliteStore {
         Box::pin(self.reader.damaged_keys(resource))
     }
 
-    fn keep(&self, resource: &Resource) {
-        self.reader.cache.keep(resource);
+    fn pin(&self, resource: &Resource) {
+        self.reader.cache.pin(resource);
     }
 
-    fn current(&self, resource: &Resource) -> Option<Snapshot> {
-        self.cached(resource)
+    fn try_snapshot(&self, resource: &Resource) -> Option<Snapshot> {
+        self.cached_snapshot(resource)
     }
 
-    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+    fn cached_snapshot(&self, resource: &Resource) -> Option<Snapshot> {
         let current = self.revision();
         self.reader.cache.slot(resource).snapshot(current)
     }
@@ -299,8 +303,8 @@ impl Store for SqliteStore {
         Box::pin(self.reader.list_past(query))
     }
 
-    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
-        Box::pin(self.reader.past_of(query))
+    fn past_states(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        Box::pin(self.reader.past_states(query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
@@ -326,8 +330,8 @@ impl Store for SqliteStore {
         Box::pin(async move { if closed { Err(StoreError::Closed) } else { Ok(revision) } })
     }
 
-    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.reader.hub.reached(revision, self.closed.clone()))
+    fn wait_for_revision(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.reader.hub.wait_until_visible(revision, self.closed.clone()))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
@@ -346,16 +350,16 @@ impl Store for SqliteStore {
         Box::pin(self.reader.dependents(owner_uid))
     }
 
-    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        Box::pin(self.reader.owners())
+    fn owner_uids(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.reader.owner_uids())
     }
 
-    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
-        Box::pin(self.reader.deleting())
+    fn terminating_keys(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.terminating_keys())
     }
 
-    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
-        Box::pin(self.reader.counts())
+    fn object_counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.object_counts())
     }
 
     fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
@@ -374,44 +378,42 @@ impl Store for SqliteStore {
         self.reader.sealed_resources()
     }
 
-    fn is_sealed_otherwise<'a>(
-        &'a self,
-        key: &'a Key,
-        revision: i64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.reader.is_sealed_otherwise(key, revision))
+    fn has_stale_seal<'a>(&'a self, key: &'a Key, revision: i64) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.reader.has_stale_seal(key, revision))
     }
 
-    fn sealed_otherwise<'a>(
-        &'a self,
-        resource: &'a Resource,
-    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
-        Box::pin(self.reader.sealed_otherwise(resource))
+    fn stale_seals<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<StaleSeals, StoreError>> {
+        Box::pin(self.reader.stale_seals(resource))
     }
 
-    fn reseal_past(&self, until: i64, behind: ArchiveAt) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+    fn reseal_past_states(
+        &self,
+        until: i64,
+        after: ArchiveCursor,
+    ) -> BoxFuture<'_, Result<ResealProgress, StoreError>> {
         let source = self.source();
-        Box::pin(async move { self.compactor.reseal(&*source, until, behind).await })
+        Box::pin(async move { self.compactor.reseal(&*source, until, after).await })
     }
 
     fn copy_source(&self) -> Arc<dyn CopySource> {
         self.source()
     }
 
-    fn condition(&self) -> Condition {
-        Condition {
-            full: self.space.full(),
+    fn condition(&self) -> StoreCondition {
+        StoreCondition {
+            full: self.space.delete_only_reason(),
             unreadable: self.reader.cache.unreadable(),
             unreadable_resources: self.unreadable_resources.iter().map(ToString::to_string).collect(),
-            incomplete: self.compactor.incomplete.lock().clone(),
+            missing_states: self.compactor.missing_states.lock().clone(),
         }
     }
 
-    fn why_incomplete(&self, resource: &Resource) -> Option<String> {
-        if let Some(shown) = self.unreadable_resources.iter().find(|shown| row::may_be(shown, resource)) {
-            return Some(format!("the name of the stored resource {shown} cannot be read"));
+    fn incomplete_reason(&self, resource: &Resource) -> Option<String> {
+        if let Some(name) = self.unreadable_resources.iter().find(|name| row::may_be_resource(name, resource))
+        {
+            return Some(format!("the name of the stored resource {name} cannot be read"));
         }
-        let is_incomplete = self.compactor.incomplete.lock().may_lack(resource);
+        let is_incomplete = self.compactor.missing_states.lock().may_lack_objects_of(resource);
         is_incomplete.then(|| "stored states are missing from the database or from its index".to_owned())
     }
 

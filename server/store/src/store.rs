@@ -6,18 +6,18 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::archive::{PastQuery, PastStates};
-use crate::copy::{ArchiveAt, CopySource};
-use crate::current::{Found, State};
+use crate::copy::{ArchiveCursor, CopySource};
+use crate::current_state::{CurrentState, ObjectLookup};
 use crate::error::StoreError;
 pub use crate::identity::Identity;
 use crate::key::{Key, Resource};
 use crate::record::Record;
-use crate::reseal::ResealedPast;
+use crate::reseal::ResealProgress;
 use crate::scope::{ResourceFilter, Scope};
 use crate::snapshot::Snapshot;
 use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::{Condition, Unreadable};
+use crate::txn::{CommittedTxn, Txn, TxnError};
+use crate::unreadable::{StoreCondition, Unreadable};
 
 /// Query for the objects of a scope at one revision.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct ListAt {
     /// Maximum number of records; `None` if unlimited.
     pub limit: Option<usize>,
     /// True if [`Page::remaining`] must be exact. The count reads all keys that follow the page.
-    pub counted: bool,
+    pub exact_count: bool,
 }
 
 /// Result of a [`ListAt`] query.
@@ -47,7 +47,7 @@ pub struct Page {
 
 impl Page {
     /// Creates the page from a snapshot that is valid at the revision of the query.
-    pub(crate) fn of(snapshot: &Snapshot, query: &ListAt) -> Self {
+    pub(crate) fn from_snapshot(snapshot: &Snapshot, query: &ListAt) -> Self {
         let namespace = query.scope.namespace.as_deref();
         let range = snapshot.range(namespace, query.after.as_deref());
         let (total, limit) = (range.len(), query.limit.unwrap_or(usize::MAX));
@@ -59,7 +59,7 @@ impl Page {
 
 /// Objects of a resource whose seal differs from the seal that a write would apply now.
 #[derive(Clone, Debug, Default)]
-pub struct SealedOtherwise {
+pub struct StaleSeals {
     /// Number of objects of the resource.
     pub objects: u64,
     /// Keys and revisions of the objects with a stale seal, ordered by revision.
@@ -81,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
     /// writer is full.
     ///
     /// Dropping the future does not cancel Txns that are already queued.
-    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>>;
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<CommittedTxn, TxnError>>>;
 
     /// Returns the complete current state of a resource, with a revision at which it is exact. It includes every commit, of any
     /// process, that was acknowledged before the call. The first call for a resource loads it into the cache; unreadable
@@ -98,13 +98,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
-    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>>;
+    fn current_state<'a>(&'a self, resource: &'a Resource)
+    -> BoxFuture<'a, Result<CurrentState, StoreError>>;
 
     /// Returns one object from the state that [`Store::current_state`] describes.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
-    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>>;
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<ObjectLookup, StoreError>>;
 
     /// Returns the objects of a resource whose keys cannot be read, which only SQLite can have. A resource that does not fit into
     /// the cache is scanned once.
@@ -118,15 +119,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keeps this resource in the cache once it is loaded, regardless of the cache budget. For small resources whose
     /// [`Store::cached_snapshot`] is used.
-    fn keep(&self, resource: &Resource);
+    fn pin(&self, resource: &Resource);
 
     /// Returns [`Store::snapshot`] without waiting: `None` if the resource is not cached, or if the database must be queried
     /// because other processes may write to it.
-    fn current(&self, resource: &Resource) -> Option<Snapshot>;
+    fn try_snapshot(&self, resource: &Resource) -> Option<Snapshot>;
 
     /// Returns the state of a cached resource as this process knows it: with its own writes and every commit that was published
     /// before. May be older than the database if other processes write to it. `None` if the resource is not cached.
-    fn cached(&self, resource: &Resource) -> Option<Snapshot>;
+    fn cached_snapshot(&self, resource: &Resource) -> Option<Snapshot>;
 
     /// Returns the objects of a scope at one revision.
     ///
@@ -156,7 +157,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
-    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>>;
+    fn past_states(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>>;
 
     /// Subscribes to all changes of a scope with a revision greater than `from`, in order and without gaps. `from` may
     /// be in the future.
@@ -188,7 +189,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Closed`].
-    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn wait_for_revision(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Returns the revision at a time in Unix seconds: every write up to it is at least that old. On etcd, the resolution is the
     /// compaction interval. Returns 0 if no record reaches that far back.
@@ -217,14 +218,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
-    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+    fn owner_uids(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
     /// Returns the keys of existing objects that are being deleted (`metadata.deletionTimestamp`), in key order. May include an
     /// object that contains this text in another field. Scans the whole store: for the start of a controller.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
-    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>>;
+    fn terminating_keys(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>>;
 
     /// Returns the resources that have objects in this namespace, sorted.
     ///
@@ -233,7 +234,7 @@ pub trait Store: Send + Sync + 'static {
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>>;
 
     /// Returns the number of objects of each resource that has any. Uses an index and loads no objects.
-    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
+    fn object_counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
 
     /// Returns the average size in bytes of a stored object of each resource, sorted. Reads a sample of the objects.
     ///
@@ -252,21 +253,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
-    fn is_sealed_otherwise<'a>(
-        &'a self,
-        key: &'a Key,
-        revision: i64,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn has_stale_seal<'a>(&'a self, key: &'a Key, revision: i64) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the objects of a resource with a stale seal: sealed with another provider or key than writes use now,
     /// or not at all.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
-    fn sealed_otherwise<'a>(
-        &'a self,
-        resource: &'a Resource,
-    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>>;
+    fn stale_seals<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<StaleSeals, StoreError>>;
 
     /// Seals the next page of past states after a cursor as writes would seal them now, where their seals are stale. Covers
     /// states that are or will be in the archive, and that were superseded up to a revision for which [`Store::compact`] was
@@ -274,12 +268,12 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
-    fn reseal_past(
+    fn reseal_past_states(
         &self,
         _until: i64,
-        _behind: ArchiveAt,
-    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
-        Box::pin(std::future::ready(Ok(ResealedPast::default())))
+        _after: ArchiveCursor,
+    ) -> BoxFuture<'_, Result<ResealProgress, StoreError>> {
+        Box::pin(std::future::ready(Ok(ResealProgress::default())))
     }
 
     /// Returns the source of copies of this store. Copies contain database values unchanged, except values that only this
@@ -287,12 +281,12 @@ pub trait Store: Send + Sync + 'static {
     fn copy_source(&self) -> Arc<dyn CopySource>;
 
     /// Returns the problems of the store while it serves.
-    fn condition(&self) -> Condition;
+    fn condition(&self) -> StoreCondition;
 
     /// Returns the reason why reads of a resource may lack objects without naming them: states are missing, or belong to a
     /// resource whose name cannot be read. `None` if no reason is known, which includes the time until the comparison of
     /// [`StoreCondition::missing_states`]. Only SQLite can have such objects.
-    fn why_incomplete(&self, _resource: &Resource) -> Option<String> {
+    fn incomplete_reason(&self, _resource: &Resource) -> Option<String> {
         None
     }
 

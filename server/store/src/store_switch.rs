@@ -9,7 +9,7 @@ use crate::index::{Indexer, MetadataIndexer};
 use crate::read_only;
 use crate::record::Value;
 use crate::store::Store;
-use crate::txn::{Change, Expect, Txn, TxnError};
+use crate::txn::{Change, Precondition, Txn, TxnError};
 
 /// Read-only switch of a store that this process has open.
 pub struct StoreSwitch(pub Arc<dyn Store>);
@@ -17,12 +17,12 @@ pub struct StoreSwitch(pub Arc<dyn Store>);
 impl StoreSwitch {
     async fn set(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let failed = |reason: String| CopyError::Store { place: "the store".to_owned(), reason };
-        let json = read_only::json_of(reason.unwrap_or_default());
+        let json = read_only::record_json(reason.unwrap_or_default());
         let indexed = MetadataIndexer.index(read_only::resource(), &json).map_err(|error| failed(error.0))?;
         let value = Value::new(json, indexed);
         let txn = match reason {
             Some(_) => Txn::create(read_only::key().clone(), value),
-            None => Txn::one(read_only::key().clone(), Expect::Any, Change::Delete(value)),
+            None => Txn::single(read_only::key().clone(), Precondition::Any, Change::Delete(value)),
         };
         match self.0.commit(vec![txn]).await.pop().unwrap_or(Err(TxnError::Closed)) {
             Ok(committed) => Ok(committed.revision),

@@ -5,39 +5,39 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::StoreError;
-use crate::latest;
-use crate::load::Load;
+use crate::latest_revision;
+use crate::loader::Loader;
 use crate::read_only;
 use crate::seal::Seal;
-use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
+use crate::txn::{Change, CommittedTxn, Operation, PreparedTxn, Txn, TxnError};
 
 /// Maximum bytes of the values of one request, not counting its last Txn.
 const REQUEST_BYTES: usize = 4 << 20;
 
 /// Results of Txns, in their order.
-pub(crate) type Results = Vec<Result<Committed, TxnError>>;
+pub(crate) type Results = Vec<Result<CommittedTxn, TxnError>>;
 
 /// Request to commit Txns, at most as many as fit in a group.
 pub(crate) struct CommitRequest {
-    pub(crate) txns: Vec<Prepared>,
+    pub(crate) txns: Vec<PreparedTxn>,
     pub(crate) reply: oneshot::Sender<Results>,
 }
 
 impl CommitRequest {
     /// Returns the number of writing operations; the cost of checks is negligible.
     pub(crate) fn operations(&self) -> usize {
-        let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
-        all.filter(|operation| !matches!(operation.change, Change::Check)).count()
+        let operations = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
+        operations.filter(|operation| !matches!(operation.change, Change::Check)).count()
     }
 
     /// Returns the size of the values in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.txns.iter().map(Prepared::bytes).sum()
+        self.txns.iter().map(PreparedTxn::bytes).sum()
     }
 }
 
 /// Sends each request its results. A write is not undone if its caller is gone.
-pub(crate) fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
+pub(crate) fn send_results(requests: Vec<CommitRequest>, results: Vec<Results>) {
     for (request, results) in requests.into_iter().zip(results) {
         let _gone = request.reply.send(results);
     }
@@ -54,12 +54,12 @@ pub(crate) struct Submitter<R> {
 
 impl<R: From<CommitRequest> + Send> Submitter<R> {
     /// Commits Txns; see [`crate::Store::commit`].
-    pub(crate) async fn write(&self, txns: Vec<Txn>, load: &impl Load) -> Results {
-        let mut results: Vec<Option<Result<Committed, TxnError>>> = Vec::with_capacity(txns.len());
+    pub(crate) async fn write(&self, txns: Vec<Txn>, load: &impl Loader) -> Results {
+        let mut results: Vec<Option<Result<CommittedTxn, TxnError>>> = Vec::with_capacity(txns.len());
         let mut accepted = Vec::with_capacity(txns.len());
         for txn in txns {
-            let admitted = admit(&txn, load).await;
-            match admitted.and_then(|()| prepare(&self.seal, txn)) {
+            let admission = prepare_admission(&txn, load).await;
+            match admission.and_then(|()| prepare(&self.seal, txn)) {
                 Ok(prepared) => {
                     accepted.push(prepared);
                     results.push(None);
@@ -68,20 +68,20 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
             }
         }
         let mut written = self.queue(accepted).await.into_iter();
-        let lost = || Err(TxnError::Unknown("no response from the writer".to_owned()));
+        let no_response = || Err(TxnError::InDoubt("no response from the writer".to_owned()));
         let results =
-            results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost));
+            results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(no_response));
         let results: Results = results.collect();
         if results.iter().any(Result::is_err) {
             // Another process may have caused the failure: the next read must see its write.
-            latest::ask_again();
+            latest_revision::reset_revision_check();
         }
         results
     }
 
     /// Queues Txns in order, in requests of at most a group each, and waits for the results.
-    async fn queue(&self, txns: Vec<Prepared>) -> Results {
-        let mut answers = Vec::new();
+    async fn queue(&self, txns: Vec<PreparedTxn>) -> Results {
+        let mut responses = Vec::new();
         let mut results = Vec::new();
         let mut txns = txns.into_iter().peekable();
         while txns.peek().is_some() {
@@ -95,38 +95,38 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
                 chunk.push(prepared);
             }
             let count = chunk.len();
-            let (reply, answer) = oneshot::channel();
+            let (reply, response) = oneshot::channel();
             let sent = self.requests.send(CommitRequest { txns: chunk, reply }.into()).await;
-            let answer = sent.is_ok().then_some(answer);
+            let response = sent.is_ok().then_some(response);
             if self.concurrent {
-                results.extend(answered(count, answer).await);
+                results.extend(await_results(count, response).await);
             } else {
-                answers.push((count, answer));
+                responses.push((count, response));
             }
         }
-        for (count, answer) in answers {
-            results.extend(answered(count, answer).await);
+        for (count, response) in responses {
+            results.extend(await_results(count, response).await);
         }
         results
     }
 }
 
 /// Returns the results of a request with this number of Txns.
-async fn answered(count: usize, answer: Option<oneshot::Receiver<Results>>) -> Results {
-    let failure = match answer {
+async fn await_results(count: usize, response: Option<oneshot::Receiver<Results>>) -> Results {
+    let failure = match response {
         None => TxnError::Closed,
-        Some(answer) => match answer.await {
+        Some(response) => match response.await {
             Ok(results) => return results,
-            Err(_) => TxnError::Unknown("the writer stopped".to_owned()),
+            Err(_) => TxnError::InDoubt("the writer stopped".to_owned()),
         },
     };
     std::iter::repeat_n(Err(failure), count).collect()
 }
 
 /// Rejects oversized Txns, and ensures that the cache contains the states that the Txn is checked against.
-async fn admit(txn: &Txn, load: &impl Load) -> Result<(), TxnError> {
-    too_large(txn)?;
-    if let Some(text) = load.unacceptable(txn) {
+async fn prepare_admission(txn: &Txn, load: &impl Loader) -> Result<(), TxnError> {
+    check_size(txn)?;
+    if let Some(text) = load.rejection_reason(txn) {
         return Err(TxnError::TooLarge(text));
     }
     // Each group checks whether the store is read-only.
@@ -143,7 +143,7 @@ async fn admit(txn: &Txn, load: &impl Load) -> Result<(), TxnError> {
     Ok(())
 }
 
-fn too_large(txn: &Txn) -> Result<(), TxnError> {
+fn check_size(txn: &Txn) -> Result<(), TxnError> {
     if txn.operations.len() > Txn::MAX_OPERATIONS {
         let text = format!("{} operations, at most {}", txn.operations.len(), Txn::MAX_OPERATIONS);
         return Err(TxnError::TooLarge(text));
@@ -160,21 +160,21 @@ fn too_large(txn: &Txn) -> Result<(), TxnError> {
 }
 
 /// Seals the values of a Txn that rules cover.
-fn prepare(seal: &Seal, mut txn: Txn) -> Result<Prepared, TxnError> {
+fn prepare(seal: &Seal, mut txn: Txn) -> Result<PreparedTxn, TxnError> {
     if !seal.is_active() {
-        return Ok(Prepared { txn, sealed: Vec::new() });
+        return Ok(PreparedTxn { txn, sealed_values: Vec::new() });
     }
-    let sealed = txn.operations.iter_mut().map(|operation| sealed(seal, operation));
-    let sealed = sealed.collect::<Result<Vec<_>, _>>()?;
-    Ok(Prepared { txn, sealed })
+    let sealed = txn.operations.iter_mut().map(|operation| seal_operation(seal, operation));
+    let sealed_values = sealed.collect::<Result<Vec<_>, _>>()?;
+    Ok(PreparedTxn { txn, sealed_values })
 }
 
-fn sealed(seal: &Seal, operation: &mut Operation) -> Result<Option<Arc<[u8]>>, TxnError> {
+fn seal_operation(seal: &Seal, operation: &mut Operation) -> Result<Option<Arc<[u8]>>, TxnError> {
     let Operation { key, change, .. } = operation;
     let (Change::Put(value) | Change::Delete(value)) = change else { return Ok(None) };
     let sealed = seal.seal(key, value.json()).map_err(|error| TxnError::Sealed(error.to_string()))?;
     let Some(sealed) = sealed else { return Ok(None) };
-    *value = value.clone().stored_as(sealed.len() + 1);
+    *value = value.clone().with_stored_size(sealed.len() + 1);
     Ok(Some(sealed.into()))
 }
 
@@ -185,10 +185,10 @@ mod tests {
     use crate::key::{Key, Resource};
     use crate::record::Value;
 
-    fn prepared(name: &str) -> Prepared {
+    fn prepared(name: &str) -> PreparedTxn {
         let value = Value::new(&b"{}"[..], Indexed::default());
         let key = Key::new(&Resource::new("", "configmaps"), "default", name);
-        Prepared { txn: Txn::create(key, value), sealed: Vec::new() }
+        PreparedTxn { txn: Txn::create(key, value), sealed_values: Vec::new() }
     }
 
     /// Number of requests that are queued before the first is answered, for five Txns in groups of two.
@@ -212,7 +212,7 @@ mod tests {
                 };
                 let results: Results = request.txns.iter().map(|_| Err(TxnError::Closed)).collect();
                 answered += results.len();
-                answer(vec![request], vec![results]);
+                send_results(vec![request], vec![results]);
             }
             at_once
         };
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_of_one_call_follow_one_another_where_a_writer_would_serve_them_at_the_same_time() {
+    async fn requests_of_one_call_are_sequential_if_the_writer_is_concurrent() {
         assert_eq!((queued_at_once(false).await, queued_at_once(true).await), (3, 1));
     }
 }

@@ -3,7 +3,7 @@
 //! Independent of SQL (history comes through [`History`]), and of selectors and representations, which the registry handles.
 
 pub(crate) mod history;
-pub(crate) mod load;
+pub(crate) mod queue_load;
 pub(crate) mod selection;
 pub(crate) mod watch_error;
 
@@ -16,10 +16,10 @@ use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::error::StoreError;
 use crate::event::Event;
-use crate::hub::{Hub, Joined};
+use crate::hub::{Hub, Registration};
 use crate::unreadable::Unreadable;
 use history::History;
-use load::Load;
+use queue_load::QueueLoad;
 use selection::{Batch, Selection};
 pub use watch_error::WatchError;
 
@@ -43,16 +43,16 @@ pub struct Subscription {
     last: i64,
     /// Value of `last` before the current batch, which skips events up to here: several events of a batch may
     /// have the same revision.
-    seen: i64,
+    last_before_batch: i64,
     /// History in `(.0, .1]` that is still to be read from SQL, before the events in `recent`.
-    unread: Option<(i64, i64)>,
+    unread_history: Option<(i64, i64)>,
     history: Arc<dyn History>,
     /// Content of the ring at the start.
     recent: Vec<Batch>,
     pending: VecDeque<Batch>,
     offset: usize,
     receiver: mpsc::Receiver<Batch>,
-    load: Arc<Load>,
+    load: Arc<QueueLoad>,
     hub: Arc<Hub>,
     /// Next event, if it cannot be read.
     unreadable: Option<Arc<Unreadable>>,
@@ -66,13 +66,13 @@ impl Subscription {
         from: i64,
         history: Arc<dyn History>,
     ) -> Result<Self, WatchError> {
-        let Joined { id, receiver, load, floor, recent } = hub.join(selection.clone(), from)?;
+        let Registration { id, receiver, load, floor, recent } = hub.join(selection.clone(), from)?;
         let subscription = Self {
             id,
             selection,
             last: from,
-            seen: from,
-            unread: (from < floor).then_some((from, floor)),
+            last_before_batch: from,
+            unread_history: (from < floor).then_some((from, floor)),
             history,
             recent,
             pending: VecDeque::new(),
@@ -102,7 +102,7 @@ impl Subscription {
             if let Some(object) = &self.unreadable {
                 return Err(WatchError::Store(StoreError::corrupt(object)));
             }
-            if let Some((after, until)) = self.unread {
+            if let Some((after, until)) = self.unread_history {
                 self.read_history(after, until).await?;
                 continue;
             }
@@ -111,8 +111,8 @@ impl Subscription {
                 continue;
             }
             match self.receiver.recv().await {
-                Some(batch) => self.received(batch),
-                None => return Err(self.ended()),
+                Some(batch) => self.push_batch(batch),
+                None => return Err(self.end_error()),
             }
         }
     }
@@ -124,7 +124,7 @@ impl Subscription {
             if let Some(event) = self.take_pending() {
                 return Some(event);
             }
-            if self.unreadable.is_some() || self.unread.is_some() {
+            if self.unreadable.is_some() || self.unread_history.is_some() {
                 return None;
             }
             if !self.recent.is_empty() {
@@ -132,7 +132,7 @@ impl Subscription {
                 continue;
             }
             match self.receiver.try_recv() {
-                Ok(batch) => self.received(batch),
+                Ok(batch) => self.push_batch(batch),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return None,
             }
         }
@@ -140,8 +140,8 @@ impl Subscription {
 
     /// Returns a revision up to which every event of this subscription was delivered, for bookmarks. Never decreases.
     pub fn progress(&mut self) -> i64 {
-        let dispatched = self.hub.dispatched();
-        let drained = self.unread.is_none()
+        let dispatched = self.hub.fan_out_revision();
+        let drained = self.unread_history.is_none()
             && self.recent.is_empty()
             && self.pending.is_empty()
             && self.receiver.is_empty();
@@ -155,18 +155,18 @@ impl Subscription {
     /// True if more events with the revision of the last event are available.
     pub fn is_within_revision(&self) -> bool {
         let Some(batch) = self.pending.front() else { return false };
-        let rest = batch.get(self.offset..).unwrap_or_default();
-        let mut of_revision = rest.iter().take_while(|event| event.revision() == self.last);
-        of_revision.any(|event| self.selection.takes(event))
+        let remaining = batch.get(self.offset..).unwrap_or_default();
+        let mut events = remaining.iter().take_while(|event| event.revision() == self.last);
+        events.any(|event| self.selection.selects(event))
     }
 
     fn take_pending(&mut self) -> Option<Arc<Event>> {
         while let Some(batch) = self.pending.front() {
             if self.offset == 0 {
-                self.seen = self.last;
+                self.last_before_batch = self.last;
             }
             for event in &batch[self.offset..] {
-                let is_next = event.revision() > self.seen && self.selection.takes(event);
+                let is_next = event.revision() > self.last_before_batch && self.selection.selects(event);
                 if is_next && event.unreadable.is_some() {
                     self.unreadable.clone_from(&event.unreadable);
                     return None;
@@ -183,7 +183,7 @@ impl Subscription {
         None
     }
 
-    fn received(&mut self, batch: Batch) {
+    fn push_batch(&mut self, batch: Batch) {
         let bytes: usize = batch.iter().map(|event| event.weight()).sum();
         self.load.events.fetch_sub(batch.len(), Ordering::Relaxed);
         self.load.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -203,13 +203,13 @@ impl Subscription {
             StoreError::Compacted { oldest } => WatchError::Compacted { wanted: after, oldest },
             error => WatchError::Store(error),
         })?;
-        let reached = page.events.last().map_or(until, |event| event.revision());
-        self.unread = page.more.then_some((reached, until));
+        let last_revision = page.events.last().map_or(until, |event| event.revision());
+        self.unread_history = page.has_more.then_some((last_revision, until));
         self.pending.push_back(page.events.into());
         Ok(())
     }
 
-    fn ended(&self) -> WatchError {
+    fn end_error(&self) -> WatchError {
         if self.load.lagged.load(Ordering::Acquire) {
             WatchError::Lagged { revision: self.last }
         } else if self.load.expired.load(Ordering::Acquire) {

@@ -22,14 +22,14 @@ pub struct Operation {
     /// Key of the object.
     pub key: Key,
     /// Precondition of the operation.
-    pub expect: Expect,
+    pub precondition: Precondition,
     /// Change that the operation makes.
     pub change: Change,
 }
 
 /// Precondition of an operation on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum Precondition {
     /// The object does not exist; otherwise [`TxnError::Exists`].
     Absent,
     /// The object exists at exactly this revision; otherwise [`TxnError::Conflict`], or [`TxnError::NotFound`] if
@@ -54,13 +54,13 @@ pub enum Change {
 
 /// A Txn with its sealed values. Values are sealed in the tasks of the callers, not in the writer.
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedTxn {
     pub(crate) txn: Txn,
     /// Sealed value of each operation for the database, `None` if it is stored plain; empty if no value is sealed.
-    pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
+    pub(crate) sealed_values: Vec<Option<Arc<[u8]>>>,
 }
 
-impl Prepared {
+impl PreparedTxn {
     /// Returns the size of its values as stored, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |operation: &Operation| match &operation.change {
@@ -94,36 +94,36 @@ impl Txn {
     pub const MAX_VALUE_BYTES: usize = 3 << 20;
 
     /// Returns a Txn with one operation.
-    pub fn one(key: Key, expect: Expect, change: Change) -> Self {
-        Self { operations: vec![Operation { key, expect, change }] }
+    pub fn single(key: Key, precondition: Precondition, change: Change) -> Self {
+        Self { operations: vec![Operation { key, precondition, change }] }
     }
 
     /// Returns a Txn that creates one object.
     pub fn create(key: Key, value: Value) -> Self {
-        Self::one(key, Expect::Absent, Change::Put(value))
+        Self::single(key, Precondition::Absent, Change::Put(value))
     }
 
     /// Returns a Txn that replaces one object at this revision.
     pub fn update(key: Key, revision: i64, value: Value) -> Self {
-        Self::one(key, Expect::Revision(revision), Change::Put(value))
+        Self::single(key, Precondition::Revision(revision), Change::Put(value))
     }
 
     /// Returns a Txn that deletes one object at this revision; `last` is its last state.
     pub fn delete(key: Key, revision: i64, last: Value) -> Self {
-        Self::one(key, Expect::Revision(revision), Change::Delete(last))
+        Self::single(key, Precondition::Revision(revision), Change::Delete(last))
     }
 }
 
 /// Result of a Txn that is durable and visible.
 #[derive(Clone, Debug)]
-pub struct Committed {
+pub struct CommittedTxn {
     /// Revision of the last operation; the revision of the store at that time if nothing was written.
     pub revision: i64,
     /// Record that each operation wrote, in order: the new state or the tombstone; `None` if the operation wrote nothing.
     pub records: Vec<Option<Arc<Record>>>,
 }
 
-impl Committed {
+impl CommittedTxn {
     /// Returns the record that the first operation wrote.
     pub fn record(&self) -> Option<&Arc<Record>> {
         self.records.first().and_then(Option::as_ref)
@@ -178,7 +178,7 @@ pub enum TxnError {
     Unavailable(String),
     /// The database connection failed before the result arrived: the write may have been committed.
     #[error("the outcome of the write is unknown: {0}")]
-    Unknown(String),
+    InDoubt(String),
     /// The store is closed or closing. Nothing was written.
     #[error("the store is closed")]
     Closed,

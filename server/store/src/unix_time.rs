@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Returns the time this long before another one, both in Unix seconds.
-pub(crate) fn before(now: i64, long: Duration) -> i64 {
-    now.saturating_sub(i64::try_from(long.as_secs()).unwrap_or(i64::MAX))
+pub(crate) fn subtract(now: i64, duration: Duration) -> i64 {
+    now.saturating_sub(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// Returns the current time.
 pub(crate) fn now() -> i64 {
-    i64::try_from(since().as_secs()).unwrap_or(i64::MAX)
+    i64::try_from(since_epoch().as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Largest step of the system clock that is adopted at once, and the running time of the process before a larger step is adopted.
-const STEP: Duration = Duration::from_secs(3_600);
+const MAX_STEP: Duration = Duration::from_secs(3_600);
 
 /// Clock for the age of history. Follows the system clock, but a large forward step must persist first: a wrong time that is
 /// corrected soon deletes no history. A suspended machine causes such a step, because the monotonic clock stops.
@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_secs(3_600);
 pub struct AgeClock {
     /// Time since the Unix epoch.
     now: Duration,
-    at: Instant,
+    read_at: Instant,
     /// Running time of the process since the system clock was found ahead.
     ahead_for: Option<Duration>,
 }
@@ -29,24 +29,24 @@ pub struct AgeClock {
 impl AgeClock {
     /// Starts with the time of the system clock.
     pub fn new() -> Self {
-        Self { now: since(), at: Instant::now(), ahead_for: None }
+        Self { now: since_epoch(), read_at: Instant::now(), ahead_for: None }
     }
 
     /// Returns the time in Unix seconds.
     pub fn now(&mut self) -> i64 {
-        let at = Instant::now();
-        let passed = at.saturating_duration_since(self.at);
-        self.at = at;
-        self.advance(since(), passed);
+        let read_at = Instant::now();
+        let elapsed = read_at.saturating_duration_since(self.read_at);
+        self.read_at = read_at;
+        self.advance(since_epoch(), elapsed);
         i64::try_from(self.now.as_secs()).unwrap_or(i64::MAX)
     }
 
-    fn advance(&mut self, system: Duration, passed: Duration) {
-        let expected = self.now + passed;
-        let is_ahead = system > expected + STEP;
-        self.ahead_for = is_ahead.then(|| self.ahead_for.map_or(Duration::ZERO, |time| time + passed));
+    fn advance(&mut self, system: Duration, elapsed: Duration) {
+        let expected = self.now + elapsed;
+        let is_ahead = system > expected + MAX_STEP;
+        self.ahead_for = is_ahead.then(|| self.ahead_for.map_or(Duration::ZERO, |time| time + elapsed));
         match self.ahead_for {
-            Some(time) if time < STEP => self.now = expected,
+            Some(time) if time < MAX_STEP => self.now = expected,
             _ => (self.now, self.ahead_for) = (system, None),
         }
     }
@@ -59,7 +59,7 @@ impl Default for AgeClock {
 }
 
 /// Returns the current time with fractions of a second.
-pub(crate) fn since() -> Duration {
+pub(crate) fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
@@ -71,7 +71,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
 
     fn clock() -> AgeClock {
-        AgeClock { now: DAY, at: Instant::now(), ahead_for: None }
+        AgeClock { now: DAY, read_at: Instant::now(), ahead_for: None }
     }
 
     #[test]

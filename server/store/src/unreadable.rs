@@ -33,12 +33,12 @@ impl Unreadable {
     }
 
     /// Creates an object whose key cannot be read; `remains` is the displayable rest of the key.
-    pub(crate) fn without_key(shown: Key, revision: i64, reason: &str) -> Self {
-        Self { has_key: false, ..Self::new(shown, revision, reason) }
+    pub(crate) fn without_key(remains: Key, revision: i64, reason: &str) -> Self {
+        Self { has_key: false, ..Self::new(remains, revision, reason) }
     }
 
     /// Marks the namespace as doubtful: the object may belong to any namespace.
-    pub(crate) fn of_doubtful_namespace(self) -> Self {
+    pub(crate) fn with_doubtful_namespace(self) -> Self {
         Self { has_doubtful_namespace: true, ..self }
     }
 
@@ -86,7 +86,7 @@ impl Unreadable {
 
 /// Problems of a store that serves nevertheless.
 #[derive(Clone, Debug, Default)]
-pub struct Condition {
+pub struct StoreCondition {
     /// Reason why writes other than deletions are rejected: the disk is full, or the size limit of the database is reached.
     pub full: Option<String>,
     /// Unreadable objects of the cached resources, in key order.
@@ -94,12 +94,12 @@ pub struct Condition {
     /// Displayable forms of resource names that cannot be read. Their objects are not served.
     pub unreadable_resources: Vec<String>,
     /// Resources whose lists may lack objects.
-    pub incomplete: Incomplete,
+    pub missing_states: MissingStates,
 }
 
 /// Resources with states that are missing in the database or its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Incomplete {
+pub enum MissingStates {
     /// No resource, or the engine does not detect missing states.
     #[default]
     None,
@@ -111,9 +111,9 @@ pub enum Incomplete {
     Any,
 }
 
-impl Incomplete {
+impl MissingStates {
     /// True if states of a resource are missing or may be missing.
-    pub(crate) fn may_lack(&self, resource: &Resource) -> bool {
+    pub(crate) fn may_lack_objects_of(&self, resource: &Resource) -> bool {
         match self {
             Self::None | Self::Unknown => false,
             Self::Resources(resources) => resources.contains(resource),

@@ -9,33 +9,33 @@ use serde::Serialize;
 /// Prints a headline for one definition, then one line per finding.
 pub(super) fn text(checked: &CheckResponse) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let known = if checked.installed { "installed" } else { "new" };
-    let hit = match checked.objects {
+    let status = if checked.installed { "installed" } else { "new" };
+    let affected = match checked.objects {
         0 => String::new(),
         objects => format!(", {} of {objects} stored objects affected", checked.hit),
     };
-    writeln!(out, "{} ({known}): {} found{hit}", checked.name, checked.findings.len())?;
+    writeln!(out, "{} ({status}): {} found{affected}", checked.name, checked.findings.len())?;
     for finding in &checked.findings {
-        let place = [&finding.version, &finding.object, &finding.field];
-        let place: Vec<&str> =
-            place.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(" ")) };
-        writeln!(out, "  {:<9} {place}{}", word(finding.kind()), finding.text)?;
+        let location = [&finding.version, &finding.object, &finding.field];
+        let location: Vec<&str> =
+            location.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let location = if location.is_empty() { String::new() } else { format!("{}: ", location.join(" ")) };
+        writeln!(out, "  {:<9} {location}{}", kind_name(finding.kind()), finding.text)?;
     }
     Ok(())
 }
 
 #[derive(Serialize)]
-struct Printed<'a> {
+struct CheckOutput<'a> {
     name: &'a str,
     installed: bool,
     objects: u64,
     hit: u64,
-    findings: Vec<PrintedFinding<'a>>,
+    findings: Vec<FindingOutput<'a>>,
 }
 
 #[derive(Serialize)]
-struct PrintedFinding<'a> {
+struct FindingOutput<'a> {
     kind: &'static str,
     version: &'a str,
     object: &'a str,
@@ -45,25 +45,25 @@ struct PrintedFinding<'a> {
 
 /// Prints the results for all definitions as one JSON list.
 pub(super) fn json(all: &[CheckResponse]) -> io::Result<()> {
-    let printed: Vec<Printed<'_>> = all.iter().map(printed).collect();
+    let printed: Vec<CheckOutput<'_>> = all.iter().map(check_output).collect();
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &printed)?;
     writeln!(out)
 }
 
-fn printed(checked: &CheckResponse) -> Printed<'_> {
-    Printed {
-        name: &checked.name,
-        installed: checked.installed,
-        objects: checked.objects,
-        hit: checked.hit,
-        findings: checked.findings.iter().map(printed_finding).collect(),
+fn check_output(response: &CheckResponse) -> CheckOutput<'_> {
+    CheckOutput {
+        name: &response.name,
+        installed: response.installed,
+        objects: response.objects,
+        hit: response.hit,
+        findings: response.findings.iter().map(finding_output).collect(),
     }
 }
 
-fn printed_finding(finding: &Finding) -> PrintedFinding<'_> {
-    PrintedFinding {
-        kind: word(finding.kind()),
+fn finding_output(finding: &Finding) -> FindingOutput<'_> {
+    FindingOutput {
+        kind: kind_name(finding.kind()),
         version: &finding.version,
         object: &finding.object,
         field: &finding.field,
@@ -71,7 +71,7 @@ fn printed_finding(finding: &Finding) -> PrintedFinding<'_> {
     }
 }
 
-fn word(kind: Kind) -> &'static str {
+fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Error => "error",
         Kind::Warning => "warning",

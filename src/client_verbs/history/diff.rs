@@ -43,19 +43,21 @@ pub(crate) async fn run(diff: &Diff) -> Result<Outcome, Failure> {
     let resource = diff.object.resource(&client).await?;
     let target = diff.object.target(&resource, &diff.name, &diff.control)?;
     // Selecting the two states needs only their revisions, not the objects.
-    let StatesResponse { states: found, revision, .. } = states(&client, &target, MAX_STATES, false).await?;
+    let StatesResponse { states: past_states, revision, .. } =
+        states(&client, &target, MAX_STATES, false).await?;
     // A control service of an earlier release does not report its revision, which is then 0.
-    if let Some(asked) = diff.from.max(diff.to).filter(|asked| *asked > revision && revision > 0) {
+    if let Some(requested) = diff.from.max(diff.to).filter(|requested| *requested > revision && revision > 0)
+    {
         return Err(Failure::Usage(format!(
-            "revision {asked} does not exist yet: the last one is {revision}"
+            "revision {requested} does not exist yet: the last one is {revision}"
         )));
     }
-    let later = found.iter().find(|state| diff.to.is_none_or(|to| state.revision <= to));
-    let later = later.ok_or_else(|| missing(&target, diff.to))?;
-    let before = diff.from.unwrap_or(later.revision - 1);
-    let earlier = found.iter().find(|state| state.revision <= before);
+    let later = past_states.iter().find(|state| diff.to.is_none_or(|to| state.revision <= to));
+    let later = later.ok_or_else(|| missing_state(&target, diff.to))?;
+    let earlier_revision = diff.from.unwrap_or(later.revision - 1);
+    let earlier = past_states.iter().find(|state| state.revision <= earlier_revision);
     if earlier.is_none() && diff.from.is_some() {
-        return Err(missing(&target, diff.from));
+        return Err(missing_state(&target, diff.from));
     }
     let earlier_text = match earlier {
         Some(state) => text(&client, &target, state).await?,
@@ -67,17 +69,17 @@ pub(crate) async fn run(diff: &Diff) -> Result<Outcome, Failure> {
     }
     let difference = TextDiff::from_lines(&earlier_text, &later_text);
     let mut unified = difference.unified_diff();
-    let unified = unified.context_radius(CONTEXT).header(&name_of(earlier), &name_of(Some(later)));
+    let unified = unified.context_radius(CONTEXT).header(&state_name(earlier), &state_name(Some(later)));
     output::lines(unified.to_string().lines())?;
     Ok(Outcome::Negative)
 }
 
-fn missing(target: &Target, revision: Option<i64>) -> Failure {
-    let of = revision.map(|revision| format!(" of revision {revision}")).unwrap_or_default();
-    Failure::Usage(format!("no state of {} {:?}{of} is kept", target.resource, target.name))
+fn missing_state(target: &Target, revision: Option<i64>) -> Failure {
+    let suffix = revision.map(|revision| format!(" of revision {revision}")).unwrap_or_default();
+    Failure::Usage(format!("no state of {} {:?}{suffix} is kept", target.resource, target.name))
 }
 
-fn name_of(state: Option<&State>) -> String {
+fn state_name(state: Option<&State>) -> String {
     match state {
         None => "none".to_owned(),
         Some(state) if state.change() == portico_proto::history::Change::Deleted => {
@@ -102,9 +104,9 @@ async fn text(
         limit: 1,
         objects: true,
     };
-    let found = client.history().states(request).await?.into_inner().states.pop().unwrap_or_default();
-    let mut object = portico_machinery::Object::from_json(&found.object)
-        .map_err(|_| Failure::Usage(format!("revision {}: {}", state.revision, found.unreadable)))?;
+    let past_state = client.history().states(request).await?.into_inner().states.pop().unwrap_or_default();
+    let mut object = portico_machinery::Object::from_json(&past_state.object)
+        .map_err(|_| Failure::Usage(format!("revision {}: {}", state.revision, past_state.unreadable)))?;
     object.remove(&["metadata", "managedFields"]);
     object.remove(&["metadata", "resourceVersion"]);
     let yaml = portico_facade::yaml(&object.to_json())

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tonic::Code;
 
-use super::{History, raw};
+use super::{History, parse_raw};
 use crate::client_verbs::failure::Failure;
-use crate::client_verbs::get::qualified;
+use crate::client_verbs::get::qualified_name;
 use crate::client_verbs::output::{self, Format};
 use crate::client_verbs::table::Table;
 
@@ -35,7 +35,7 @@ struct ListMeta {
 
 /// Fields of an object that the table shows.
 #[derive(Deserialize)]
-struct Head {
+struct ObjectHead {
     metadata: Metadata,
 }
 
@@ -65,14 +65,14 @@ impl History {
         let (revision, objects) = objects_at(client, target, at).await?;
         match self.output {
             Format::Json | Format::Yaml => {
-                let items = objects.iter().map(|json| raw(json)).collect::<Result<_, _>>()?;
+                let items = objects.iter().map(|json| parse_raw(json)).collect::<Result<_, _>>()?;
                 let metadata = ListMeta { resource_version: revision.to_string() };
                 output::value(&List { api_version: "v1", kind: "List", metadata, items }, self.output)?;
             }
             format => {
-                let heads = objects.iter().map(|json| serde_json::from_slice::<Head>(json));
+                let heads = objects.iter().map(|json| serde_json::from_slice::<ObjectHead>(json));
                 let heads = heads.collect::<Result<Vec<_>, _>>()?;
-                let name = |head: &Head| format!("{}/{}", qualified(resource), head.metadata.name);
+                let name = |head: &ObjectHead| format!("{}/{}", qualified_name(resource), head.metadata.name);
                 match format {
                     Format::Name => output::lines(heads.iter().map(name))?,
                     _ => output::lines(objects_table(&heads).lines(None))?,
@@ -91,7 +91,7 @@ async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec
     let request = ListRequest { target: Some(target), at: Some(at) };
     let mut parts = client.history().list(request).await?.into_inner();
     let (mut revision, mut objects) = (0, Vec::new());
-    while let Some(part) = parts.message().await.map_err(forgotten)? {
+    while let Some(part) = parts.message().await.map_err(with_retention_hint)? {
         revision = part.revision;
         objects.extend(part.objects);
         for unreadable in part.unreadable {
@@ -102,7 +102,7 @@ async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec
 }
 
 /// Adds a hint about `--history-retention` if the requested states are no longer kept.
-fn forgotten(status: tonic::Status) -> Failure {
+fn with_retention_hint(status: tonic::Status) -> Failure {
     match status.code() {
         Code::OutOfRange | Code::Aborted | Code::FailedPrecondition => Failure::Hinted(
             status.message().to_owned(),
@@ -112,9 +112,9 @@ fn forgotten(status: tonic::Status) -> Failure {
     }
 }
 
-fn objects_table(heads: &[Head]) -> Table {
+fn objects_table(heads: &[ObjectHead]) -> Table {
     let mut table = Table::new(&["namespace", "name", "revision"]);
-    for Head { metadata } in heads {
+    for ObjectHead { metadata } in heads {
         table.rows.push(vec![
             metadata.namespace.as_str().into(),
             metadata.name.as_str().into(),

@@ -7,7 +7,7 @@ use portico_proto::history::RestoreRequest;
 
 use super::ObjectArgs;
 use crate::client_verbs::failure::Failure;
-use crate::client_verbs::get::qualified;
+use crate::client_verbs::get::qualified_name;
 use crate::client_verbs::outcome::{DEADLINE, Outcome};
 use crate::client_verbs::output::{self, Format};
 use crate::control_service::ControlService;
@@ -21,7 +21,7 @@ use crate::control_service::ControlService;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    change: Restoring,
+    change: RestoreArgs,
     /// Revision to restore (`portico history` lists all revisions)
     #[arg(long = "to-revision", value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     revision: i64,
@@ -36,14 +36,14 @@ pub(crate) struct Rollback {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undelete {
     #[command(flatten)]
-    change: Restoring,
+    change: RestoreArgs,
     /// Revision to restore [default: the last revision before the deletion]
     #[arg(long = "to-revision", value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     revision: Option<i64>,
 }
 
 #[derive(Debug, clap::Args)]
-struct Restoring {
+struct RestoreArgs {
     #[command(flatten)]
     object: ObjectArgs,
     /// Name of the object
@@ -69,7 +69,7 @@ pub(crate) async fn undelete(verb: &Undelete) -> Result<Outcome, Failure> {
     restore(&verb.change, verb.revision.unwrap_or_default(), "undeleted from").await
 }
 
-async fn restore(verb: &Restoring, revision: i64, done: &str) -> Result<Outcome, Failure> {
+async fn restore(verb: &RestoreArgs, revision: i64, action: &str) -> Result<Outcome, Failure> {
     let client = verb.control.client(DEADLINE)?;
     let resource = verb.object.resource(&client).await?;
     let target = Some(verb.object.target(&resource, &verb.name, &verb.control)?);
@@ -78,13 +78,13 @@ async fn restore(verb: &Restoring, revision: i64, done: &str) -> Result<Outcome,
     for warning in &restored.warnings {
         writeln!(std::io::stderr(), "Warning: {warning}")?;
     }
-    let name = format!("{}/{}", qualified(&resource), verb.name);
+    let name = format!("{}/{}", qualified_name(&resource), verb.name);
     match verb.output {
         Format::Json | Format::Yaml => output::document(&restored.object, verb.output)?,
         Format::Name => output::lines([name])?,
         Format::Table | Format::Wide => {
             let dry = if verb.dry_run { " (dry run)" } else { "" };
-            output::lines([format!("{name} {done} revision {}{dry}", restored.revision)])?;
+            output::lines([format!("{name} {action} revision {}{dry}", restored.revision)])?;
         }
     }
     Ok(Outcome::Positive)

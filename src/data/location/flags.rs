@@ -72,13 +72,14 @@ pub(super) struct Flags {
 /// Location flags on the command line. Flags set by environment variables are not included: a flag that selects another location
 /// overrides them.
 #[derive(Debug)]
-pub(super) struct GivenFlags(Vec<&'static str>);
+pub(super) struct CommandLineFlags(Vec<&'static str>);
 
-impl GivenFlags {
-    pub(super) fn of(matches: &ArgMatches) -> Self {
+impl CommandLineFlags {
+    pub(super) fn from_matches(matches: &ArgMatches) -> Self {
         let id = |flag: &str| flag.trim_start_matches('-').replace('-', "_");
-        let is_given = |flag: &&str| matches.value_source(&id(flag)) == Some(ValueSource::CommandLine);
-        Self(FLAGS.iter().map(|(flag, _)| *flag).filter(is_given).collect())
+        let is_on_command_line =
+            |flag: &&str| matches.value_source(&id(flag)) == Some(ValueSource::CommandLine);
+        Self(FLAGS.iter().map(|(flag, _)| *flag).filter(is_on_command_line).collect())
     }
 
     pub(super) fn first(&self) -> Option<&'static str> {
@@ -86,7 +87,7 @@ impl GivenFlags {
     }
 
     /// Returns the flags on the command line that select a location.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(super) fn selecting_flags(&self) -> impl Iterator<Item = &'static str> {
         let names = [DATA_DIR, DATABASE_URL, ETCD_SERVERS, KUBECONFIG];
         self.0.iter().copied().filter(move |flag| names.contains(flag))
     }
@@ -97,16 +98,16 @@ impl GivenFlags {
             ENCRYPTION => name != KUBECONFIG,
             _ => owner == name,
         };
-        let given = FLAGS.iter().filter(|(flag, _)| self.0.contains(flag) && !also_used.contains(flag));
-        match given.into_iter().find(|(flag, owner)| !applies(flag, owner)) {
-            Some((flag, owner)) => Err(unused(flag, owner)),
+        let unexplained = FLAGS.iter().filter(|(flag, _)| self.0.contains(flag) && !also_used.contains(flag));
+        match unexplained.into_iter().find(|(flag, owner)| !applies(flag, owner)) {
+            Some((flag, owner)) => Err(unused_flag(flag, owner)),
             None => Ok(()),
         }
     }
 }
 
 /// Returns the error for a flag that does not apply to the location.
-fn unused(flag: &str, owner: &'static str) -> Failure {
+fn unused_flag(flag: &str, owner: &'static str) -> Failure {
     match owner {
         ENCRYPTION => Failure::Hinted(
             format!("{flag} does not apply to {KUBECONFIG}"),

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use portico_server::{EtcdSettings, PostgresSettings};
 
 use crate::data::failure::Failure;
-use crate::data::location::{ETCD_FILES, Location, Place, SERVER, two_places, with_password};
+use crate::data::location::{
+    DataLocation, ETCD_FILES, LocationArgs, SERVER, two_locations_error, with_password,
+};
 use crate::{etcd_flags, postgres_flags};
 
 /// Database that a URL names.
@@ -17,7 +19,7 @@ pub(super) enum Address {
 }
 
 pub(super) fn parse(url: &str) -> Result<Address, String> {
-    if let Some(settings) = etcd_flags::of_url(url)? {
+    if let Some(settings) = etcd_flags::from_url(url)? {
         return Ok(Address::Etcd(Box::new(settings)));
     }
     match url.strip_prefix("sqlite://") {
@@ -36,15 +38,15 @@ pub(super) fn source_of(
     from: Option<&Address>,
     password_file: Option<&Path>,
     to: Option<&Address>,
-    location: &Location,
+    location: &LocationArgs,
 ) -> Result<Address, Failure> {
     let of_target: &[&str] = if matches!(to, Some(Address::Etcd(_))) { &ETCD_FILES } else { &[] };
     let Some(from) = from else {
-        return match location.place_of_data(of_target)? {
-            Place::Folder(folder) => Ok(Address::Sqlite(folder.to_owned())),
-            Place::Postgres(settings) => Ok(Address::Postgres(settings)),
-            Place::Etcd(settings) => Ok(Address::Etcd(Box::new(settings))),
-            Place::Server(_) => Err(Failure::Hinted(
+        return match location.location_or_server(of_target)? {
+            DataLocation::Folder(folder) => Ok(Address::Sqlite(folder.to_owned())),
+            DataLocation::Postgres(settings) => Ok(Address::Postgres(settings)),
+            DataLocation::Etcd(settings) => Ok(Address::Etcd(Box::new(settings))),
+            DataLocation::Server(_) => Err(Failure::Hinted(
                 "a move needs access to the database itself".to_owned(),
                 "name it: --data-dir, --database-url or --etcd-servers",
             )),
@@ -55,8 +57,8 @@ pub(super) fn source_of(
         Address::Postgres(_) => &[],
         Address::Etcd(_) => &ETCD_FILES,
     };
-    if let Some(flag) = location.name().filter(|flag| !of_source.contains(flag)) {
-        return Err(two_places("--from", flag));
+    if let Some(flag) = location.selecting_flag().filter(|flag| !of_source.contains(flag)) {
+        return Err(two_locations_error("--from", flag));
     }
     location.refuse_unused("", &[of_source, of_target].concat())?;
     Ok(match from {

@@ -10,13 +10,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::run::request::{Request, Stop};
 
 /// Registered signal handlers.
-pub(super) struct Listened {
+pub(super) struct SignalHandlers {
     term: Signal,
     interrupt: Signal,
     hangup: Signal,
 }
 
-impl Listened {
+impl SignalHandlers {
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {
             term: signal(SignalKind::terminate())?,

@@ -11,14 +11,14 @@ use tokio::signal::windows::{
 use crate::run::request::{Request, Stop};
 
 /// Registered event handlers.
-pub(super) struct Listened {
+pub(super) struct SignalHandlers {
     interrupt: CtrlC,
     r#break: CtrlBreak,
     close: CtrlClose,
     shutdown: CtrlShutdown,
 }
 
-impl Listened {
+impl SignalHandlers {
     pub(super) fn listen() -> io::Result<Self> {
         let (close, shutdown) = (ctrl_close()?, ctrl_shutdown()?);
         Ok(Self { interrupt: ctrl_c()?, r#break: ctrl_break()?, close, shutdown })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use http::Uri;
 
 /// Flags of etcd 3.6, one per line. A question mark follows flags whose value is optional.
-const OF_ETCD: &str = include_str!("flags.txt");
+const ETCD_FLAGS: &str = include_str!("flags.txt");
 
 /// Flags that enable TLS, which is refused.
 const TLS: [&str; 4] = ["cert-file", "client-cert-auth", "auto-tls", "trusted-ca-file"];
@@ -92,25 +92,25 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Request, String> {
             "listen-client-urls" => value.clone_into(&mut listen),
             "data-dir" => data_dir = Some(PathBuf::from(value)),
             "name" => value.clone_into(&mut name),
-            "unsafe-no-fsync" => unsafe_no_fsync = truth(flag, value)?,
+            "unsafe-no-fsync" => unsafe_no_fsync = parse_bool(flag, value)?,
             _ => {}
         }
     }
-    let listen = listen.split(',').map(address).collect::<Result<_, _>>()?;
+    let listen = listen.split(',').map(parse_address).collect::<Result<_, _>>()?;
     let data_dir = data_dir.unwrap_or_else(|| PathBuf::from(format!("{name}.etcd")));
     Ok(Request::Serve(Flags { listen, data_dir, unsafe_no_fsync }))
 }
 
 /// Returns true if the value of the flag is optional, or `None` if etcd has no such flag.
 fn is_switch(flag: &str) -> Option<bool> {
-    OF_ETCD.lines().find_map(|line| match line.strip_suffix('?') {
+    ETCD_FLAGS.lines().find_map(|line| match line.strip_suffix('?') {
         Some(switch) => (switch == flag).then_some(true),
         None => (line == flag).then_some(false),
     })
 }
 
 /// Parses a boolean as Go does.
-fn truth(flag: &str, value: &str) -> Result<bool, String> {
+fn parse_bool(flag: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
@@ -118,13 +118,13 @@ fn truth(flag: &str, value: &str) -> Result<bool, String> {
     }
 }
 
-fn address(url: &str) -> Result<String, String> {
-    let wrong = |why: &str| format!("--listen-client-urls: {url:?}: {why}");
-    let uri: Uri = url.parse().map_err(|_| wrong("not a URL"))?;
+fn parse_address(url: &str) -> Result<String, String> {
+    let invalid = |reason: &str| format!("--listen-client-urls: {url:?}: {reason}");
+    let uri: Uri = url.parse().map_err(|_| invalid("not a URL"))?;
     match (uri.scheme_str(), uri.host(), uri.port_u16()) {
         (Some("http"), Some(host), Some(port)) => Ok(format!("{host}:{port}")),
-        (Some("http"), ..) => Err(wrong("a host and a port are required")),
-        _ => Err(wrong("only http is supported; set TEST_ASSET_ETCD to a real etcd")),
+        (Some("http"), ..) => Err(invalid("a host and a port are required")),
+        _ => Err(invalid("only http is supported; set TEST_ASSET_ETCD to a real etcd")),
     }
 }
 

@@ -75,7 +75,7 @@ test('an informer goes on after its watches ended', {timeout: 60_000}, async () 
 });
 
 test('a fault that makes no sense is refused in words', async () => {
-  await assert.rejects(server.fault({cutWatch: {}}, {verbs: ['get']}), /happens to watch alone/);
+  await assert.rejects(server.fault({cutWatch: {}}, {verbs: ['get']}), /applies only to watch/);
   await assert.rejects(server.fault({slow: {}}), /unknown variant `slow`/);
 });
 

@@ -82,7 +82,7 @@ def test_a_watch_goes_on_after_it_was_cut(core, portico_faults):
 
 
 def test_a_fault_that_makes_no_sense_is_refused_in_words(portico_faults):
-    with pytest.raises(Refused, match="happens to watch alone"):
+    with pytest.raises(Refused, match="applies only to watch"):
         portico_faults.expire_watch(verbs=["get"])
     with pytest.raises(Refused, match="unknown field `colour`"):
         portico_faults.drop_request(colour="red")

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-use portico_tests::PATIENCE;
+use portico_tests::WAIT_LIMIT;
 use rustix::fs::{Mode, mkfifoat};
 use serde_json::{Value, json};
 
 use super::words;
-use crate::normalise;
+use crate::normalization;
 use crate::step::Step;
 
 /// Header with the audit ID of a request.
@@ -30,15 +30,15 @@ const POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rul
 ]}"#;
 
 /// An audit log that is read through a pipe while the server writes it.
-pub struct Trail {
+pub struct AuditLog {
     events: Receiver<Value>,
     /// Events that were read, by audit ID.
     read: BTreeMap<String, Vec<Value>>,
 }
 
-impl Trail {
+impl AuditLog {
     /// Returns the flags for a server, and its log.
-    pub fn begin(folder: &Path, name: &str) -> (Vec<String>, Self) {
+    pub fn create(folder: &Path, name: &str) -> (Vec<String>, Self) {
         let (policy, pipe) = (folder.join("audit-policy.json"), folder.join(format!("audit-{name}")));
         std::fs::write(&policy, POLICY).unwrap();
         mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
@@ -53,7 +53,7 @@ impl Trail {
 
     /// Returns the comparable events of these requests in order; empty if one of them does not complete.
     fn of(&mut self, identifiers: &[String], name: &str) -> Vec<Value> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         let ends = |events: &Vec<Value>| {
             events.iter().any(|event| event["stage"] == "ResponseComplete" || event["stage"] == "Panic")
         };
@@ -67,7 +67,7 @@ impl Trail {
         }
         let events =
             identifiers.iter().flat_map(|identifier| self.read.remove(identifier).unwrap_or_default());
-        let events = events.map(|event| compared(event, name)).collect();
+        let events = events.map(|event| comparable(event, name)).collect();
         self.read.clear();
         events
     }
@@ -94,7 +94,7 @@ fn follow(pipe: PathBuf) -> Receiver<Value> {
 }
 
 /// Returns an event without variable parts.
-fn compared(mut event: Value, name: &str) -> Value {
+fn comparable(mut event: Value, name: &str) -> Value {
     for time in ["requestReceivedTimestamp", "stageTimestamp"] {
         event[time] = "<time>".into();
     }
@@ -102,13 +102,13 @@ fn compared(mut event: Value, name: &str) -> Value {
         // Annotations of slow requests.
         annotations.retain(|key, _| !key.starts_with("apiserver.latency.k8s.io/"));
     }
-    let mut event = normalise::body(event, &Step::default(), &[]);
+    let mut event = normalization::body(event, &Step::default(), &[]);
     words::replace(&mut event, None, name);
     event
 }
 
 /// Sets the audit IDs of the requests of a case.
-pub fn identified(steps: &mut [Step], name: &str) -> Vec<String> {
+pub fn set_audit_ids(steps: &mut [Step], name: &str) -> Vec<String> {
     let name_of = |at: usize| format!("{PREFIX}{name}-{at}");
     for (at, step) in steps.iter_mut().enumerate() {
         step.headers.insert(IDENTIFIER.to_owned(), name_of(at).into());
@@ -120,8 +120,8 @@ pub fn identified(steps: &mut [Step], name: &str) -> Vec<String> {
 
 /// Returns the difference of the events of these requests.
 pub fn difference(
-    ours: &mut Trail,
-    theirs: &mut Trail,
+    ours: &mut AuditLog,
+    theirs: &mut AuditLog,
     identifiers: &[String],
     name: &str,
 ) -> Option<String> {
@@ -129,7 +129,7 @@ pub fn difference(
     let pairs = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
     if let Some((ours, theirs)) = pairs {
         let request = format!("{} {} {}", theirs["verb"], theirs["requestURI"], theirs["stage"]);
-        return Some(format!("  {request}\n{}", normalise::difference(theirs, ours)));
+        return Some(format!("  {request}\n{}", normalization::difference(theirs, ours)));
     }
     (ours.len() != theirs.len()).then(|| format!("  - {} events\n  + {} events", theirs.len(), ours.len()))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::corpus::{Base, Corpus};
 use super::custom;
-use super::further::Further;
+use super::further::Followup;
 use super::mutate::{Change, Mutation, Part};
 use super::protobuf::{self, Damage, MEDIA_TYPE};
 use super::schemas::Schemas;
@@ -20,7 +20,7 @@ pub(super) const NAME: &str = "CASE-NAME";
 
 /// Write request with the changed object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
+enum WriteRequest {
     Create,
     Put,
     PutStatus,
@@ -35,22 +35,22 @@ enum Sent {
     ProtobufPut,
 }
 
-const WAYS: [Sent; 15] = [
-    Sent::Create,
-    Sent::Create,
-    Sent::Create,
-    Sent::Create,
-    Sent::Put,
-    Sent::Put,
-    Sent::PutStatus,
-    Sent::Merge,
-    Sent::Strategic,
-    Sent::JsonPatch,
-    Sent::Apply,
-    Sent::ApplyTwice,
-    Sent::Protobuf,
-    Sent::Protobuf,
-    Sent::ProtobufPut,
+const WRITE_REQUESTS: [WriteRequest; 15] = [
+    WriteRequest::Create,
+    WriteRequest::Create,
+    WriteRequest::Create,
+    WriteRequest::Create,
+    WriteRequest::Put,
+    WriteRequest::Put,
+    WriteRequest::PutStatus,
+    WriteRequest::Merge,
+    WriteRequest::Strategic,
+    WriteRequest::JsonPatch,
+    WriteRequest::Apply,
+    WriteRequest::ApplyTwice,
+    WriteRequest::Protobuf,
+    WriteRequest::Protobuf,
+    WriteRequest::ProtobufPut,
 ];
 /// Queries with their frequency: most requests have none.
 const QUERIES: [&str; 14] = [
@@ -98,28 +98,28 @@ pub struct Case {
     kind: String,
     base: Value,
     mutations: Vec<Mutation>,
-    sent: Sent,
+    sent: WriteRequest,
     query: &'static str,
     /// Media type of reads of the object.
     accept: &'static str,
     /// Media type of the response to the write.
-    answered_as: &'static str,
+    write_accept: &'static str,
     /// Damage to the bytes of a protobuf body.
     damage: Option<Damage>,
     selected: Option<String>,
     /// Further requests for the object.
-    further: Option<Further>,
+    followup: Option<Followup>,
     /// True if all writes are dry runs.
-    only_tried: bool,
+    is_dry_run: bool,
 }
 
 /// Generator of cases.
-pub struct Maker<'a> {
+pub struct CaseGenerator<'a> {
     pub corpus: &'a Corpus,
     pub schemas: &'a Schemas,
 }
 
-impl Maker<'_> {
+impl CaseGenerator<'_> {
     pub fn case(&self, random: &mut StdRng) -> Case {
         let of_kind = self.corpus.bases.choose(random).unwrap();
         let chosen = of_kind.choose(random).unwrap();
@@ -145,16 +145,23 @@ impl Maker<'_> {
             ];
             (*selectors.choose(random).unwrap()).to_owned()
         });
-        let (mut sent, mut query) = (*WAYS.choose(random).unwrap(), *QUERIES.choose(random).unwrap());
-        if chosen.is_only_tried() {
-            (sent, query) =
-                (if matches!(sent, Sent::Apply | Sent::Protobuf) { sent } else { Sent::Create }, DRY_RUN);
+        let (mut sent, mut query) =
+            (*WRITE_REQUESTS.choose(random).unwrap(), *QUERIES.choose(random).unwrap());
+        if chosen.needs_dry_run() {
+            (sent, query) = (
+                if matches!(sent, WriteRequest::Apply | WriteRequest::Protobuf) {
+                    sent
+                } else {
+                    WriteRequest::Create
+                },
+                DRY_RUN,
+            );
         }
         // kube-apiserver panics on a custom resource in protobuf.
-        if kind == custom::KIND && matches!(sent, Sent::Protobuf | Sent::ProtobufPut) {
-            sent = Sent::Create;
+        if kind == custom::KIND && matches!(sent, WriteRequest::Protobuf | WriteRequest::ProtobufPut) {
+            sent = WriteRequest::Create;
         }
-        let as_protobuf = matches!(sent, Sent::Protobuf | Sent::ProtobufPut);
+        let as_protobuf = matches!(sent, WriteRequest::Protobuf | WriteRequest::ProtobufPut);
         Case {
             collection: collection.clone(),
             kind: kind.clone(),
@@ -163,13 +170,17 @@ impl Maker<'_> {
             sent,
             query,
             accept: ACCEPTS.choose(random).unwrap(),
-            answered_as: if random.random_ratio(1, 5) { ACCEPTS.choose(random).unwrap() } else { ACCEPTS[0] },
+            write_accept: if random.random_ratio(1, 5) {
+                ACCEPTS.choose(random).unwrap()
+            } else {
+                ACCEPTS[0]
+            },
             damage: (as_protobuf && random.random_ratio(2, 3)).then(|| Damage::random(random)),
             selected,
             // Pages need objects that exist.
-            further: Further::random(collection, random)
-                .filter(|further| !(chosen.is_only_tried() && matches!(further, Further::Pages(..)))),
-            only_tried: chosen.is_only_tried(),
+            followup: Followup::random(collection, random)
+                .filter(|further| !(chosen.needs_dry_run() && matches!(further, Followup::Pages(..)))),
+            is_dry_run: chosen.needs_dry_run(),
         }
     }
 }
@@ -184,14 +195,14 @@ impl Case {
             kind: base.kind.clone(),
             base: body,
             mutations: Vec::new(),
-            sent: Sent::Create,
-            query: if base.is_only_tried() { DRY_RUN } else { "" },
+            sent: WriteRequest::Create,
+            query: if base.needs_dry_run() { DRY_RUN } else { "" },
             accept: ACCEPTS[0],
-            answered_as: TABLE,
+            write_accept: TABLE,
             damage: None,
             selected: None,
-            further: Some(Further::Tables),
-            only_tried: base.is_only_tried(),
+            followup: Some(Followup::Tables),
+            is_dry_run: base.needs_dry_run(),
         }
     }
 
@@ -201,12 +212,12 @@ impl Case {
     }
 
     /// Returns the write request.
-    pub fn way(&self) -> String {
+    pub fn write_request(&self) -> String {
         format!("{:?}", self.sent)
     }
 
     /// Returns reduced cases.
-    pub fn smaller(&self) -> Vec<Self> {
+    pub fn reduced(&self) -> Vec<Self> {
         let mut smaller: Vec<Self> = (0..self.mutations.len())
             .map(|left_out| {
                 let mut mutations = self.mutations.clone();
@@ -214,20 +225,20 @@ impl Case {
                 Self { mutations, ..self.clone() }
             })
             .collect();
-        if !self.query.is_empty() && !self.only_tried {
+        if !self.query.is_empty() && !self.is_dry_run {
             smaller.push(Self { query: "", ..self.clone() });
         }
         if self.accept != ACCEPTS[0] {
             smaller.push(Self { accept: ACCEPTS[0], ..self.clone() });
         }
-        if self.answered_as != ACCEPTS[0] {
-            smaller.push(Self { answered_as: ACCEPTS[0], ..self.clone() });
+        if self.write_accept != ACCEPTS[0] {
+            smaller.push(Self { write_accept: ACCEPTS[0], ..self.clone() });
         }
         if self.damage.is_some() {
             smaller.push(Self { damage: None, ..self.clone() });
         }
-        if self.further.is_some() {
-            smaller.push(Self { further: None, ..self.clone() });
+        if self.followup.is_some() {
+            smaller.push(Self { followup: None, ..self.clone() });
         }
         if self.selected.is_some() {
             smaller.push(Self { selected: None, ..self.clone() });
@@ -255,7 +266,8 @@ impl Case {
         let object = format!("{}/{NAME}", self.collection);
         let mut steps = Vec::new();
         let is_first =
-            matches!(self.sent, Sent::Create | Sent::ApplyTwice | Sent::Protobuf) || self.only_tried;
+            matches!(self.sent, WriteRequest::Create | WriteRequest::ApplyTwice | WriteRequest::Protobuf)
+                || self.is_dry_run;
         if !is_first {
             steps.push(step("create", "POST", &self.collection, "", Some(self.base.clone())));
         }
@@ -273,21 +285,25 @@ impl Case {
             }
         };
         match self.sent {
-            Sent::Create => steps.push(step("create", "POST", &self.collection, self.query, Some(changed))),
-            Sent::Put => steps.push(step("put", "PUT", &object, self.query, Some(changed))),
-            Sent::PutStatus => {
+            WriteRequest::Create => {
+                steps.push(step("create", "POST", &self.collection, self.query, Some(changed)))
+            }
+            WriteRequest::Put => steps.push(step("put", "PUT", &object, self.query, Some(changed))),
+            WriteRequest::PutStatus => {
                 steps.push(step("put status", "PUT", &format!("{object}/status"), self.query, Some(changed)));
             }
-            Sent::Merge => steps.push(patch("application/merge-patch+json", self.partial())),
-            Sent::Strategic => steps.push(patch("application/strategic-merge-patch+json", self.partial())),
-            Sent::JsonPatch => steps.push(patch("application/json-patch+json", self.json_patch())),
-            Sent::Apply => steps.push(apply(changed)),
-            Sent::ApplyTwice => steps.extend([apply(self.base.clone()), apply(changed)]),
-            Sent::Protobuf => steps.push(self.in_protobuf("POST", &self.collection, &changed, name)),
-            Sent::ProtobufPut => steps.push(self.in_protobuf("PUT", &object, &changed, name)),
+            WriteRequest::Merge => steps.push(patch("application/merge-patch+json", self.partial())),
+            WriteRequest::Strategic => {
+                steps.push(patch("application/strategic-merge-patch+json", self.partial()))
+            }
+            WriteRequest::JsonPatch => steps.push(patch("application/json-patch+json", self.json_patch())),
+            WriteRequest::Apply => steps.push(apply(changed)),
+            WriteRequest::ApplyTwice => steps.extend([apply(self.base.clone()), apply(changed)]),
+            WriteRequest::Protobuf => steps.push(self.in_protobuf("POST", &self.collection, &changed, name)),
+            WriteRequest::ProtobufPut => steps.push(self.in_protobuf("PUT", &object, &changed, name)),
         }
         if let Some(last) = steps.last_mut() {
-            last.accept = Some(self.answered_as.to_owned());
+            last.accept = Some(self.write_accept.to_owned());
         }
         steps.push(Step { accept: Some(self.accept.to_owned()), ..step("get", "GET", &object, "", None) });
         if let Some(selected) = &self.selected {
@@ -299,7 +315,7 @@ impl Case {
                 None,
             ));
         }
-        if let Some(further) = &self.further {
+        if let Some(further) = &self.followup {
             steps.extend(further.steps(&self.collection, NAME, &self.base));
         }
         steps.push(step("delete", "DELETE", &object, "gracePeriodSeconds=0", None));
@@ -312,7 +328,7 @@ impl Case {
         for (at, step) in steps.iter_mut().enumerate() {
             step.name = format!("{name} {} {at}", step.name);
             step.target = step.target.replace(NAME, name);
-            step.body = step.body.take().map(|body| named(body, name));
+            step.body = step.body.take().map(|body| with_name(body, name));
         }
         steps
     }
@@ -320,10 +336,10 @@ impl Case {
     /// Returns a write in protobuf: of the changed object, or, if it does not fit its kind, of the recorded object; for a
     /// kind without protobuf, the JSON is sent with this media type.
     fn in_protobuf(&self, method: &str, target: &str, changed: &Value, name: &str) -> Step {
-        let sealed = |object: &Value| protobuf::sealed(&named(object.clone(), name));
+        let sealed = |object: &Value| protobuf::encode(&with_name(object.clone(), name));
         let whole = sealed(changed)
             .or_else(|| sealed(&self.base))
-            .unwrap_or_else(|| named(changed.clone(), name).to_string().into_bytes());
+            .unwrap_or_else(|| with_name(changed.clone(), name).to_string().into_bytes());
         let bytes = match self.damage {
             Some(damage) => damage.apply(whole),
             None => whole,
@@ -372,12 +388,12 @@ pub(super) fn step(name: &str, method: &str, target: &str, query: &str, body: Op
     Step { name: name.to_owned(), method: method.to_owned(), target, body, ..Step::default() }
 }
 
-fn named(value: Value, name: &str) -> Value {
+fn with_name(value: Value, name: &str) -> Value {
     match value {
         Value::String(text) => text.replace(NAME, name).into(),
-        Value::Array(items) => items.into_iter().map(|item| named(item, name)).collect(),
+        Value::Array(items) => items.into_iter().map(|item| with_name(item, name)).collect(),
         Value::Object(fields) => {
-            fields.into_iter().map(|(field, value)| (field, named(value, name))).collect()
+            fields.into_iter().map(|(field, value)| (field, with_name(value, name))).collect()
         }
         other => other,
     }

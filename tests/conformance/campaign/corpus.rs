@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::compared_server::NAMESPACE;
 use super::custom;
-use super::side::NAMESPACE;
 use crate::TOPICS;
 use crate::step::Recording;
 
 /// Kinds that affect later cases, or cause work after their creation: only dry runs write them.
-const ONLY_TRIED: [&str; 9] = [
+const DRY_RUN_KINDS: [&str; 9] = [
     "namespaces",
     "limitranges",
     "customresourcedefinitions",
@@ -32,8 +32,8 @@ pub struct Base {
 
 impl Base {
     /// Returns true if only dry runs write such objects.
-    pub fn is_only_tried(&self) -> bool {
-        self.collection.rsplit('/').next().is_some_and(|resource| ONLY_TRIED.contains(&resource))
+    pub fn needs_dry_run(&self) -> bool {
+        self.collection.rsplit('/').next().is_some_and(|resource| DRY_RUN_KINDS.contains(&resource))
     }
 }
 

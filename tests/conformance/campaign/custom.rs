@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::compared_server::NAMESPACE;
 use super::corpus::Base;
-use super::side::NAMESPACE;
 
 /// apiVersion of the objects.
 pub const VERSION: &str = "campaign.example.com/v1";

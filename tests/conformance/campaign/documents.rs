@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::side::Side;
+use super::compared_server::ComparedServer;
 use crate::step::Step;
 
 /// Media types of the lists of groups.
@@ -33,11 +33,11 @@ const DOCUMENTS: [&str; 6] = [
 const SHOWN: [&str; 4] = ["content-type", "vary", "cache-control", "content-encoding"];
 
 /// Returns requests for all documents, by the lists of the reference server.
-pub async fn steps(server: &mut Side<'_>) -> Vec<Step> {
+pub async fn steps(server: &mut ComparedServer<'_>) -> Vec<Step> {
     let mut steps: Vec<Step> = ["/api", "/apis"].iter().flat_map(|path| forms(path, &FORMS)).collect();
     steps.extend(["/api", "/apis"].iter().flat_map(|path| conditional(path, FORMS[3])));
     steps.extend(["/api/v1", "/api/v2", "/apis/none", "/apis/apps/v9"].map(|path| get(path, FORMS[0])));
-    let groups = server.answer(&get("/apis", FORMS[0]), "").await;
+    let groups = server.response(&get("/apis", FORMS[0]), "").await;
     for group in groups["body"]["groups"].as_array().into_iter().flatten() {
         let name = group["name"].as_str().unwrap_or_default();
         steps.extend(FORMS[..3].iter().map(|form| get(&format!("/apis/{name}"), form)));
@@ -54,11 +54,11 @@ pub async fn steps(server: &mut Side<'_>) -> Vec<Step> {
     steps
 }
 
-async fn openapi(server: &mut Side<'_>) -> Vec<Step> {
+async fn openapi(server: &mut ComparedServer<'_>) -> Vec<Step> {
     let mut steps = forms("/openapi/v2", &DOCUMENTS);
     steps.extend(forms("/openapi/v3", &DOCUMENTS));
     steps.extend(conditional("/openapi/v2", DOCUMENTS[0]));
-    let index = server.answer(&get("/openapi/v3", FORMS[0]), "").await;
+    let index = server.response(&get("/openapi/v3", FORMS[0]), "").await;
     for document in index["body"]["paths"].as_object().into_iter().flat_map(|paths| paths.keys()) {
         let path = format!("/openapi/v3/{document}");
         steps.push(get(&path, DOCUMENTS[0]));
@@ -93,7 +93,7 @@ fn conditional(path: &str, accept: &str) -> Vec<Step> {
 }
 
 /// Returns a document without descriptions, and with unordered lists sorted.
-pub fn compared(mut answer: Value) -> Value {
+pub fn comparable(mut answer: Value) -> Value {
     strip(&mut answer);
     answer
 }

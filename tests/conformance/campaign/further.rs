@@ -10,7 +10,7 @@ use crate::step::Step;
 
 /// Requests for an object that was written.
 #[derive(Clone, Debug)]
-pub enum Further {
+pub enum Followup {
     /// Subresource: name, method, media type of a patch, body.
     Subresource(&'static str, &'static str, Option<&'static str>, Value),
     /// Watch of the object.
@@ -26,7 +26,7 @@ pub enum Further {
 }
 
 /// Number of objects in the pages, in addition to the one that was written.
-const PAGED: usize = 4;
+const PAGE_OBJECTS: usize = 4;
 /// Label of these objects, whose value is their name.
 const PAGE_LABEL: &str = "campaign";
 
@@ -45,7 +45,7 @@ const SUBRESOURCES: [(&str, &[&str]); 9] = [
 
 const MERGE: &str = "application/merge-patch+json";
 
-impl Further {
+impl Followup {
     /// Returns a random request that is possible for objects in this collection, or `None`.
     pub fn random(collection: &str, random: &mut StdRng) -> Option<Self> {
         let resource = collection.rsplit('/').next().unwrap_or_default();
@@ -152,7 +152,7 @@ fn pages(limit: usize, query: &str, collection: &str, name: &str, base: &Value) 
         )
     };
     let next = "&continue=${continue}";
-    let mut steps: Vec<Step> = (0..PAGED).map(create).collect();
+    let mut steps: Vec<Step> = (0..PAGE_OBJECTS).map(create).collect();
     let label = json!({"metadata": {"labels": {"changed": "yes"}}});
     steps.extend([
         list(query),
@@ -162,21 +162,21 @@ fn pages(limit: usize, query: &str, collection: &str, name: &str, base: &Value) 
         },
         delete(1),
         list(next),
-        create(PAGED),
+        create(PAGE_OBJECTS),
         list(next),
         list(next),
         list(next),
     ]);
-    steps.extend([0, 2, 3, PAGED].map(delete));
+    steps.extend([0, 2, 3, PAGE_OBJECTS].map(delete));
     steps
 }
 
-fn subresource(name: &'static str, random: &mut StdRng) -> Further {
+fn subresource(name: &'static str, random: &mut StdRng) -> Followup {
     let specs = match name {
-        "eviction" => return Further::Subresource(name, "POST", None, eviction(random)),
-        "binding" => return Further::Subresource(name, "POST", None, binding(random)),
-        "token" => return Further::Subresource(name, "POST", None, token(random)),
-        "approval" => return Further::Subresource(name, "PATCH", Some(MERGE), approval(random)),
+        "eviction" => return Followup::Subresource(name, "POST", None, eviction(random)),
+        "binding" => return Followup::Subresource(name, "POST", None, binding(random)),
+        "token" => return Followup::Subresource(name, "POST", None, token(random)),
+        "approval" => return Followup::Subresource(name, "PATCH", Some(MERGE), approval(random)),
         "scale" => vec![json!({"replicas": 2}), json!({"replicas": -1}), json!({"replicas": 0})],
         "ephemeralcontainers" => vec![
             json!({"ephemeralContainers": [{"name": "e", "image": "i"}]}),
@@ -199,7 +199,7 @@ fn subresource(name: &'static str, random: &mut StdRng) -> Further {
         "ephemeralcontainers" | "resize" => "application/strategic-merge-patch+json",
         _ => MERGE,
     };
-    Further::Subresource(name, "PATCH", Some(media), body)
+    Followup::Subresource(name, "PATCH", Some(media), body)
 }
 
 fn eviction(random: &mut StdRng) -> Value {

@@ -35,11 +35,11 @@ impl Mutation {
     /// Returns a random change of an object. Names and versions do not change: they identify cases.
     pub fn random(object: &Value, corpus: &Corpus, schemas: &Schemas, random: &mut StdRng) -> Self {
         let mut places = Vec::new();
-        walk(object, &mut Vec::new(), &mut places);
+        collect_paths(object, &mut Vec::new(), &mut places);
         let path: Vec<Part> = places.choose(random).cloned().unwrap_or_default();
         let schema = schema_at(object, &path, schemas);
         if random.random_ratio(1, 4)
-            && let Some(added) = added(object, &path, schema, (corpus, schemas), random)
+            && let Some(added) = random_field(object, &path, schema, (corpus, schemas), random)
         {
             return added;
         }
@@ -52,7 +52,7 @@ impl Mutation {
             0 | 1 => Change::Remove,
             2 => Change::Repeat,
             3..=6 if !others.is_empty() => Change::Set(others.choose(random).cloned().unwrap_or_default()),
-            _ => Change::Set(odd(random)),
+            _ => Change::Set(unusual_value(random)),
         };
         Self { path, change }
     }
@@ -88,7 +88,7 @@ fn get<'a>(value: &'a mut Value, part: &Part) -> Option<&'a mut Value> {
     }
 }
 
-fn walk(value: &Value, path: &mut Vec<Part>, places: &mut Vec<Vec<Part>>) {
+fn collect_paths(value: &Value, path: &mut Vec<Part>, places: &mut Vec<Vec<Part>>) {
     let mut inner = |part: Part, value: &Value| {
         path.push(part);
         let is_identity = matches!(path.as_slice(), [Part::Field(field)] if field == "apiVersion" || field == "kind")
@@ -97,7 +97,7 @@ fn walk(value: &Value, path: &mut Vec<Part>, places: &mut Vec<Vec<Part>>) {
         if !is_identity {
             places.push(path.clone());
         }
-        walk(value, path, places);
+        collect_paths(value, path, places);
         path.pop();
     };
     match value {
@@ -117,7 +117,7 @@ fn schema_at<'a>(object: &Value, path: &[Part], schemas: &'a Schemas) -> Option<
 }
 
 /// Returns a field that the object at a position could have, with a value that its schema allows or that other objects have.
-fn added(
+fn random_field(
     object: &Value,
     path: &[Part],
     schema: Option<&Value>,
@@ -136,21 +136,21 @@ fn added(
 
 /// Returns a value that a schema describes.
 fn sample(schema: &Value, schemas: &Schemas, random: &mut StdRng, depth: usize) -> Value {
-    let schema = schemas.resolved(schema);
+    let schema = schemas.resolve(schema);
     match schema["type"].as_str() {
         Some("object") => {
-            let mut made = Map::new();
+            let mut object = Map::new();
             let required: Vec<&str> =
                 schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             for (field, inner) in schema["properties"].as_object().into_iter().flatten() {
                 if depth > 0 && (required.contains(&field.as_str()) || random.random_ratio(1, 3)) {
-                    made.insert(field.clone(), sample(inner, schemas, random, depth - 1));
+                    object.insert(field.clone(), sample(inner, schemas, random, depth - 1));
                 }
             }
             if schema.get("additionalProperties").is_some() {
-                made.insert("key".to_owned(), sample(&schema["additionalProperties"], schemas, random, 0));
+                object.insert("key".to_owned(), sample(&schema["additionalProperties"], schemas, random, 0));
             }
-            made.into()
+            object.into()
         }
         Some("array") => {
             let count = random.random_range(0..3);
@@ -194,7 +194,7 @@ fn text(random: &mut StdRng) -> String {
 }
 
 /// Returns a value that is rarely valid.
-fn odd(random: &mut StdRng) -> Value {
+fn unusual_value(random: &mut StdRng) -> Value {
     match random.random_range(0..12) {
         0 => Value::Null,
         1 => json!({}),

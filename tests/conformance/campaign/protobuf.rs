@@ -18,12 +18,12 @@ const MAGIC: &[u8] = b"k8s\0";
 static KINDS: LazyLock<Arc<Kinds>> = LazyLock::new(|| Kinds::builtin().unwrap());
 
 /// Encodes the object in its envelope; `None` unless it is of a built-in kind and has only its fields.
-pub fn sealed(object: &Value) -> Option<Vec<u8>> {
+pub fn encode(object: &Value) -> Option<Vec<u8>> {
     let version: GroupVersion = object["apiVersion"].as_str()?.parse().ok()?;
     let kind = version.kind(object["kind"].as_str()?);
     let schema = &KINDS.by_kind(&kind)?.schema;
     let decoded = schema.decode(object.to_string().as_bytes(), Format::Json, &kind).ok()?;
-    Some(schema.to_sealed_protobuf(&decoded.object))
+    Some(schema.to_enveloped_protobuf(&decoded.object))
 }
 
 /// Damage to the bytes. Positions are thousandths of their length.
@@ -43,7 +43,7 @@ pub enum Damage {
     /// The envelope has this content encoding.
     Encoded(&'static str),
     /// The magic number is missing.
-    Bare,
+    NoMagic,
     OnlyMagic,
     Empty,
 }
@@ -61,30 +61,30 @@ impl Damage {
             12 => Self::Unknown,
             13 => Self::ContentType(["", "application/json", MEDIA_TYPE, "x"].choose(random).unwrap()),
             14 => Self::Encoded(["", "gzip", "x"].choose(random).unwrap()),
-            _ => *[Self::Bare, Self::OnlyMagic, Self::Empty].choose(random).unwrap(),
+            _ => *[Self::NoMagic, Self::OnlyMagic, Self::Empty].choose(random).unwrap(),
         }
     }
 
     pub fn apply(self, mut bytes: Vec<u8>) -> Vec<u8> {
-        let place = |thousandths: usize| thousandths * bytes.len() / 1000;
+        let offset = |thousandths: usize| thousandths * bytes.len() / 1000;
         match self {
-            Self::Cut(at) => bytes.truncate(place(at)),
+            Self::Cut(at) => bytes.truncate(offset(at)),
             Self::Flip(at, bit) => {
-                let at = place(at);
+                let at = offset(at);
                 bytes[at] ^= bit;
             }
             Self::Set(at, byte) => {
-                let at = place(at);
+                let at = offset(at);
                 bytes[at] = byte;
             }
-            Self::Insert(at, byte) => bytes.insert(place(at), byte),
-            Self::Remove(at) => drop(bytes.remove(place(at))),
+            Self::Insert(at, byte) => bytes.insert(offset(at), byte),
+            Self::Remove(at) => drop(bytes.remove(offset(at))),
             Self::Twice => bytes.extend_from_within(MAGIC.len()..),
             // Field 1000, a number.
             Self::Unknown => bytes.extend([0xc0, 0x3e, 1]),
             Self::ContentType(text) => append(&mut bytes, 4, text),
             Self::Encoded(text) => append(&mut bytes, 3, text),
-            Self::Bare => drop(bytes.drain(..MAGIC.len())),
+            Self::NoMagic => drop(bytes.drain(..MAGIC.len())),
             Self::OnlyMagic => bytes.truncate(MAGIC.len()),
             Self::Empty => bytes.clear(),
         }
@@ -100,12 +100,12 @@ fn append(bytes: &mut Vec<u8>, field: u8, text: &str) {
 }
 
 #[test]
-fn objects_are_sealed_and_damaged() {
+fn objects_are_encoded_and_damaged() {
     let object = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}});
-    let bytes = sealed(&object).unwrap();
+    let bytes = encode(&object).unwrap();
     assert!(bytes.starts_with(MAGIC));
-    assert_eq!(Damage::Bare.apply(bytes.clone()), &bytes[MAGIC.len()..]);
+    assert_eq!(Damage::NoMagic.apply(bytes.clone()), &bytes[MAGIC.len()..]);
     assert_eq!(Damage::Cut(500).apply(bytes.clone()).len(), bytes.len() / 2);
     assert_eq!(Damage::Twice.apply(bytes.clone()).len(), bytes.len() * 2 - MAGIC.len());
-    assert!(sealed(&serde_json::json!({"apiVersion": "none/v1", "kind": "None"})).is_none());
+    assert!(encode(&serde_json::json!({"apiVersion": "none/v1", "kind": "None"})).is_none());
 }

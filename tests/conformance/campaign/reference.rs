@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use portico_tests::eventually;
-use portico_tests::http::{Broken, Http};
+use portico_tests::http::{Http, HttpError};
 
 use crate::fixture::Fixture;
 
@@ -13,13 +13,13 @@ use crate::fixture::Fixture;
 pub struct Reference {
     pub address: SocketAddr,
     pub ca: Vec<u8>,
-    _processes: [Killed; 2],
+    _processes: [KillOnDrop; 2],
 }
 
 /// A process that is killed when this is dropped.
-struct Killed(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         // Fails if the process has ended already.
         let _ = self.0.kill();
@@ -42,7 +42,7 @@ impl Reference {
         server.args(["--etcd-servers", &url(clients), "--bind-address", "127.0.0.1"]);
         server.args(["--advertise-address", "10.255.255.1", "--secure-port", &address.port().to_string()]);
         server.arg("--cert-dir").arg(&certificates).args(flags);
-        let processes = [started(&mut etcd), started(&mut server)];
+        let processes = [spawn(&mut etcd), spawn(&mut server)];
         let ca = certificates.join("apiserver.crt");
         let ca =
             eventually("kube-apiserver has a certificate", || std::future::ready(std::fs::read(&ca))).await;
@@ -51,7 +51,7 @@ impl Reference {
         eventually("kube-apiserver is ready", || async {
             let request = http::Request::get("/readyz").body(http_body_util::Full::default())?;
             let answer = client.fetch(request).await?;
-            if answer.status.is_success() { Ok::<_, Broken>(()) } else { Err(answer.text().into()) }
+            if answer.status.is_success() { Ok::<_, HttpError>(()) } else { Err(answer.text().into()) }
         })
         .await;
         Self { address, ca, _processes: processes }
@@ -62,8 +62,8 @@ fn program(variable: &str) -> Command {
     Command::new(std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} names no program")))
 }
 
-fn started(command: &mut Command) -> Killed {
-    Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+fn spawn(command: &mut Command) -> KillOnDrop {
+    KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
 }
 
 /// Returns an address with a port that was free at the time of the call.

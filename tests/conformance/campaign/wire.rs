@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 const MAGIC: &[u8] = b"k8s\0";
 /// A number within this many seconds of the current time is a time.
-const NOW: u64 = 100_000;
+const TIME_RANGE_SECONDS: u64 = 100_000;
 
 /// Decodes the bytes of a response; those of a watch are frames with length prefixes.
 pub fn read(bytes: &[u8]) -> Value {
     if let Some(message) = bytes.strip_prefix(MAGIC) {
         return envelope(message);
     }
-    frames(bytes).map_or_else(|| json!({"bytes": shown(bytes)}), Value::Array)
+    frames(bytes).map_or_else(|| json!({"bytes": printable(bytes)}), Value::Array)
 }
 
 fn envelope(message: &[u8]) -> Value {
@@ -56,7 +56,7 @@ fn frames(mut bytes: &[u8]) -> Option<Vec<Value>> {
 }
 
 fn message_or_bytes(bytes: &[u8]) -> Value {
-    message(bytes).map_or_else(|| shown(bytes), Value::Array)
+    message(bytes).map_or_else(|| printable(bytes), Value::Array)
 }
 
 /// Decodes a message as fields `{"number": value}`; `None` if the bytes are no message.
@@ -70,7 +70,7 @@ fn message(mut bytes: &[u8]) -> Option<Vec<Value>> {
         }
         let value = match kind {
             0 => number_or_word(varint(&mut bytes)?),
-            1 => json!({"fixed64": shown(take(&mut bytes, 8)?)}),
+            1 => json!({"fixed64": printable(take(&mut bytes, 8)?)}),
             2 => {
                 let length = usize::try_from(varint(&mut bytes)?).ok()?;
                 let inner = take(&mut bytes, length)?;
@@ -81,7 +81,7 @@ fn message(mut bytes: &[u8]) -> Option<Vec<Value>> {
                     (_, None) => delimited(inner),
                 }
             }
-            5 => json!({"fixed32": shown(take(&mut bytes, 4)?)}),
+            5 => json!({"fixed32": printable(take(&mut bytes, 4)?)}),
             _ => return None,
         };
         fields.push(json!({number.to_string(): value}));
@@ -110,7 +110,7 @@ fn is_revision(number: u64, text: &str) -> bool {
 fn number_or_word(number: u64) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     match number {
-        _ if number.abs_diff(now) < NOW => json!("<time>"),
+        _ if number.abs_diff(now) < TIME_RANGE_SECONDS => json!("<time>"),
         // A port that the server may have allocated.
         30_000..=32_767 => json!("<port>"),
         _ => number.into(),
@@ -124,14 +124,14 @@ fn text(bytes: &[u8]) -> Option<&str> {
     inner.all(|(at, c)| !c.is_control() || (c == '\n' && at > 0)).then_some(text)
 }
 
-fn shown(bytes: &[u8]) -> Value {
+fn printable(bytes: &[u8]) -> Value {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
 fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
-    let (taken, rest) = bytes.split_at_checked(length)?;
+    let (head, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
-    Some(taken)
+    Some(head)
 }
 
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
@@ -153,7 +153,7 @@ fn messages_are_read_by_their_numbers() {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "x", "resourceVersion": "17"}, "data": {"a": "b\nc"},
     });
-    let read = read(&super::protobuf::sealed(&object).unwrap());
+    let read = read(&super::protobuf::encode(&object).unwrap());
     let raw = read.pointer("/envelope/1/2").unwrap();
     assert_eq!(raw.pointer("/0/1/0"), Some(&json!({"1": "x"})), "{read}");
     assert!(read.to_string().contains("<rv>") && read.to_string().contains("b\\nc"), "{read}");

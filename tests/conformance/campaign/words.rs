@@ -7,10 +7,10 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 
 /// Fields that a server may allocate, and signed values.
-const CHOSEN: [&str; 5] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "token"];
+const ALLOCATED_FIELDS: [&str; 5] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "token"];
 
 /// Patterns that are replaced in every text, in this order.
-static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         // A revision within a text: YAML, or an object in a message.
         (r#"(resourceVersion[\\": ]{1,8})[0-9]+"#, "$1<rv>"),
@@ -44,10 +44,10 @@ static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 static STRUCT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(Invalid|Unsupported|Duplicate) value: (?:[{\[]|null)"#).unwrap());
 /// Result of a patch in a message, whose fields are not in the order of Go structs (docs/internals/conformance.md).
-static PATCHED: LazyLock<Regex> =
+static PATCH_RESULT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"Invalid value: ("\{\\"(?:[^"\\]|\\.)*\}")"#).unwrap());
 /// Errors of a typed configuration, in the order of a Go map.
-static MISFITS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)errors:\n(.*)$").unwrap());
+static TYPED_ERRORS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)errors:\n(.*)$").unwrap());
 
 /// Replaces the values that the server has chosen, and the name of the case.
 pub fn replace(value: &mut Value, sent: Option<&Value>, name: &str) {
@@ -59,11 +59,13 @@ pub fn replace(value: &mut Value, sent: Option<&Value>, name: &str) {
                 fields.insert("message".to_owned(), "<causes>".into());
             }
             for (field, value) in fields.iter_mut() {
-                let given = sent.and_then(|sent| sent.get(field));
-                if CHOSEN.contains(&field.as_str()) && given.is_none_or(|given| given != value) {
+                let sent_value = sent.and_then(|sent| sent.get(field));
+                if ALLOCATED_FIELDS.contains(&field.as_str())
+                    && sent_value.is_none_or(|sent_value| sent_value != value)
+                {
                     *value = format!("<{field}>").into();
                 } else {
-                    replace(value, given, name);
+                    replace(value, sent_value, name);
                 }
             }
         }
@@ -72,14 +74,14 @@ pub fn replace(value: &mut Value, sent: Option<&Value>, name: &str) {
                 replace(item, sent.and_then(|sent| sent.get(at)), name);
             }
         }
-        Value::String(text) => *text = replaced(text, name),
+        Value::String(text) => *text = replace_text(text, name),
         _ => {}
     }
 }
 
-fn replaced(text: &str, name: &str) -> String {
+fn replace_text(text: &str, name: &str) -> String {
     let mut text = if name.is_empty() { text.to_owned() } else { text.replace(name, "<name>") };
-    for (pattern, word) in &*WORDS {
+    for (pattern, word) in &*PATTERNS {
         text = pattern.replace_all(&text, *word).into_owned();
     }
     let sorted = |found: &Captures<'_>| {
@@ -91,15 +93,15 @@ fn replaced(text: &str, name: &str) -> String {
     if text.starts_with("apiVersion: ") {
         text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     }
-    let text = PATCHED.replace_all(&text, |found: &Captures<'_>| {
-        let shown = serde_json::from_str::<String>(&found[1]).ok();
-        let Some(mut object) = shown.and_then(|shown| serde_json::from_str::<Value>(&shown).ok()) else {
+    let text = PATCH_RESULT.replace_all(&text, |found: &Captures<'_>| {
+        let json = serde_json::from_str::<String>(&found[1]).ok();
+        let Some(mut object) = json.and_then(|json| serde_json::from_str::<Value>(&json).ok()) else {
             return found[0].to_owned();
         };
         object.sort_all_objects();
         format!("Invalid value: <patched {object}>")
     });
-    without_structs(&MISFITS.replace(&text, sorted))
+    without_structs(&TYPED_ERRORS.replace(&text, sorted))
 }
 
 /// Returns the text with `<struct>` for each Go struct.
@@ -113,7 +115,7 @@ fn without_structs(text: &str) -> String {
 
 #[test]
 fn values_that_servers_choose_become_placeholders_and_others_stay() {
-    let given = serde_json::json!({
+    let body = serde_json::json!({
         "spec": {"clusterIP": "10.0.3.4", "nodePort": 30_123, "x": 1},
         "message": "spec: Invalid value: {\"A\":[1]}: is bad | a: Invalid value: \"{}\": too",
         "text": "errors:\n  b\n  a",
@@ -123,7 +125,7 @@ fn values_that_servers_choose_become_placeholders_and_others_stay() {
         "message": "spec: Invalid value: <struct>: is bad | a: Invalid value: \"{}\": too",
         "text": "errors:\n  a\n  b",
     });
-    let mut value = given;
+    let mut value = body;
     replace(&mut value, None, "");
     assert_eq!(value, want);
 }

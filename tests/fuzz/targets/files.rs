@@ -9,9 +9,9 @@ use portico_audit::Policy;
 use portico_auth::authz::abac::Policies;
 use portico_kinds::Kinds;
 use portico_kit::metrics::Registry;
-use portico_machinery::protobuf::open;
+use portico_machinery::protobuf::decode_envelope;
 use portico_machinery::{GroupVersion, GroupVersionKind, Object, RequestInfo};
-use portico_schema::structural::definition::{Metadata, Terms, validate};
+use portico_schema::structural::definition::{MetadataRules, Requirements, validate};
 use portico_schema::{DecodeError, Format, Schema, Structural, Typed};
 use portico_store::{
     ArchivePart, BackupFile, BackupPart, CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyService,
@@ -19,7 +19,7 @@ use portico_store::{
 };
 use zeroize::Zeroizing;
 
-use super::decodes;
+use super::check_decoding;
 use crate::input::{halves, text};
 
 /// Checks that a valid policy can be evaluated for a request.
@@ -44,7 +44,7 @@ pub fn objects_of_every_kind() -> impl Fn(&[u8]) {
     let kinds = Kinds::all().unwrap();
     let kinds: HashMap<_, _> = kinds.iter().map(|kind| (kind.gvk.clone(), kind.schema.clone())).collect();
     move |input| {
-        let (format, kind) = match open(input) {
+        let (format, kind) = match decode_envelope(input) {
             Ok(envelope) => (Format::Protobuf, gvk(&envelope.api_version, &envelope.kind)),
             Err(_) => {
                 let Ok(object) = Object::from_json(input) else { return };
@@ -57,16 +57,16 @@ pub fn objects_of_every_kind() -> impl Fn(&[u8]) {
         };
         let read = |body: &[u8], format| {
             let mut decoded = schema.decode(body, format, &kind)?;
-            schema.normalise(&mut decoded.object);
+            schema.normalize(&mut decoded.object);
             Ok::<_, DecodeError>(decoded)
         };
         let Ok(sent) = read(input, format) else { return };
         // A float without a fraction in an untyped value is decoded as an integer afterwards.
-        let mut stored = read(&sent.object.to_json(), Format::Json).expect("what we write, we read");
+        let mut stored = read(&sent.object.to_json(), Format::Json).expect("encoded data can be decoded");
         assert!(stored.strict.is_empty(), "{:?}", stored.strict);
-        let sealed = schema.to_sealed_protobuf(&stored.object);
+        let sealed = schema.to_enveloped_protobuf(&stored.object);
         for (bytes, format) in [(stored.object.to_json(), Format::Json), (sealed, Format::Protobuf)] {
-            assert_eq!(read(&bytes, format).expect("what we write, we read").object, stored.object);
+            assert_eq!(read(&bytes, format).expect("encoded data can be decoded").object, stored.object);
         }
         schema.default(&mut stored.object);
         let _ = schema.validate(&stored.object);
@@ -79,8 +79,9 @@ fn gvk(api_version: &str, kind: &str) -> Option<GroupVersionKind> {
 
 fn object_meta() -> Typed {
     let kinds = Kinds::builtin().unwrap();
-    let of = kinds.iter().find(|kind| kind.gvk.kind == "ConfigMap").unwrap().schema.of_field("metadata");
-    of.unwrap().typed().unwrap().clone()
+    let config_map =
+        kinds.iter().find(|kind| kind.gvk.kind == "ConfigMap").unwrap().schema.field_schema("metadata");
+    config_map.unwrap().typed().unwrap().clone()
 }
 
 /// Checks the schema of a definition on the first line, and an object of it after the line end.
@@ -90,18 +91,18 @@ pub fn custom_resources() -> impl Fn(&[u8]) {
         let (schema, body) = halves(input);
         let wrapped = [br#"{"s":"#, schema, b"}"].concat();
         if let Ok(definition) = Object::from_json(&wrapped) {
-            let metadata = Metadata { types: &types, rules: &|_, _| Vec::new() };
-            let _ = validate(&definition.at(&["s"]), &Terms::NEW, metadata, &|| false);
+            let metadata = MetadataRules { types: &types, rules: &|_, _| Vec::new() };
+            let _ = validate(&definition.at(&["s"]), &Requirements::NEW_DEFINITION, metadata, &|| false);
         }
         let Ok(compiled) = Structural::from_json(schema) else { return };
         let schema = Schema::structural(compiled, types.clone());
-        decodes(&schema, &gvk, body, Format::Json);
+        check_decoding(&schema, &gvk, body, Format::Json);
         let Ok(mut decoded) = schema.decode(body, Format::Json, &gvk) else { return };
         let custom = schema.custom().unwrap();
         let _ =
             (custom.check_rules(&decoded.object, None, &|| false), custom.validate_lists(&decoded.object));
-        schema.settle(&mut decoded.object);
-        assert!(!schema.settle(&mut decoded.object), "it is settled");
+        schema.coerce_and_default(&mut decoded.object);
+        assert!(!schema.coerce_and_default(&mut decoded.object), "coercion and defaulting are idempotent");
     }
 }
 
@@ -113,7 +114,9 @@ pub fn backups() -> impl Fn(&[u8]) {
                 let counts = file.counts();
                 match part {
                     BackupPart::States(states) => assert!(counts.objects >= states.len() as u64),
-                    BackupPart::Archive(part) => assert!(counts.past >= Some(part.states.len() as u64)),
+                    BackupPart::Archive(part) => {
+                        assert!(counts.past_states >= Some(part.states.len() as u64))
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// errnos records what errors of the operating system are called (syscall.Errno.Error), those that Linux has.
+// errnos records the names of the errors of the operating system (syscall.Errno.Error) that Linux has.
 func errnos(out *json.Encoder) error {
 	for number := 1; number <= 132; number++ {
 		if number == 41 || number == 58 {

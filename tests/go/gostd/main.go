@@ -1,9 +1,9 @@
-// Command gostd records what Go's standard library and apimachinery answer, as the tables that machinery is tested with.
+// Command gostd records results of Go's standard library and apimachinery, as tables for the tests of machinery.
 //
 //	go run ./gostd parse_query > ../../machinery/gostd/testdata/parse_query.jsonl
 //	go run ./gostd quantities > ../../machinery/gostd/testdata/quantities.jsonl
 //
-// Each line is a JSON object. The inputs are made here, without chance, so that a new Go version shows as a difference.
+// Each line is a JSON object. The inputs are deterministic, so that a new Go version shows as a difference.
 package main
 
 import (
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// parseQuery records the encoded form of what url.ParseQuery keeps: pairs sorted by key, so nothing that was read is
-// hidden, and bytes that are not UTF-8 stay escaped.
+// parseQuery records the encoded result of url.ParseQuery: pairs sorted by key, so that every parsed pair is
+// visible, and bytes that are not UTF-8 stay escaped.
 func parseQuery(out *json.Encoder) error {
 	queries := []string{
 		"", "&", "=", "a", "a=", "=b", "a=b=c", ";", "a;b", "a=1;b=2&c=3", "%", "a=%", "a=%4", "a=%zz&b=1", "%zz=1",

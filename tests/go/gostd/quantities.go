@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// written are the spellings that people and fuzzers find: each sign, digits, points and suffixes at every edge.
+// written contains typical spellings and edge cases: each sign, digits, points and suffixes.
 var written = []string{
 	"", "0", "00", "-0", "+0", "-", "+", ".", "-.", "0.", ".0", "1", "+1", "-1", "5.", "0001", "-0001", "1.0", "1.5", "1.50", "1.500",
 	"0.500", ".5", "-1.5", "1000", "1000m", "999m", "1001m", "100u", "100n", "1n", "0.1n", "0.0000000001", "0.0000000000000000001",
@@ -67,7 +67,7 @@ type quantityRow struct {
 	Order    int    `json:"order"`
 }
 
-// quantities records how resource.Quantity reads, prints, rounds, and what it adds each text and the one before it to.
+// quantities records how resource.Quantity parses, prints and rounds each text, and its sum with the previous one.
 func quantities(out *json.Encoder) error {
 	other := resource.MustParse("1")
 	otherText := "1"
@@ -93,7 +93,7 @@ func quantities(out *json.Encoder) error {
 		negative.Neg()
 		row.Negative = fresh(negative)
 		sum, rest := quantity.DeepCopy(), quantity.DeepCopy()
-		// Sums of a number with a thousand digits and one without say nothing that the others do not.
+		// Sums of a number with a thousand digits and a short one add no cases.
 		if !strings.ContainsAny(text+otherText, "eE") || len(text+otherText) < 60 && !strings.Contains(text+otherText, "e999") && !strings.Contains(text+otherText, "e100") {
 			sum.Add(other)
 			rest.Sub(other)

@@ -14,7 +14,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// labelSelectors records labels.Parse: what is required, or the error; and which labels match.
+// labelSelectors records the result of labels.Parse (requirements or error), and the labels that match.
 func labelSelectors(out *json.Encoder) error {
 	long, longer := strings.Repeat("x", 63), strings.Repeat("x", 64)
 	fixed := []string{
@@ -64,7 +64,7 @@ func labelSelectors(out *json.Encoder) error {
 	return nil
 }
 
-// fieldSelectors records fields.ParseSelector: its terms, or the error.
+// fieldSelectors records the result of fields.ParseSelector: its terms, or the error.
 func fieldSelectors(out *json.Encoder) error {
 	fixed := []string{
 		"", ",", ",,", "a", "a=b", "a==b", "a!=b", "a===b", "a!==b", "a=b,c=d", "c=d,a=b", "a=1,a=2", "a=2,a=1", "a!=1,a=2", "a=", "=b", "=", "==", "!=", "!", "a!", "a!b=c", "a=b=c", "a=b\\=c", "a=b\\,c", "a=b\\\\", "a=b\\", "a=\\x", "a=\\", "a\\,b=c", "a\\=b=c", "a\\", "\\", "\\,", "a=b,", ",a=b", "a=b,,c=d", "a=b,c",
@@ -102,7 +102,7 @@ func fieldSelectors(out *json.Encoder) error {
 	return nil
 }
 
-// mediaTypes records mime.ParseMediaType; parameters of RFC 2231 are left out.
+// mediaTypes records mime.ParseMediaType; parameters of RFC 2231 are omitted.
 func mediaTypes(out *json.Encoder) error {
 	fixed := []string{
 		"", " ", ";", "a", "a/", "/b", "a/b", "A/B", " a/b ", "a /b", "a/ b", "a/b/c", "a/b c", "a/b,c/d", "application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "application/json;", "application/json; ", "application/json;;", "application/json; ;", "application/json;charset", "application/json;charset=", "application/json;=utf-8", "application/json; charset = utf-8", "application/json;charset=\"utf-8\"", "application/json;charset=\"utf\\\"8\"", "application/json;charset=\"a\\b\"", "application/json;charset=\"a", "application/json;charset=\"a\"b", "application/json;charset=\"\"", "application/json;charset=a b",
@@ -122,7 +122,7 @@ func mediaTypes(out *json.Encoder) error {
 			made.Error = err.Error()
 		} else {
 			made.Essence = essence
-			// What is stitched together has no star left in its name: it is known by the text.
+			// A joined parameter has no star in its name: it is recognized by the text.
 			if !strings.Contains(text, "*") || !strings.Contains(text, ";") {
 				made.Params = params
 			} else {
@@ -141,7 +141,7 @@ func mediaTypes(out *json.Encoder) error {
 }
 
 // accepts records goautoneg.ParseAccept: the clauses in the order in which they are tried, at most as many as Go sorts by insertion.
-// Numbers in hexadecimal and those with underscores, which are refused and weigh something all the same, are left out.
+// Numbers in hexadecimal and with underscores are omitted: they are refused, but still have a weight.
 func accepts(out *json.Encoder) error {
 	fixed := []string{
 		"", " ", ",", "*", "*/*", "*/", "*//", "a", "a/", "a/b", "a/b/", "a/b/c", " a / b ", "A/B", "a/*", "*/b", "a/b;", "a/b;q", "a/b;q=", "a/b;q=0.5", "a/b; q=0.5", "a/b;q= 0.5", "a/b;q =0.5", "a/b;q=0.5 ", "a/b;q=\"0.5\"", "a/b;q=x", "a/b;q=-1", "a/b;q=7", "a/b;q=inf", "a/b;q=-Infinity", "a/b;q=nan,c/d", "c/d,a/b;q=NaN", "a/b;q=-nan,c/d;q=0.1", "a/b;q=1e400", "a/b;q=1e-400", "a/b;q=.5", "a/b;q=5.", "a/b;q=0.123456789012345", "a/b;Q=0.5,c/d",
@@ -174,7 +174,7 @@ func accepts(out *json.Encoder) error {
 	return nil
 }
 
-// jsonNumbers records what becomes of a number that is read without a type, and written: in stored objects and in errors (%v).
+// jsonNumbers records the output of an untyped number that was parsed: in stored objects and in errors (%v).
 func jsonNumbers(out *json.Encoder) error {
 	fixed := []string{
 		"0", "-0", "0.0", "-0.0", "1", "-1", "1.0", "1.5", "-1.5", "100", "1e2", "1E2", "1e+2", "1e-2", "1e18", "1e19", "1e20", "9.2e18", "9.3e18", "1e21", "-1e21", "1.5e21", "1e22", "1e100", "1e-5", "1e-6", "1e-7", "1.5e-7", "0.000001", "0.0000001", "-0.0000001", "1e-10", "1e-100", "1e308", "1.7976931348623157e308", "1.7976931348623159e308", "1e309", "-1e309", "1e400", "5e-324", "2e-324", "1e-400", "9007199254740991", "9007199254740992", "9007199254740993", "9007199254740993.0", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "18446744073709551615", "18446744073709551616", "123456789012345678901234567890", "0.1", "0.2", "0.30000000000000004", "3.141592653589793", "123456789.123456789", "100000000000000000000", "999999999999999999999", "1000000000000000000000", "4.35", "0.1e1", "10e-1", "1e0", "1.0e0", "33333333.33333333", "5e-7", "123e-8", "999999e-12",

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// combined are the fixed texts and some made of pieces, at random but the same each time.
+// combined returns the fixed texts, and combinations of pieces, random with a fixed seed.
 func combined(fixed, pieces []string, count, most int, seed int64) []string {
 	source := rand.New(rand.NewSource(seed))
 	texts := append([]string{}, fixed...)
@@ -49,7 +49,7 @@ func durations(out *json.Encoder) error {
 	return nil
 }
 
-// times records how metav1.Time and metav1.MicroTime read and print texts.
+// times records how metav1.Time and metav1.MicroTime parse and print texts.
 func times(out *json.Encoder) error {
 	fixed := []string{
 		"", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.987Z", "2026-01-02T03:04:05,987Z", "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05,123456Z",
@@ -87,7 +87,7 @@ func times(out *json.Encoder) error {
 	return nil
 }
 
-// requestURIs records url.ParseRequestURI: what it refuses, and what it prints again.
+// requestURIs records errors and output of url.ParseRequestURI.
 func requestURIs(out *json.Encoder) error {
 	fixed := []string{
 		"", "*", "/", "/a", "//a", "///a", "a", "a/b", "a:b", ":a", "1a://b", "a1+-.://b", "http:", "http:/", "http://", "http:///a", "http://a", "HTTP://A/b", "http://a:80", "http://a:", "http://a:b", "http://a:1:2", "postgres://a:1,b:2/x",
@@ -110,7 +110,7 @@ func requestURIs(out *json.Encoder) error {
 	return nil
 }
 
-// quoted records strconv.Quote, of each character at an edge of what is printable.
+// quoted records strconv.Quote of each character at a boundary of the printable ranges.
 func quoted(out *json.Encoder) error {
 	fixed := []string{"", "plain 'x'", "a\"b\\", "\a\b\f\n\r\t\v", "\x00\x1f\x7f\u0080\u00a0\u00ad", "\u00e9\u4e16\u0301\U0001f600", "\u200b\u2028\ufeff\ufffd\U000e0001\U0010ffff", "\u0378\u0600\u1680\u3000\ue000\ufdd0\uffff"}
 	for _, text := range fixed {

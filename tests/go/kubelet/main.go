@@ -1,5 +1,5 @@
-// A kubelet that speaks SPDY alone, made of the streaming server that kubelets and container runtimes use: what
-// translated WebSockets are tried against. Containers have three commands: cat, fail and sizes. Ports echo.
+// A kubelet that supports only SPDY, built from the streaming server that kubelets and container runtimes use, to test
+// the translation of WebSockets. Containers have three commands: cat, fail and sizes. Ports echo.
 package main
 
 import (
@@ -91,7 +91,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	// Whoever comes is asked for a certificate, and none is checked: that is the business of other tests.
+	// Client certificates are requested and not verified; other tests cover that.
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 	fmt.Println("listening on", listener.Addr())
 	panic(http.Serve(tls.NewListener(listener, config), http.HandlerFunc(serve)))

@@ -1,4 +1,4 @@
-// A real OpenID provider for .ci/oidc: the one of github.com/zitadel/oidc, over TLS, with keys of its own for each start.
+// A real OpenID provider for .ci/oidc: github.com/zitadel/oidc over TLS, with new keys at each start.
 //
 //	oidc-issuer serve ADDRESS CERTIFICATE KEY         serves https://localhost:PORT/ until it is ended
 //	oidc-issuer login ISSUER CA USER PASSWORD         logs in as a browser would and prints the ID token
@@ -25,7 +25,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
-// The client that asks for tokens, and where the provider sends it back to (nothing listens there).
+// The client that requests tokens, and its redirect URI (without a listener).
 const (
 	clientID = "kubernetes"
 	callback = "http://localhost/auth/callback"
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// serve answers for the issuer https://localhost:PORT/.
+// serve serves the issuer https://localhost:PORT/.
 func serve(address, certificate, key string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -60,7 +60,7 @@ func serve(address, certificate, key string) error {
 	return http.ListenAndServeTLS(address, certificate, key, exampleop.SetupServer(issuer, store, logger, false))
 }
 
-// login follows the authorization code flow with PKCE: asks, fills in the form, and changes the code into a token.
+// login uses the authorization code flow with PKCE: requests a login, submits the form, and exchanges the code for a token.
 func login(issuer, ca, user, password string) error {
 	browser, err := browser(ca)
 	if err != nil {
@@ -97,7 +97,7 @@ func login(issuer, ca, user, password string) error {
 	return nil
 }
 
-// browser is a client that keeps cookies, trusts one authority, and follows redirects until one leaves the provider.
+// browser returns a client that stores cookies, trusts one authority, and follows redirects within the provider.
 func browser(ca string) (*http.Client, error) {
 	pem, err := os.ReadFile(ca)
 	if err != nil {

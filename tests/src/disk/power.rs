@@ -16,18 +16,18 @@ use super::Failure;
 
 const SECTOR: usize = 512;
 /// Mode of the files in data folders.
-const MODE: u32 = 0o600;
+const FILE_MODE: u32 = 0o600;
 
 /// Unsynced sectors that survive the loss.
 #[derive(Clone, Copy, Debug)]
-enum Survives {
+enum Survival {
     Nothing,
     Everything,
     Some,
 }
 
 /// Marks everything in a data folder as synced.
-pub(super) fn remember(shadow: &Path, data: &Path) -> Result<(), Failure> {
+pub(super) fn mark_synced(shadow: &Path, data: &Path) -> Result<(), Failure> {
     let files = shadow.join("files");
     if files.exists() {
         fs::remove_dir_all(&files)?;
@@ -63,9 +63,9 @@ fn files_of(base: &Path, folder: &Path) -> Result<Vec<String>, Failure> {
 /// Changes the folder of a killed process to its state after a power loss; returns a description of the lost data.
 pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
     let survives = match random.random_range(0..4) {
-        0 => Survives::Nothing,
-        1 => Survives::Everything,
-        _ => Survives::Some,
+        0 => Survival::Nothing,
+        1 => Survival::Everything,
+        _ => Survival::Some,
     };
     let names = fs::read_to_string(shadow.join("names"))?;
     let journal = fs::read_to_string(shadow.join("journal"))?;
@@ -85,8 +85,8 @@ pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<Str
     for (path, number) in &durable {
         let synced = fs::read(shadow.join("files").join(number.to_string())).unwrap_or_default();
         let (content, mode) = match written.get(number) {
-            Some((content, mode)) => (torn(&synced, content, survives, random, &mut lost), *mode),
-            None => (synced, MODE),
+            Some((content, mode)) => (tear(&synced, content, survives, random, &mut lost), *mode),
+            None => (synced, FILE_MODE),
         };
         let path = data.join(path);
         fs::create_dir_all(path.parent().unwrap_or(data))?;
@@ -99,7 +99,7 @@ pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<Str
 type Names = BTreeMap<PathBuf, u64>;
 
 /// Returns the names after the loss and before it, and the number of lost changes.
-fn names_after(names: &str, journal: &str, survives: Survives, random: &mut StdRng) -> (Names, Names, usize) {
+fn names_after(names: &str, journal: &str, survives: Survival, random: &mut StdRng) -> (Names, Names, usize) {
     let begin = names.lines().filter_map(|line| line.split_once('\t'));
     let begin: Names = begin.filter_map(|(number, path)| Some((path.into(), number.parse().ok()?))).collect();
     let changes: Vec<Vec<&str>> = journal.lines().map(|line| line.split('\t').collect()).collect();
@@ -122,9 +122,9 @@ fn names_after(names: &str, journal: &str, survives: Survives, random: &mut StdR
     for folder in changes.iter().map(|change| folder(change)).collect::<BTreeSet<_>>() {
         let synced = until.get(&folder).copied().unwrap_or_default();
         let more = match survives {
-            Survives::Nothing => 0,
-            Survives::Everything => changes.len(),
-            Survives::Some => random.random_range(0..=changes.len() - synced),
+            Survival::Nothing => 0,
+            Survival::Everything => changes.len(),
+            Survival::Some => random.random_range(0..=changes.len() - synced),
         };
         until.entry(folder).and_modify(|until| *until += more).or_insert(more);
     }
@@ -160,25 +160,25 @@ fn apply(names: &mut Names, change: &[&str]) {
 }
 
 /// Returns the content of a file after the loss: each sector is the synced or the written one.
-fn torn(synced: &[u8], written: &[u8], survives: Survives, random: &mut StdRng, lost: &mut u64) -> Vec<u8> {
+fn tear(synced: &[u8], written: &[u8], survives: Survival, random: &mut StdRng, lost: &mut u64) -> Vec<u8> {
     let keep = |random: &mut StdRng| match survives {
-        Survives::Nothing => false,
-        Survives::Everything => true,
-        Survives::Some => random.random_bool(0.5),
+        Survival::Nothing => false,
+        Survival::Everything => true,
+        Survival::Some => random.random_bool(0.5),
     };
     let size = if synced.len() != written.len() && keep(random) { written.len() } else { synced.len() };
     let mut content = vec![0; size];
     for (at, sector) in content.chunks_mut(SECTOR).enumerate() {
-        let part = |of: &[u8]| -> Vec<u8> {
-            let from = (at * SECTOR).min(of.len());
-            let mut part = of[from..(from + sector.len()).min(of.len())].to_vec();
+        let part = |data: &[u8]| -> Vec<u8> {
+            let from = (at * SECTOR).min(data.len());
+            let mut part = data[from..(from + sector.len()).min(data.len())].to_vec();
             part.resize(sector.len(), 0);
             part
         };
         let (old, new) = (part(synced), part(written));
-        let kept = old == new || keep(random);
-        *lost += u64::from(!kept);
-        sector.copy_from_slice(if kept { &new } else { &old });
+        let written_survives = old == new || keep(random);
+        *lost += u64::from(!written_survives);
+        sector.copy_from_slice(if written_survives { &new } else { &old });
     }
     *lost += (written.len().saturating_sub(size)).div_ceil(SECTOR) as u64;
     content

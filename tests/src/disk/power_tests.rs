@@ -6,24 +6,24 @@ use rand::SeedableRng;
 const JOURNAL: &str = "create\t5\tnew\nsync\t\t\ncreate\t6\tlate\nrename\tnew\told\nunlink\tother\t\n";
 const NAMES: &str = "1\told\n2\tother\n";
 
-fn names(of: &[(&str, u64)]) -> Names {
-    of.iter().map(|(path, number)| (PathBuf::from(path), *number)).collect()
+fn names(entries: &[(&str, u64)]) -> Names {
+    entries.iter().map(|(path, number)| (PathBuf::from(path), *number)).collect()
 }
 
 #[test]
-fn a_name_that_its_folder_was_synced_with_is_there_and_later_changes_may_be_lost_from_the_last_backwards() {
+fn synced_names_survive_and_later_changes_are_lost_backwards() {
     let mut random = StdRng::seed_from_u64(1);
     let synced = names(&[("old", 1), ("other", 2), ("new", 5)]);
     let everything = names(&[("old", 5), ("late", 6)]);
-    let (nothing, last, lost) = names_after(NAMES, JOURNAL, Survives::Nothing, &mut random);
+    let (nothing, last, lost) = names_after(NAMES, JOURNAL, Survival::Nothing, &mut random);
     assert_eq!((nothing, last, lost), (synced.clone(), everything.clone(), 3));
-    let (all, _, lost) = names_after(NAMES, JOURNAL, Survives::Everything, &mut random);
+    let (all, _, lost) = names_after(NAMES, JOURNAL, Survival::Everything, &mut random);
     assert_eq!((all, lost), (everything.clone(), 0));
     let late = names(&[("old", 1), ("other", 2), ("new", 5), ("late", 6)]);
     let renamed = names(&[("old", 5), ("other", 2), ("late", 6)]);
     let mut seen = Vec::new();
     for _ in 0..200 {
-        let (durable, _, _) = names_after(NAMES, JOURNAL, Survives::Some, &mut random);
+        let (durable, _, _) = names_after(NAMES, JOURNAL, Survival::Some, &mut random);
         assert!([&synced, &late, &renamed, &everything].contains(&&durable), "{durable:?}");
         seen.push(durable);
     }
@@ -36,7 +36,7 @@ fn each_sector_is_the_synced_or_the_written_one() {
     let (synced, written) = (vec![1; 8 * SECTOR], vec![2; 8 * SECTOR + 100]);
     let (mut mixed, mut sizes, mut lost) = (false, std::collections::BTreeSet::new(), 0);
     for _ in 0..50 {
-        let content = torn(&synced, &written, Survives::Some, &mut random, &mut lost);
+        let content = tear(&synced, &written, Survival::Some, &mut random, &mut lost);
         for sector in content[..8 * SECTOR].chunks(SECTOR) {
             assert!(sector.iter().all(|byte| byte == &sector[0]));
         }
@@ -45,6 +45,6 @@ fn each_sector_is_the_synced_or_the_written_one() {
     }
     assert!(mixed && lost > 0);
     assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [8 * SECTOR, 8 * SECTOR + 100]);
-    assert_eq!(torn(&synced, &written, Survives::Nothing, &mut random, &mut lost), synced);
-    assert_eq!(torn(&synced, &written, Survives::Everything, &mut random, &mut lost), written);
+    assert_eq!(tear(&synced, &written, Survival::Nothing, &mut random, &mut lost), synced);
+    assert_eq!(tear(&synced, &written, Survival::Everything, &mut random, &mut lost), written);
 }

@@ -1,17 +1,17 @@
 /*
- * The disk and the clock of a process under test, put before it by LD_PRELOAD. Apache-2.0, like the rest.
+ * Shim between a process under test and its disk and clock, loaded by LD_PRELOAD. Apache-2.0, like the rest.
  *
- * What the process has synced of the files below TORTURE_DATA is kept in TORTURE_SHADOW, apart from what it has only written:
- * after a kill the harness makes the folder what a loss of power would have left (power.rs).
+ * The synced content of files below TORTURE_DATA is copied to TORTURE_SHADOW, separate from unsynced writes:
+ * after a kill the harness changes the folder to its state after a power loss (power.rs).
  *
- *   names         which files there are at the start: number, tab, path (written by the harness)
- *   files/NUMBER  the content that was synced
- *   journal       what happened to names since: create, rename, unlink, and sync of a folder
+ *   names         files at the start: number, tab, path (written by the harness)
+ *   files/NUMBER  the synced content
+ *   journal       changes of names since then: create, rename, unlink, and sync of a folder
  *
  * TORTURE_CONTROL is shared with the harness (shim.rs): see struct control.
  *
- * The real calls are made with syscall(2): nothing of the process's allocator or of dlsym is needed but for the clock, whose
- * fast path is worth keeping. Real syncs are not made: the shadow is the disk.
+ * The real calls are made with syscall(2), which needs neither the process's allocator nor dlsym, except for the clock, to
+ * keep its fast path. Real syncs are not made: the shadow is the disk.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -46,9 +46,9 @@ struct control {
     uint64_t growth_limited;
     uint64_t syncs, writes, failed_syncs, refused_writes, clock_calls;
     uint64_t lies; /* syncs succeed and do nothing */
-    uint64_t steps; /* changes of files and of names, and syncs, that were asked for */
-    uint64_t cut_from, cut_to; /* these of them, counted from 1, are not done; none while the first is 0 */
-    uint64_t cut_errno; /* why; 0: the process is killed instead */
+    uint64_t steps; /* requested changes of files and names, and syncs */
+    uint64_t cut_from, cut_to; /* steps that are skipped, counted from 1; none while the first is 0 */
+    uint64_t cut_errno; /* error of skipped steps; 0: the process is killed instead */
 };
 
 struct range {
@@ -58,10 +58,10 @@ struct range {
 /* A file that was opened for writing. */
 struct file {
     long number;
-    char path[MAX_PATH]; /* below the data folder; empty once it has no name */
+    char path[MAX_PATH]; /* relative to the data folder; empty without a name */
     struct range dirty[MAX_RANGES];
-    int ranges; /* beyond MAX_RANGES all of it is dirty */
-    off_t shortest; /* its least size since the last sync; -1: it was not cut */
+    int ranges; /* beyond MAX_RANGES the whole file is dirty */
+    off_t shortest; /* minimum size since the last sync; -1: not truncated */
 };
 
 static struct file files[MAX_FILES];
@@ -75,7 +75,7 @@ static int journal = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 
-/* One step; whether it is refused. */
+/* Counts one step; true if it is refused. */
 static int cut(void) {
     uint64_t step = __atomic_add_fetch(&control->steps, 1, __ATOMIC_RELAXED);
     uint64_t from = __atomic_load_n(&control->cut_from, __ATOMIC_RELAXED);
@@ -92,7 +92,7 @@ static int open_raw(const char *path, int flags, mode_t mode) {
     return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-/* The path below the data folder; NULL for others. */
+/* Returns the path relative to the data folder; NULL for other files. */
 static const char *below(const char *path) {
     if (!data_length || !path || strncmp(path, data_folder, data_length) || path[data_length] != '/') return NULL;
     const char *rest = path + data_length + 1;
@@ -228,7 +228,7 @@ static off_t size_of(int fd) {
     return fstat(fd, &found) ? 0 : found.st_size;
 }
 
-/* Whether the disk has room for a write; takes it. */
+/* Takes space for a write; true if the disk has it. */
 static int room(int fd, off_t end) {
     if (!__atomic_load_n(&control->growth_limited, __ATOMIC_RELAXED)) return 1;
     off_t growth = end - size_of(fd);
@@ -240,7 +240,7 @@ static int room(int fd, off_t end) {
     return 0;
 }
 
-/* Before the write, so that a sync beside it takes at least what was there. */
+/* Called before the write, so that a concurrent sync copies at least the earlier content. */
 static void dirty(struct file *file, off_t from, off_t to) {
     __atomic_add_fetch(&control->writes, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
@@ -314,12 +314,12 @@ static void copy(int from, int to, off_t at, off_t end) {
     }
 }
 
-/* Makes the shadow what the file is. */
+/* Copies the file to the shadow. */
 static void keep(int fd, struct file *file) {
     char path[2 * MAX_PATH];
     snprintf(path, sizeof path, "%s/files/%ld", shadow_folder, file->number);
     int shadow = open_raw(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    /* The descriptor may be for writing only. */
+    /* The descriptor may be write-only. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int from = open_raw(path, O_RDONLY | O_CLOEXEC, 0);
     if (shadow < 0 || from < 0) _exit(94);
@@ -370,7 +370,7 @@ static int synced(int fd) {
     if (__atomic_load_n(&control->lies, __ATOMIC_RELAXED)) {
         failing = 0;
     } else if (failing) {
-        /* As Linux does: what could not be written counts as clean from now on, and is lost with the power. */
+        /* As Linux does: data of a failed sync counts as clean afterwards, and is lost at a power loss. */
         file->ranges = 0;
         file->shortest = -1;
         __atomic_add_fetch(&control->failed_syncs, 1, __ATOMIC_RELAXED);

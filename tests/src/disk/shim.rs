@@ -39,7 +39,7 @@ pub struct Shim {
 
 /// Calls counted by the library.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub struct ShimCounts {
     /// Syncs of files.
     pub syncs: u64,
     /// Writes to files.
@@ -52,7 +52,7 @@ pub struct Seen {
     pub clock_calls: u64,
 }
 
-impl Seen {
+impl ShimCounts {
     /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         self.syncs += other.syncs;
@@ -90,7 +90,7 @@ impl Shim {
     }
 
     /// Returns a shim for the process of this folder.
-    pub fn of(&self, folder: &Path) -> Result<Self, Failure> {
+    pub fn for_folder(&self, folder: &Path) -> Result<Self, Failure> {
         let own = folder.join("shadow");
         std::fs::create_dir_all(&own)?;
         Self::with(self.library.clone(), &own)
@@ -103,7 +103,7 @@ impl Shim {
 
     /// Marks the present files as synced, and adds the library to the command.
     pub fn prepare(&mut self, data: &Path, command: &mut Command) -> Result<(), Failure> {
-        power::remember(&self.folder, data)?;
+        power::mark_synced(&self.folder, data)?;
         command.env("LD_PRELOAD", &self.library);
         command.env("TORTURE_DATA", data).env("TORTURE_SHADOW", &self.folder);
         command.env("TORTURE_CONTROL", self.folder.join("control"));
@@ -121,9 +121,9 @@ impl Shim {
     }
 
     /// Limits the total growth of files to this number of bytes.
-    pub fn limit_growth(&mut self, left: Option<u64>) -> Result<(), Failure> {
-        self.put(GROWTH_LEFT, left.unwrap_or_default())?;
-        self.put(GROWTH_LIMITED, u64::from(left.is_some()))
+    pub fn limit_growth(&mut self, max_bytes: Option<u64>) -> Result<(), Failure> {
+        self.put(GROWTH_LEFT, max_bytes.unwrap_or_default())?;
+        self.put(GROWTH_LIMITED, u64::from(max_bytes.is_some()))
     }
 
     /// Shifts the clock by this number of seconds from now on.
@@ -147,7 +147,7 @@ impl Shim {
     }
 
     /// Makes syncs succeed without effect from now on.
-    pub fn lie(&mut self) -> Result<(), Failure> {
+    pub fn ignore_syncs(&mut self) -> Result<(), Failure> {
         self.put(LIES, 1)
     }
 
@@ -160,8 +160,8 @@ impl Shim {
     }
 
     /// Returns the calls counted so far.
-    pub fn seen(&self) -> Result<Seen, Failure> {
-        Ok(Seen {
+    pub fn counts(&self) -> Result<ShimCounts, Failure> {
+        Ok(ShimCounts {
             syncs: self.get(SYNCS)?,
             writes: self.get(WRITES)?,
             failed_syncs: self.get(FAILED_SYNCS)?,

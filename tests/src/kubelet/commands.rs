@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use portico_spdy::{Frame, Headers, RstStatus};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::wire::Wire;
+use super::wire::FrameConnection;
 
 const SUCCESS: &str = r#"{"metadata":{},"status":"Success"}"#;
 
 /// Serves one connection to its end; `None` if the client disconnects first.
-pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(mut wire: Wire<I>, target: &str) -> Option<()> {
+pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
+    mut wire: FrameConnection<I>,
+    target: &str,
+) -> Option<()> {
     if target.starts_with("/portForward/") {
         return echo_ports(&mut wire).await;
     }
@@ -33,10 +36,10 @@ type Streams = BTreeMap<String, u32>;
 
 /// Runs the command of the target; attaching is a `cat` that starts with a greeting. Without a status, the connection breaks.
 async fn command<I: AsyncRead + AsyncWrite + Unpin>(
-    wire: &mut Wire<I>,
+    wire: &mut FrameConnection<I>,
     target: &str,
 ) -> Option<(Streams, Option<String>)> {
-    let streams = opened(wire, expected(target)).await?;
+    let streams = accept_streams(wire, expected_streams(target)).await?;
     let output = |name: &str| streams.get(name).copied();
     // Tests that the peer responds to a PING at any time, as SPDY requires.
     wire.send(Frame::Ping(2)).await?;
@@ -65,7 +68,10 @@ async fn command<I: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Echoes input and terminal sizes as output until the input ends.
-async fn echo<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, streams: &Streams) -> Option<()> {
+async fn echo<I: AsyncRead + AsyncWrite + Unpin>(
+    wire: &mut FrameConnection<I>,
+    streams: &Streams,
+) -> Option<()> {
     let (stdin, resize) = (streams.get("stdin").copied(), streams.get("resize").copied());
     if stdin.is_none() {
         return Some(());
@@ -88,26 +94,29 @@ async fn echo<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, streams: &S
 }
 
 /// Number of streams that `cri-streaming` waits for.
-fn expected(target: &str) -> usize {
-    let asked = |flag: &str| usize::from(target.contains(&format!("{flag}=1")));
-    let tty = asked("tty");
-    1 + asked("input") + asked("output") + if tty == 1 { tty } else { asked("error") }
+fn expected_streams(target: &str) -> usize {
+    let requested = |flag: &str| usize::from(target.contains(&format!("{flag}=1")));
+    let tty = requested("tty");
+    1 + requested("input") + requested("output") + if tty == 1 { tty } else { requested("error") }
 }
 
-async fn opened<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, expected: usize) -> Option<Streams> {
+async fn accept_streams<I: AsyncRead + AsyncWrite + Unpin>(
+    wire: &mut FrameConnection<I>,
+    expected: usize,
+) -> Option<Streams> {
     let mut streams = Streams::new();
     while streams.len() < expected {
         if let Frame::SynStream { stream, headers, .. } = wire.next().await? {
             let kind = String::from_utf8_lossy(headers.get("streamtype")?).into_owned();
             wire.send(Frame::SynReply { stream, fin: false, headers: Headers::default() }).await?;
-            assert!(streams.insert(kind.clone(), stream).is_none(), "{kind} stands twice");
+            assert!(streams.insert(kind.clone(), stream).is_none(), "duplicate stream {kind}");
         }
     }
     Some(streams)
 }
 
 /// Echoes the data of ports. Each connection to a port is a pair of streams, distinguished by their type header.
-async fn echo_ports<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>) -> Option<()> {
+async fn echo_ports<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut FrameConnection<I>) -> Option<()> {
     let mut errors = BTreeMap::new();
     let mut ports = BTreeMap::new();
     loop {

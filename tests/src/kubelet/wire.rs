@@ -1,20 +1,20 @@
 //! SPDY frames over a connection.
 
 use bytes::{Bytes, BytesMut};
-use portico_spdy::{Decoder, Encoder, Frame, Limits};
+use portico_spdy::{Decoder, DecoderLimits, Encoder, Frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// A connection that carries frames. Errors are handled as its end.
-pub(super) struct Wire<I> {
+pub(super) struct FrameConnection<I> {
     io: I,
     decoder: Decoder,
     encoder: Encoder,
     bytes: BytesMut,
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> FrameConnection<I> {
     pub(super) fn new(io: I) -> Self {
-        let (decoder, encoder) = (Decoder::new(Limits::default()), Encoder::new().unwrap());
+        let (decoder, encoder) = (Decoder::new(DecoderLimits::default()), Encoder::new().unwrap());
         Self { io, decoder, encoder, bytes: BytesMut::new() }
     }
 

@@ -67,14 +67,14 @@ fn limits(source: &Source, sources: &[Source]) -> Vec<Limit> {
     let evaluator = Evaluator { sources };
     let limits = marked.0.into_iter().map(|(name, docs, expr)| {
         let exprs = expr.map_or_else(|| field_values(&file, &name), |expr| vec![expr]);
-        let place = format!("{}: {name}", source.path);
-        limit(&place, &docs, value(&place, &source.path, &exprs, &evaluator))
+        let location = format!("{}: {name}", source.path);
+        limit(&location, &docs, value(&location, &source.path, &exprs, &evaluator))
     });
     limits.collect()
 }
 
 /// The value of a constant, or the one that struct expressions set a field to.
-fn value(place: &str, path: &str, exprs: &[syn::Expr], evaluator: &Evaluator<'_>) -> Value {
+fn value(location: &str, path: &str, exprs: &[syn::Expr], evaluator: &Evaluator<'_>) -> Value {
     let mut values: Vec<Result<Value, String>> =
         exprs.iter().map(|expr| evaluator.value(path, expr)).collect();
     if values.iter().any(Result::is_ok) {
@@ -83,16 +83,16 @@ fn value(place: &str, path: &str, exprs: &[syn::Expr], evaluator: &Evaluator<'_>
     values.dedup();
     match &values[..] {
         [Ok(value)] => *value,
-        values => panic!("{place} cannot be evaluated: {values:?}"),
+        values => panic!("{location} cannot be evaluated: {values:?}"),
     }
 }
 
-fn limit(place: &str, docs: &[String], value: Value) -> Limit {
+fn limit(location: &str, docs: &[String], value: Value) -> Limit {
     let mark = docs.iter().find_map(|paragraph| paragraph.strip_prefix(MARK));
     let (parameters, reached) =
-        mark.and_then(|mark| mark.split_once("): ")).unwrap_or_else(|| panic!("{place}: {docs:?}"));
+        mark.and_then(|mark| mark.split_once("): ")).unwrap_or_else(|| panic!("{location}: {docs:?}"));
     let area = AREAS.into_iter().find(|area| parameters.starts_with(area));
-    let area = area.unwrap_or_else(|| panic!("{place}: unknown area in {parameters:?}"));
+    let area = area.unwrap_or_else(|| panic!("{location}: unknown area in {parameters:?}"));
     let unit = parameters[area.len()..].trim_start_matches(", ");
     Limit {
         area,

@@ -154,7 +154,7 @@ impl<'ast> Visit<'ast> for Descriptions<'_> {
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         let before = self.families.len();
         syn::visit::visit_expr_method_call(self, call);
-        if call.method == "hidden" {
+        if call.method == "register_hidden" {
             self.families[before..].iter_mut().for_each(|family| family.hidden = true);
         }
     }

@@ -148,7 +148,7 @@ fn grouped(number: f64) -> String {
 mod tests {
     use super::*;
 
-    fn shown(expr: &str, unit: &str) -> Result<String, String> {
+    fn evaluate(expr: &str, unit: &str) -> Result<String, String> {
         let sources =
             [("a.rs", "const KIB: usize = 1 << 10;"), ("b.rs", "struct T; impl T { const N: usize = 7; }")];
         let sources = sources.map(|(path, text)| Source { path: path.to_owned(), text: text.to_owned() });
@@ -172,13 +172,13 @@ mod tests {
             ("Duration::from_millis(1_500)", "", "1500 ms"),
             ("std::time::Duration::from_micros(100)", "", "100 µs"),
         ] {
-            assert_eq!(shown(expr, unit).as_deref(), Ok(expected), "{expr}");
+            assert_eq!(evaluate(expr, unit).as_deref(), Ok(expected), "{expr}");
         }
     }
 
     #[test]
-    fn what_cannot_be_evaluated_is_named() {
-        assert_eq!(shown("MISSING", ""), Err("MISSING, which 0 files define".to_owned()));
-        assert_eq!(shown("f(1)", ""), Err("a call of f".to_owned()));
+    fn unsupported_expressions_are_named() {
+        assert_eq!(evaluate("MISSING", ""), Err("MISSING, which 0 files define".to_owned()));
+        assert_eq!(evaluate("f(1)", ""), Err("a call of f".to_owned()));
     }
 }

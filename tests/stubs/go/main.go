@@ -1,4 +1,4 @@
-// Drives a server with the stubs that buf generates for Go: what a Go program does that manages APIServices and objects over gRPC.
+// Drives a server with the stubs that buf generates for Go, like a Go program that manages APIServices and objects over gRPC.
 //
 //	stubs ADDRESS CERTS     ADDRESS: host:port of the control service; CERTS: the folder `certs` of its data folder
 package main
@@ -29,7 +29,7 @@ import (
 	routesv1 "portico/tests/stubs/gen/portico/routes/v1"
 )
 
-// How long all of it may take.
+// Time limit of all checks.
 const bound = 60 * time.Second
 
 const apiService = "v1.stubs.example.com"
@@ -72,7 +72,7 @@ func connect(address, certs string) (*grpc.ClientConn, error) {
 	return grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 }
 
-// A watch begins, an APIService is created and seen by it, explained, and deleted; a wrong one is refused field by field.
+// A watch starts, an APIService is created and observed, explained, and deleted; an invalid one is refused with its fields.
 func apiServices(ctx context.Context, connection *grpc.ClientConn) error {
 	client := apiregistrationv1.NewAPIServicesClient(connection)
 	selected := &apiregistrationv1.WatchRequest{FieldSelector: "metadata.name=" + apiService}
@@ -113,7 +113,7 @@ func apiServices(ctx context.Context, connection *grpc.ClientConn) error {
 	return refusedFor(err, "spec.versionPriority")
 }
 
-// refusedFor takes an INVALID_ARGUMENT whose details name the field.
+// refusedFor checks an INVALID_ARGUMENT whose details name the field.
 func refusedFor(err error, field string) error {
 	refused, _ := status.FromError(err)
 	if refused.Code() != codes.InvalidArgument {
@@ -127,7 +127,7 @@ func refusedFor(err error, field string) error {
 	return fmt.Errorf("no detail names %s: %v", field, refused.Details())
 }
 
-// A ConfigMap is created, listed in parts, deleted, and its history read.
+// A ConfigMap is created, listed in chunks, deleted, and its history read.
 func objects(ctx context.Context, connection *grpc.ClientConn) error {
 	client := objectsv1.NewObjectsClient(connection)
 	collection := &objectsv1.Target{Version: "v1", Resource: "configmaps", Namespace: "default"}
@@ -162,7 +162,7 @@ func objects(ctx context.Context, connection *grpc.ClientConn) error {
 	return nil
 }
 
-// list joins the parts of a list, and returns the names in it.
+// list joins the chunks of a list, and returns the names in it.
 func list(ctx context.Context, client objectsv1.ObjectsClient, collection *objectsv1.Target) ([]string, error) {
 	parts, err := client.List(ctx, &objectsv1.ListRequest{Call: &objectsv1.Call{Target: collection, Verb: "list"}})
 	if err != nil {

@@ -19,7 +19,7 @@ from portico.objects.v1 import objects_pb2_grpc as objects_grpc
 from portico.routes.v1 import routes_pb2 as routes
 from portico.routes.v1 import routes_pb2_grpc as routes_grpc
 
-# How long one call may take, and a watch until its event comes: seconds.
+# Timeout of one call, and of a watch until its event, in seconds.
 BOUND = 30
 API_SERVICE = "v1.python-stubs.example.com"
 
@@ -30,7 +30,7 @@ def connect(address: str, certs: pathlib.Path) -> grpc.Channel:
 
 
 def api_services(channel: grpc.Channel) -> None:
-    """A watch sees what is created, a walk explains it, and a wrong one is refused field by field."""
+    """A watch receives a created object, a trace explains it, and an invalid one is refused with its fields."""
     client = registration_grpc.APIServicesStub(channel)
     events = client.Watch(registration.WatchRequest(field_selector=f"metadata.name={API_SERVICE}"), timeout=BOUND)
     wanted = registration.APIService(
@@ -68,7 +68,7 @@ def refusal(call) -> grpc.RpcError:
 
 
 def config_maps(channel: grpc.Channel) -> None:
-    """A ConfigMap is created, listed in parts and deleted, and its history read."""
+    """A ConfigMap is created, listed in chunks and deleted, and its history read."""
     client = objects_grpc.ObjectsStub(channel)
 
     def call(verb: str, name: str = "", body: bytes = b"") -> objects.Call:

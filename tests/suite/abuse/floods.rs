@@ -5,17 +5,17 @@ use std::time::Duration;
 use portico_tests::http::Http;
 use portico_tests::http2::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, frame};
 use portico_tests::http2::{PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head, literal};
-use portico_tests::{PATIENCE, Portico, until};
+use portico_tests::{Portico, WAIT_LIMIT, wait_until};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::bystander::Bystander;
 
 /// Maximum memory growth of a flood, in KiB.
-const MOST_KIB: u64 = 48 << 10;
+const MAX_GROWTH_KIB: u64 = 48 << 10;
 /// Bytes of a complete flood: a connection that accepted all of it was not closed.
-const ENOUGH_BYTES: usize = 256 << 20;
+const FLOOD_BYTES: usize = 256 << 20;
 /// Bytes of one write.
-const PIECE_BYTES: usize = 64 << 10;
+const WRITE_BYTES: usize = 64 << 10;
 
 /// A flood: the frames of each step, by its number.
 struct Flood {
@@ -72,14 +72,14 @@ fn floods() -> Vec<Flood> {
 }
 
 /// Sends a flood; returns true if the server closed the connection before the end.
-async fn ended(http: &Http, flood: &Flood) -> bool {
+async fn send_flood(http: &Http, flood: &Flood) -> bool {
     let (mut frames, mut sink) = http2::open(http, &[]).await.unwrap();
     let writing = async {
         sink.write_all(&flood.first).await?;
         let (mut piece, mut sent, mut steps) = (Vec::new(), 0, 0..1 << 30);
-        while sent < ENOUGH_BYTES {
+        while sent < FLOOD_BYTES {
             piece.clear();
-            while piece.len() < PIECE_BYTES {
+            while piece.len() < WRITE_BYTES {
                 piece.extend((flood.step)(steps.next().unwrap()));
             }
             sink.write_all(&piece).await?;
@@ -94,17 +94,17 @@ async fn ended(http: &Http, flood: &Flood) -> bool {
     written.is_err()
 }
 
-async fn flooded(portico: &Portico, http: &Http) {
+async fn check_floods(portico: &Portico, http: &Http) {
     for flood in floods() {
         let before = portico.resident_kib();
-        let bystander = Bystander::of(portico);
-        let end = tokio::time::timeout(PATIENCE, ended(http, &flood)).await;
-        assert_ne!(end, Ok(false), "{}: was taken whole", flood.name);
+        let bystander = Bystander::start(portico);
+        let end = tokio::time::timeout(WAIT_LIMIT, send_flood(http, &flood)).await;
+        assert_ne!(end, Ok(false), "{}: the server accepted the whole flood", flood.name);
         // The server may block a client that does not read, which stops the flood as well.
-        assert!(end.is_ok() || !flood.reads, "{}: goes on", flood.name);
+        assert!(end.is_ok() || !flood.reads, "{}: the server did not stop the flood", flood.name);
         let grown = portico.resident_kib().saturating_sub(before);
-        assert!(grown < MOST_KIB, "{}: {grown} KiB", flood.name);
-        bystander.end().await;
+        assert!(grown < MAX_GROWTH_KIB, "{}: {grown} KiB", flood.name);
+        bystander.finish().await;
     }
     assert!(!portico.log().contains("panicked"), "{}", portico.log());
 }
@@ -112,20 +112,20 @@ async fn flooded(portico: &Portico, http: &Http) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_frames_ends_with_its_connection_at_the_facade() {
     let portico = Portico::start().await;
-    flooded(&portico, &portico.anyone()).await;
+    check_floods(&portico, &portico.anonymous()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_frames_ends_with_its_connection_at_the_control_service() {
     let portico = Portico::start().await;
-    flooded(&portico, &Http::new(portico.grpc(), portico.ca())).await;
+    check_floods(&portico, &Http::new(portico.grpc(), portico.ca())).await;
 }
 
 /// CVE-2016-6581 and similar ones: an entry of the header table that a small head refers to thousands of times.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large() {
+async fn a_header_bomb_is_refused_before_it_is_expanded() {
     let portico = Portico::start().await;
-    for http in [portico.anyone(), Http::new(portico.grpc(), portico.ca())] {
+    for http in [portico.anonymous(), Http::new(portico.grpc(), portico.ca())] {
         let before = portico.resident_kib();
         let (frames, mut sink) = http2::open(&http, &[]).await.unwrap();
         for step in 0..200 {
@@ -147,9 +147,9 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
         // The connection gets a GOAWAY or is closed; earlier frames do not matter.
         drop((frames, sink));
         let peak = portico.peak_kib().saturating_sub(before);
-        assert!(peak < MOST_KIB, "{peak} KiB");
+        assert!(peak < MAX_GROWTH_KIB, "{peak} KiB");
     }
-    until("it serves", || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
+    wait_until("the server is ready", || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
 }
 
 /// Repeats a request until the connection accepts no more.
@@ -164,30 +164,31 @@ async fn request_until_closed(sink: &mut (impl AsyncWrite + Unpin), request: &[u
     }
 }
 
-/// An unauthenticated client cannot keep an HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), even if it neither
-/// responds nor stops.
+/// An unauthenticated client cannot keep an HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), even if it
+/// neither responds nor stops.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_client_gets_a_goaway_after_one_answer() {
+async fn an_unauthenticated_client_gets_a_goaway_after_one_response() {
     let portico = Portico::start().await;
     for credentials in [None, Some("Bearer nobody")] {
-        let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+        let (frames, mut sink) = http2::open(&portico.anonymous(), &[]).await.unwrap();
         let mut request = head("GET", "/api");
         request.extend(credentials.into_iter().flat_map(|text| literal("authorization", text)));
         let requesting = request_until_closed(&mut sink, &request, Duration::from_millis(500));
-        let (received, ()) = tokio::join!(frames.until_closed(Duration::from_secs(40)), requesting);
+        let (received, ()) = tokio::join!(frames.read_until_closed(Duration::from_secs(40)), requesting);
         let has = |kind| received.iter().any(|frame| frame.kind == kind);
         assert!(has(HEADERS) && has(http2::GOAWAY), "{credentials:?}: {received:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_client_loads_the_console_over_one_connection_and_then_gets_a_goaway() {
+async fn an_unauthenticated_client_loads_the_console_over_one_connection() {
     let portico = Portico::start().await;
-    let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    let (frames, mut sink) = http2::open(&portico.anonymous(), &[]).await.unwrap();
     let request = head("GET", "/console/");
     let requesting = request_until_closed(&mut sink, &request, Duration::from_millis(5));
-    let (received, ()) = tokio::join!(frames.until_closed(Duration::from_secs(40)), requesting);
-    let answers = |frames: &[http2::Received]| frames.iter().filter(|frame| frame.kind == HEADERS).count();
+    let (received, ()) = tokio::join!(frames.read_until_closed(Duration::from_secs(40)), requesting);
+    let answers =
+        |frames: &[http2::ReceivedFrame]| frames.iter().filter(|frame| frame.kind == HEADERS).count();
     let end = received.iter().position(|frame| frame.kind == http2::GOAWAY).expect("GOAWAY");
     assert!(answers(&received[..end]) >= 60, "a page has thirty parts: {}", answers(&received[..end]));
 }

@@ -1,6 +1,6 @@
 //! TLS handshakes that cost the server more than the client.
 
-use portico_tests::{Launch, PATIENCE, Portico};
+use portico_tests::{Launch, Portico, WAIT_LIMIT};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -18,9 +18,9 @@ fn record(kind: u8, length: u16) -> Vec<u8> {
 
 /// Bytes that are no handshake, or an incomplete one.
 #[tokio::test(flavor = "multi_thread")]
-async fn hellos_that_are_none_end_at_once_and_halves_of_one_in_time() {
+async fn invalid_hellos_end_at_once_and_incomplete_ones_time_out() {
     let portico = Launch::new().args(&["--tls-handshake-timeout", "500ms"]).start().await;
-    let bystander = Bystander::of(&portico);
+    let bystander = Bystander::start(&portico);
     let half_hello = [&[22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3][..], &[7; 32]].concat();
     let cases = [
         record(22, 16_000),
@@ -36,18 +36,18 @@ async fn hellos_that_are_none_end_at_once_and_halves_of_one_in_time() {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(bytes).await.unwrap();
             let mut rest = Vec::new();
-            let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+            let ended = tokio::time::timeout(WAIT_LIMIT, stream.read_to_end(&mut rest)).await;
             assert!(ended.is_ok(), "{:?}: the connection stays open", &bytes[..5]);
         }
     }
-    bystander.end().await;
+    bystander.finish().await;
 }
 
 /// Many concurrent unfinished handshakes cost little memory, and do not delay other clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_unfinished_handshakes_cost_little() {
     let portico: Portico = Launch::new().args(&["--tls-handshake-timeout", "3s"]).start().await;
-    let bystander = Bystander::of(&portico);
+    let bystander = Bystander::start(&portico);
     let before = portico.resident_kib();
     let mut open = Vec::new();
     for at in 0..CONNECTIONS {
@@ -60,8 +60,8 @@ async fn many_unfinished_handshakes_cost_little() {
     assert!(cost < CONNECTIONS as u64 * 64, "{cost} KiB for {CONNECTIONS} connections");
     for mut stream in open {
         let mut rest = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        let ended = tokio::time::timeout(WAIT_LIMIT, stream.read_to_end(&mut rest)).await;
         assert!(ended.is_ok(), "an unfinished handshake stays open");
     }
-    bystander.end().await;
+    bystander.finish().await;
 }

@@ -2,10 +2,10 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
-use portico_tests::backend::Mood;
-use portico_tests::http::{Http, Lines};
+use portico_tests::backend::Behavior;
+use portico_tests::http::{Http, JsonLines};
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Backend, Launch, Portico, eventually, until};
+use portico_tests::{Backend, Launch, Portico, eventually, wait_until};
 use serde_json::{Value, json};
 
 const EXPLAIN: &str = "/grpc/portico.routes.v1.Routes/Explain";
@@ -16,28 +16,28 @@ const CHECK: &str = "/grpc/portico.apiextensions.v1.Definitions/Check";
 
 const RECORD_ALL: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 
-async fn follow(client: &Http, path: &str) -> Lines {
+async fn follow(client: &Http, path: &str) -> JsonLines {
     let response = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/json;stream=watch");
-    Lines::new(response.into_body())
+    JsonLines::new(response.into_body())
 }
 
-async fn watch_facades(client: &Http) -> Lines {
+async fn watch_facades(client: &Http) -> JsonLines {
     let request = Request::post(WATCH_FACADES).header("content-type", "application/json");
     let response = client.send(request.body(Full::from("{}")).unwrap()).await.unwrap();
     assert_eq!(response.status(), 200);
-    Lines::new(response.into_body())
+    JsonLines::new(response.into_body())
 }
 
 async fn recording() -> Portico {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     std::fs::write(folder.join("policy.yaml"), RECORD_ALL).unwrap();
     launch.args(&["--audit-policy-file", "policy.yaml", "--audit-log-path", "audit.log"]).start().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn samples_say_what_was_asked_since_the_one_before() {
+async fn samples_count_requests_since_the_previous_one() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     for _ in 0..20 {
@@ -74,13 +74,16 @@ async fn streams_are_long_running_watches_without_an_objective() {
     );
     assert_eq!(value("apiserver_longrunning_requests").await, 3);
     drop((samples, facades, backends));
-    until("all have ended", async || value("apiserver_longrunning_requests").await == 0).await;
+    wait_until("every long-running request has ended", async || {
+        value("apiserver_longrunning_requests").await == 0
+    })
+    .await;
     assert_eq!(value("apiserver_request_duration_seconds_count").await, 3);
     assert_eq!(value("apiserver_request_sli_duration_seconds_count").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_tail_shows_what_was_recorded_and_goes_on() {
+async fn the_audit_tail_shows_recorded_events_and_continues() {
     let portico = recording().await;
     let admin = portico.admin();
     let is_about =
@@ -95,9 +98,9 @@ async fn the_audit_tail_shows_what_was_recorded_and_goes_on() {
     })
     .await;
     let mut lines = follow(&admin, "/console/data/audit?watch=1").await;
-    portico.anyone().as_user("alice").get("/api/v1/namespaces/after").await;
+    portico.anonymous().as_user("alice").get("/api/v1/namespaces/after").await;
     loop {
-        let event = lines.next().await.expect("the stream goes on");
+        let event = lines.next().await.expect("the stream continues");
         if is_about(&event, "/api/v1/namespaces/after") {
             assert_eq!(
                 (&event["user"]["username"], &event["responseStatus"]["code"]),
@@ -134,11 +137,11 @@ async fn streams_end_when_the_facade_stops() {
     let mut lines = follow(&portico.admin(), "/console/data/audit?watch=true").await;
     portico.signal(rustix::process::Signal::TERM);
     while lines.next().await.is_some() {}
-    until("the process has ended", || std::future::ready(!portico.runs())).await;
+    wait_until("the process has ended", || std::future::ready(!portico.is_running())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_audit_the_tail_says_what_is_missing() {
+async fn without_audit_the_tail_names_the_missing_flags() {
     let portico = Portico::start().await;
     let answer = portico.admin().get("/console/data/audit").await;
     let status = answer.status_body(404, "NotFound");
@@ -146,9 +149,9 @@ async fn without_audit_the_tail_says_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_of_them_needs_a_permission_of_its_own() {
+async fn each_path_needs_a_separate_permission() {
     let portico = recording().await;
-    let (anyone, alice, admin) = (portico.anyone(), portico.anyone().as_user("alice"), portico.admin());
+    let (anyone, alice, admin) = (portico.anonymous(), portico.anonymous().as_user("alice"), portico.admin());
     for path in ["/console/data/last-hour", "/console/data/audit"] {
         assert_eq!(anyone.get(path).await.status, 403, "{path}");
         alice.get(path).await.status_body(403, "Forbidden");
@@ -188,7 +191,7 @@ async fn explain_names_the_stage_that_fails_and_the_list_its_backend() {
     let backend = Backend::with_names("wrong.example.com", &["another.name"]).await;
     let services = "/apis/apiregistration.k8s.io/v1/apiservices";
     assert_eq!(admin.post(services, &backend.api_service()).await.status, 201);
-    let failing = eventually("Explain names the stage", || async {
+    let failing = eventually("Explain reports the failing stage", || async {
         let answer = admin.post(EXPLAIN, &json!({"subject": backend.name()})).await.json();
         let stages = answer["stages"].as_array().cloned().unwrap_or_default();
         let failing = stages.into_iter().find(|stage| stage["ok"] == false && stage["stage"] == "tls");
@@ -224,7 +227,7 @@ fn base64(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_of_the_method_is_refused_in_a_status() {
+async fn invalid_messages_are_refused_with_a_status() {
     let portico = Launch::new().args(&["--max-request-body-bytes", "100000"]).start().await;
     let admin = portico.admin();
     for body in ["", "{", "[]", r#"{"subject": 5}"#, r#"{"subjects": "x"}"#] {
@@ -242,7 +245,7 @@ async fn what_is_no_message_of_the_method_is_refused_in_a_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facades_say_how_they_are_and_when_their_certificates_end() {
+async fn facades_report_their_state_and_certificate_expiry() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let mut lines = watch_facades(&admin).await;
@@ -256,14 +259,14 @@ async fn facades_say_how_they_are_and_when_their_certificates_end() {
     let ends =
         own["result"]["certificates"][0]["notAfter"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     assert!(ends > jiff::Timestamp::now(), "{own}");
-    let (mut loads, mut shown, mut failing) = (0, Vec::new(), Value::Null);
+    let (mut loads, mut backends, mut failing) = (0, Vec::new(), Value::Null);
     while loads < 2 {
-        let line = lines.next().await.expect("it goes on");
+        let line = lines.next().await.expect("the stream continues");
         assert_eq!(line["result"]["facade"]["address"], "in-process", "{line}");
         loads += line["result"]["loads"].as_array().unwrap().len();
-        (shown, failing) = (usages(&line), line["result"]["failing"].clone());
+        (backends, failing) = (usages(&line), line["result"]["failing"].clone());
     }
-    assert!(shown.contains(&"serving".to_owned()) && failing == json!([]), "{shown:?}, {failing}");
+    assert!(backends.contains(&"serving".to_owned()) && failing == json!([]), "{backends:?}, {failing}");
     // A later client gets the earlier samples.
     let mut later = watch_facades(&admin).await;
     later.next().await.unwrap();
@@ -274,12 +277,12 @@ async fn facades_say_how_they_are_and_when_their_certificates_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_followed_out_and_back_again() {
+async fn ejection_and_return_of_an_address_are_streamed() {
     let portico = Portico::start().await;
     let (admin, backend) = (portico.admin(), Backend::start("ejected.example.com").await);
     assert_eq!(admin.post(API_SERVICES, &ejecting(&backend)).await.status, 201);
     let path = backend.path("/namespaces/default/flunders");
-    until("the backend answers", || async { admin.get(&path).await.status == 200 }).await;
+    wait_until("the backend answers", || async { admin.get(&path).await.status == 200 }).await;
     let mut lines =
         follow(&admin, &format!("/console/data/backends?watch=true&name={}", backend.name())).await;
     let first = lines.next().await.unwrap();
@@ -290,24 +293,24 @@ async fn an_address_is_followed_out_and_back_again() {
         "{first}"
     );
     assert_eq!(target["weight"], 1);
-    backend.behave(Mood::Code(503));
+    backend.set_behavior(Behavior::Code(503));
     for _ in 0..2 {
         assert_eq!(admin.get(&path).await.status, 503);
     }
-    let ejection = async |lines: &mut Lines, out: bool| loop {
-        let line = lines.next().await.expect("it goes on");
+    let ejection = async |lines: &mut JsonLines, out: bool| loop {
+        let line = lines.next().await.expect("the stream continues");
         let ejection = line["backends"][0]["targets"][0]["ejection"].clone();
         if ejection["out"] == out && (out || ejection["since"] != "") {
             return ejection;
         }
     };
-    let gone = ejection(&mut lines, true).await;
+    let ejected = ejection(&mut lines, true).await;
     assert!(
-        gone["failures"].as_u64().unwrap() >= 2 && gone["triedAt"].as_str().unwrap().ends_with('Z'),
-        "{gone}"
+        ejected["failures"].as_u64().unwrap() >= 2 && ejected["triedAt"].as_str().unwrap().ends_with('Z'),
+        "{ejected}"
     );
-    backend.behave(Mood::Well);
-    until("it answers again", || async { admin.get(&path).await.status == 200 }).await;
+    backend.set_behavior(Behavior::Normal);
+    wait_until("the backend answers again", || async { admin.get(&path).await.status == 200 }).await;
     let back = ejection(&mut lines, false).await;
     assert_eq!((&back["failures"], &back["triedAt"]), (&json!(0), &json!("")), "{back}");
 }
@@ -329,12 +332,12 @@ async fn backends_are_shown_as_the_requests_of_this_facade_have_found_them() {
     let (admin, backend) = (portico.admin(), Backend::start("seen.example.com").await);
     let services = "/apis/apiregistration.k8s.io/v1/apiservices";
     assert_eq!(admin.post(services, &backend.api_service()).await.status, 201);
-    until("the backend answers", || async {
+    wait_until("the backend answers", || async {
         admin.get(&backend.path("/namespaces/default/flunders")).await.status == 200
     })
     .await;
-    let shown = admin.get("/console/data/backends").await.json();
-    let all = shown["backends"].as_array().unwrap();
+    let listed = admin.get("/console/data/backends").await.json();
+    let all = listed["backends"].as_array().unwrap();
     let one = all.iter().find(|one| one["name"] == backend.name().as_str()).unwrap();
     assert_eq!(one["targets"].as_array().unwrap().len(), 1, "{one}");
     let target = &one["targets"][0];
@@ -344,5 +347,5 @@ async fn backends_are_shown_as_the_requests_of_this_facade_have_found_them() {
     );
     assert_eq!((&target["failed"], &target["failures"]), (&json!(""), &json!(0)), "{target}");
     assert!(target["since"].as_str().unwrap().ends_with('Z'), "{target}");
-    assert_eq!(portico.anyone().as_user("alice").get("/console/data/backends").await.status, 403);
+    assert_eq!(portico.anonymous().as_user("alice").get("/console/data/backends").await.status, 403);
 }

@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use portico_tests::browser::key;
 use portico_tests::http::Http;
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Browser, Launch, Portico, until};
+use portico_tests::{Browser, Launch, Portico, wait_until};
 use serde_json::{Value, json};
 
-use crate::audit::{METADATA, lines, recording};
+use crate::audit::{METADATA, lines, with_audit_log};
 
 use super::browsing::{address, at, complaints, map, picture};
 
@@ -28,13 +28,13 @@ fn revision(object: &Value) -> String {
 /// Creates a ConfigMap `settings` with a blue color, then changes it to green; returns both revisions.
 async fn blue_then_green(portico: &Portico) -> (String, String) {
     let admin = portico.admin();
-    let made = admin
+    let created = admin
         .post(&format!("{CONFIG_MAPS}?fieldManager=maker"), &map("settings", json!({"color": "blue"})))
         .await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(created.status, 201, "{}", created.text());
     let changed =
         admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "green"}})).await;
-    (revision(&made.json()), revision(&changed.json()))
+    (revision(&created.json()), revision(&changed.json()))
 }
 
 fn decoded(base64: &Value) -> Value {
@@ -47,10 +47,17 @@ async fn past_states_are_json_and_a_stream_is_a_line_for_each_message() {
     let admin = portico.admin();
     let (first, second) = blue_then_green(&portico).await;
     let states = admin.post(STATES, &json!({"target": target("settings"), "objects": true})).await.json();
-    let shown = |at: usize| states["states"][at].clone();
-    assert_eq!((&shown(0)["revision"], &shown(1)["revision"]), (&json!(second), &json!(first)), "{states}");
-    assert_eq!((&shown(0)["change"], &shown(0)["manager"]), (&json!("CHANGE_UPDATED"), &json!("painter")));
-    assert_eq!(decoded(&shown(1)["object"])["data"], json!({"color": "blue"}));
+    let state_at = |at: usize| states["states"][at].clone();
+    assert_eq!(
+        (&state_at(0)["revision"], &state_at(1)["revision"]),
+        (&json!(second), &json!(first)),
+        "{states}"
+    );
+    assert_eq!(
+        (&state_at(0)["change"], &state_at(0)["manager"]),
+        (&json!("CHANGE_UPDATED"), &json!("painter"))
+    );
+    assert_eq!(decoded(&state_at(1)["object"])["data"], json!({"color": "blue"}));
 
     let list = admin.post(LIST, &json!({"target": target(""), "revision": first})).await;
     assert_eq!(list.header("content-type"), "application/json;stream=watch");
@@ -73,14 +80,14 @@ async fn past_states_are_json_and_a_stream_is_a_line_for_each_message() {
 async fn the_verb_history_decides_and_writing_needs_its_own() {
     let portico = Portico::start().await;
     let (first, _) = blue_then_green(&portico).await;
-    let (admin, alice) = (portico.admin(), portico.anyone().as_user("alice"));
+    let (admin, alice) = (portico.admin(), portico.anonymous().as_user("alice"));
     let restore = json!({"target": target("settings"), "revision": first});
     for (path, body) in [
         (STATES, json!({"target": target("settings")})),
         (LIST, json!({"target": target("")})),
         (RESTORE, restore.clone()),
     ] {
-        assert_eq!(portico.anyone().post(path, &body).await.status, 403, "{path}");
+        assert_eq!(portico.anonymous().post(path, &body).await.status, 403, "{path}");
         let refused = alice.post(path, &body).await.status_body(403, "Forbidden");
         assert!(
             refused["message"].as_str().unwrap().contains("cannot history resource"),
@@ -102,16 +109,16 @@ async fn the_verb_history_decides_and_writing_needs_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces() {
+async fn namespace_admins_see_no_cluster_scoped_history() {
     let portico = Portico::start().await;
-    let (admin, bob) = (portico.admin(), portico.anyone().as_user("bob"));
+    let (admin, bob) = (portico.admin(), portico.anonymous().as_user("bob"));
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let binding = json!({"metadata": {"name": "all"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}]});
     let bound = admin.post(&format!("{rbac}/namespaces/default/rolebindings"), &binding).await;
     assert_eq!(bound.status, 201, "{}", bound.text());
-    let made = admin.post(CONFIG_MAPS, &map("settings", json!({"color": "blue"}))).await;
-    let first = revision(&made.json());
+    let created = admin.post(CONFIG_MAPS, &map("settings", json!({"color": "blue"}))).await;
+    let first = revision(&created.json());
     assert_eq!(bob.post(STATES, &json!({"target": target("settings")})).await.status, 200);
     assert_eq!(bob.post(LIST, &json!({"target": target("")})).await.status, 200);
     let reference = |group: &str, resource: &str, name: &str, namespace: &str| {
@@ -149,7 +156,7 @@ async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces()
 /// Creates the namespace `tenant`, retrying until an earlier one is gone, and gives a user all rights in it.
 async fn give_namespace(admin: &Http, user: &str) {
     let namespace = json!({"metadata": {"name": "tenant"}});
-    until("the namespace is created", || async {
+    wait_until("the namespace is created", || async {
         admin.post("/api/v1/namespaces", &namespace).await.status == 201
     })
     .await;
@@ -171,7 +178,7 @@ async fn states_of(user: &Http, target: &Value) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
     let portico = Portico::start().await;
-    let (admin, anyone) = (portico.admin(), portico.anyone());
+    let (admin, anyone) = (portico.admin(), portico.anonymous());
     let (former, present) = (anyone.as_user("alice"), anyone.as_user("bob"));
     let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
         "names": {"plural": "things", "kind": "Thing"}, "versions": [{"name": "v1", "served": true, "storage": true,
@@ -179,7 +186,7 @@ async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(admin.post(definitions, &definition).await.status, 201);
     let things = "/apis/example.com/v1/namespaces/tenant/things";
-    until("things are served", || async { admin.get(things).await.status == 200 }).await;
+    wait_until("things are served", || async { admin.get(things).await.status == 200 }).await;
     let secret = json!({"metadata": {"name": "key"}, "stringData": {"password": "of alice"}});
     let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "key"}, "spec": "of alice"});
     let secrets = "/api/v1/namespaces/tenant/secrets";
@@ -191,9 +198,9 @@ async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
     give_namespace(&admin, "alice").await;
     let mut first = Vec::new();
     for (group, resource, path, object) in &kinds {
-        let made = former.post(path, object).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        first.push(revision(&made.json()));
+        let created = former.post(path, object).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+        first.push(revision(&created.json()));
         let labels = json!({"metadata": {"labels": {"a": "b"}}});
         assert_eq!(former.merge(&format!("{path}/key"), &labels).await.status, 200);
         assert_eq!(states_of(&former, &target(group, resource, "key")).await.len(), 2);
@@ -216,9 +223,9 @@ async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
         }
         assert!(states_of(&admin, &named).await.contains(first), "{resource}");
 
-        let made = present.post(path, object).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        let again = revision(&made.json());
+        let created = present.post(path, object).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+        let again = revision(&created.json());
         assert_eq!(states_of(&present, &named).await, [&*again], "{resource}");
         assert_eq!(present.post(LIST, &json!({"target": all, "revision": again})).await.status, 200);
         present
@@ -232,18 +239,18 @@ async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn histories_are_recorded_with_what_they_are_about() {
+async fn history_calls_are_audited_with_their_object() {
     let policy = METADATA.replace(
         "[{level: Metadata}]",
         "[{level: RequestResponse, resources: [{group: \"\", resources: [configmaps]}]}, {level: None}]",
     );
-    let (launch, log) = recording(Launch::new(), &policy);
+    let (launch, log) = with_audit_log(Launch::new(), &policy);
     let portico = launch.start().await;
     let (first, _) = blue_then_green(&portico).await;
     let restore = json!({"target": target("settings"), "revision": first});
     assert_eq!(portico.admin().post(RESTORE, &restore).await.status, 200);
-    assert_eq!(portico.anyone().as_user("alice").post(RESTORE, &restore).await.status, 403);
-    let of = |user: &'static str| {
+    assert_eq!(portico.anonymous().as_user("alice").post(RESTORE, &restore).await.status, 403);
+    let event_of = |user: &'static str| {
         let is_meant = move |event: &Value| {
             event["verb"] == "history"
                 && event["stage"] == "ResponseComplete"
@@ -251,10 +258,10 @@ async fn histories_are_recorded_with_what_they_are_about() {
         };
         lines(&log).into_iter().find(is_meant).unwrap_or_else(|| panic!("no event of {user}"))
     };
-    let restored = of("admin");
+    let restored = event_of("admin");
     assert_eq!(restored["objectRef"]["name"], "settings", "{restored}");
     assert_eq!(restored["annotations"]["authorization.k8s.io/decision"], "allow", "{restored}");
-    let refused = of("alice");
+    let refused = event_of("alice");
     assert_eq!(refused["objectRef"]["resource"], "configmaps", "{refused}");
     assert_eq!(refused["responseStatus"]["code"], 403, "{refused}");
     assert_eq!(refused["annotations"]["authorization.k8s.io/decision"], "forbid", "{refused}");
@@ -262,10 +269,12 @@ async fn histories_are_recorded_with_what_they_are_about() {
 
 /// Waits until the dry run in the dialog has succeeded, and confirms the write, with keys only.
 async fn confirm(browser: &Browser, shows: &str) {
-    browser.has(shows).await;
-    browser.shown("the button has the focus", "return document.activeElement?.id === 'restore-now'").await;
+    browser.wait_for_text(shows).await;
+    browser
+        .wait_for_script("the button has the focus", "return document.activeElement?.id === 'restore-now'")
+        .await;
     browser.press(&[key::ENTER]).await;
-    browser.shown("the dialog is gone", "return document.querySelector('dialog') === null").await;
+    browser.wait_for_script("the dialog is gone", "return document.querySelector('dialog') === null").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,22 +283,22 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     let admin = portico.admin();
     let (first, second) = blue_then_green(&portico).await;
     let Some(browser) = at(&portico, "object/core/v1/configmaps/default/settings").await else { return };
-    browser.has("● Live").await;
+    browser.wait_for_text("● Live").await;
     browser.press(&["5"]).await;
-    browser.has(&format!("From revision {first} to revision {second}")).await;
+    browser.wait_for_text(&format!("From revision {first} to revision {second}")).await;
     let page = browser.text().await;
     for text in ["painter", "maker", "created", "updated", "-   color: blue", "+   color: green"] {
         assert!(page.contains(text), "{text:?} is not in {page}");
     }
     // Further writes appear without a reload.
     admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "red"}})).await;
-    browser.has("+   color: red").await;
+    browser.wait_for_text("+   color: red").await;
     picture(&browser, "history").await;
     browser.run(&format!("document.getElementById('restore-{first}').focus()"), json!([])).await;
     browser.press(&[key::ENTER]).await;
     confirm(&browser, "+   color: blue").await;
     browser
-        .shown(
+        .wait_for_script(
             "the state that it was given",
             "return document.querySelectorAll('#panel tbody tr').length === 4",
         )
@@ -297,57 +306,57 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     assert_eq!(admin.get(ONE).await.json()["data"]["color"], "blue");
 
     admin.delete(ONE).await;
-    browser.has("○ Deleted").await;
-    browser.shown("the button", "return document.getElementById('undelete') !== null").await;
+    browser.wait_for_text("○ Deleted").await;
+    browser.wait_for_script("the button", "return document.getElementById('undelete') !== null").await;
     // A page opened after the deletion shows the same.
     browser.open("about:blank").await;
     browser.open(&address(&portico, "object/core/v1/configmaps/default/settings")).await;
-    browser.has("○ Not found").await;
-    browser.has("✗ deleted").await;
+    browser.wait_for_text("○ Not found").await;
+    browser.wait_for_text("✗ deleted").await;
     browser.run("document.getElementById('undelete').focus()", json!([])).await;
     browser.press(&[key::ENTER]).await;
     confirm(&browser, "+   color: blue").await;
-    browser.has("● Live").await;
+    browser.wait_for_text("● Live").await;
     assert_eq!(admin.get(ONE).await.json()["data"]["color"], "blue");
     assert_eq!(complaints(&browser).await, Vec::<String>::new());
     browser.quit().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_of_a_time_shows_what_became_of_its_objects() {
+async fn a_past_list_shows_later_changes_of_its_objects() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     for name in ["stays", "changes", "goes"] {
         admin.post(CONFIG_MAPS, &map(name, json!({}))).await;
     }
-    let then = revision(&admin.get(&format!("{CONFIG_MAPS}/goes")).await.json());
+    let revision_before = revision(&admin.get(&format!("{CONFIG_MAPS}/goes")).await.json());
     admin.merge(&format!("{CONFIG_MAPS}/changes"), &json!({"data": {"a": "1"}})).await;
     admin.delete(&format!("{CONFIG_MAPS}/goes")).await;
     let Some(browser) = at(&portico, "objects/core/v1/configmaps?namespace=default").await else { return };
-    browser.has("● Live").await;
+    browser.wait_for_text("● Live").await;
     browser.press(&["t"]).await;
-    browser.fill("#at", &then).await;
+    browser.fill("#at", &revision_before).await;
     browser.press(&[key::ENTER]).await;
-    browser.has(&format!("ConfigMap as of revision {then}")).await;
+    browser.wait_for_text(&format!("ConfigMap as of revision {revision_before}")).await;
     let row = |name: &str, state: &str| {
         format!(
             "return [...document.querySelectorAll('.grid-row')].some((row) => row.children[1].textContent === '{name}' && row.lastChild.textContent.includes('{state}'))"
         )
     };
     for (name, state) in [("stays", "unchanged"), ("changes", "changed"), ("goes", "deleted")] {
-        browser.shown(name, &row(name, state)).await;
+        browser.wait_for_script(name, &row(name, state)).await;
     }
     picture(&browser, "past").await;
     browser.click("#deleted").await;
-    browser.shown("one row", "return document.querySelectorAll('.grid-row').length === 1").await;
+    browser.wait_for_script("one row", "return document.querySelectorAll('.grid-row').length === 1").await;
     admin.delete(&format!("{CONFIG_MAPS}/stays")).await;
-    browser.shown("what is deleted meanwhile", &row("stays", "deleted")).await;
+    browser.wait_for_script("what is deleted meanwhile", &row("stays", "deleted")).await;
     browser.run("document.querySelector('.grid-body').focus()", json!([])).await;
     browser.press(&["j", key::ENTER]).await;
-    browser.has("Undelete").await;
+    browser.wait_for_text("Undelete").await;
     // The page names the flag for history that is older than the retention period.
     browser.open(&address(&portico, "past/core/v1/configmaps?at=8h")).await;
-    browser.has("--history-retention").await;
-    browser.has("no longer kept").await;
+    browser.wait_for_text("--history-retention").await;
+    browser.wait_for_text("no longer kept").await;
     browser.quit().await;
 }

@@ -52,15 +52,16 @@ const PAGES: &[Page] = &[
 
 /// Starts a server that records audit events, with an API that fails, a custom resource and a ConfigMap.
 async fn prepared() -> Portico {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
     std::fs::write(folder.join("policy.yaml"), policy).unwrap();
     let audit = ["--audit-policy-file", "policy.yaml", "--audit-log-path", "audit.log"];
     let portico = launch.args(&audit).start().await;
     let admin = portico.admin();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = admin.request(Method::POST, definitions, "application/yaml", include_str!("thing.yaml")).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created =
+        admin.request(Method::POST, definitions, "application/yaml", include_str!("thing.yaml")).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let spec = json!({"group": "nowhere.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
         "service": {"namespace": "default", "name": "missing"}, "insecureSkipTLSVerify": true});
     let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -74,11 +75,11 @@ async fn prepared() -> Portico {
 async fn open(browser: &Browser, portico: &Portico, (page, texts, _): &Page) {
     browser.open(&address(portico, page)).await;
     for text in *texts {
-        browser.has(text).await;
+        browser.wait_for_text(text).await;
     }
     let counted =
         "return ![...document.querySelectorAll('#kinds li')].some((one) => one.textContent.endsWith('…'))";
-    browser.shown("all counts", counted).await;
+    browser.wait_for_script("all counts", counted).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,12 +94,12 @@ async fn every_page_shows_its_content_without_an_error() {
     }
     browser.open(&address(&portico, "definition/things.example.com")).await;
     let loaded = "return document.querySelector('textarea')?.value.includes('things')";
-    browser.shown("the definition", loaded).await;
+    browser.wait_for_script("the definition", loaded).await;
     let edit = "const area = document.querySelector('textarea');
         area.value = area.value.replace('type: integer', 'type: string'); area.dispatchEvent(new Event('input'));";
     browser.run(edit, json!([])).await;
     browser.click("#check").await;
-    browser.has("Breaks clients").await;
+    browser.wait_for_text("Breaks clients").await;
     assert_eq!(complaints(&browser).await, Vec::<String>::new());
     let origins: Vec<_> = browser.origins().await.into_iter().collect();
     assert_eq!(origins, [format!("https://{}", portico.https())]);
@@ -121,14 +122,14 @@ async fn every_page_fits_a_window_of_420_pixels() {
         assert_eq!(browser.run(wide, json!([])).await, json!(""), "{}", page.0);
     }
     browser.open(&address(&portico, "status")).await;
-    browser.has("Memory of").await;
+    browser.wait_for_text("Memory of").await;
     assert_eq!(browser.run(wide, json!([])).await, json!(""), "status");
     let in_sight =
         "const { left, right } = document.querySelector('#nav [aria-current]').getBoundingClientRect();
         return left >= 0 && right <= innerWidth && document.querySelector('.who .name').checkVisibility()";
     assert_eq!(browser.run(in_sight, json!([])).await, json!(true), "the active tab and the user");
     browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
-    browser.has("settings").await;
+    browser.wait_for_text("settings").await;
     picture(&browser, "narrow").await;
     browser.quit().await;
 }
@@ -137,12 +138,12 @@ async fn every_page_fits_a_window_of_420_pixels() {
 async fn names_of_apis_are_complete_and_a_click_leaves_no_frame() {
     let portico = prepared().await;
     let Some(browser) = at(&portico, "apis").await else { return };
-    browser.has("v1.flowcontrol.apiserver.k8s.io").await;
+    browser.wait_for_text("v1.flowcontrol.apiserver.k8s.io").await;
     let cut = "return [...document.querySelectorAll('.grid-row .strong')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)";
     assert_eq!(browser.run(cut, json!([])).await, json!([]));
     let frame = "return getComputedStyle(document.activeElement).outlineStyle";
     browser.click("#nav a[href='#/definitions']").await;
-    browser.has("things.example.com").await;
+    browser.wait_for_text("things.example.com").await;
     assert_eq!(browser.run(frame, json!([])).await, json!("none"));
     browser.press(&["j"]).await;
     assert_ne!(browser.run(frame, json!([])).await, json!("none"));
@@ -154,22 +155,24 @@ async fn audit_leaves_out_requests_of_browsers_until_they_are_wanted() {
     let portico = prepared().await;
     let Some(browser) = at(&portico, "objects").await else { return };
     browser
-        .shown(
+        .wait_for_script(
             "counts",
             "return document.querySelector('[data-kind=configmaps]')?.textContent.match(/\\d/) !== null",
         )
         .await;
     browser.open(&address(&portico, "audit")).await;
-    browser.has("/apis/apiregistration.k8s.io/v1/apiservices").await;
+    browser.wait_for_text("/apis/apiregistration.k8s.io/v1/apiservices").await;
     assert!(!browser.text().await.contains("selfsubjectaccessreviews"));
     // Without the filter, newer requests would push these off the page.
     browser.open(&address(&portico, "audit?filter=selfsubjectaccessreviews")).await;
-    browser.shown("no matching row", "return document.getElementById('count')?.textContent === '0'").await;
+    browser
+        .wait_for_script("no matching row", "return document.getElementById('count')?.textContent === '0'")
+        .await;
     browser.click("#browsers").await;
-    browser.has("selfsubjectaccessreviews").await;
+    browser.wait_for_text("selfsubjectaccessreviews").await;
     browser.click("#browsers").await;
     let hidden = "return !document.body.innerText.includes('selfsubjectaccessreviews')";
-    browser.shown("no request of the console", hidden).await;
+    browser.wait_for_script("no request of the console", hidden).await;
     browser.quit().await;
 }
 
@@ -177,7 +180,7 @@ async fn audit_leaves_out_requests_of_browsers_until_they_are_wanted() {
 async fn a_server_without_audit_names_the_flags_that_start_it() {
     let portico = Portico::start().await;
     let Some(browser) = at(&portico, "audit").await else { return };
-    browser.has("Audit is off. Start the server with --audit-policy-file").await;
+    browser.wait_for_text("Audit is off. Start the server with --audit-policy-file").await;
     assert_eq!(browser.run("return document.querySelector('.failure')", json!([])).await, Value::Null);
     browser.quit().await;
 }
@@ -186,13 +189,13 @@ async fn a_server_without_audit_names_the_flags_that_start_it() {
 async fn access_answers_frequent_questions_by_one_click() {
     let portico = prepared().await;
     let Some(browser) = at(&portico, "access").await else { return };
-    browser.has("delete Secrets").await;
+    browser.wait_for_text("delete Secrets").await;
     let verb = browser.run("return document.getElementById('verb').value", json!([])).await;
     assert_eq!(verb, json!("get"));
     browser.click(".chip").await;
-    browser.has("cluster-admin").await;
-    let asked = "return ['verb', 'what'].map((id) => document.getElementById(id).value)";
-    assert_eq!(browser.run(asked, json!([])).await, json!(["delete", "secrets"]));
+    browser.wait_for_text("cluster-admin").await;
+    let inputs_script = "return ['verb', 'what'].map((id) => document.getElementById(id).value)";
+    assert_eq!(browser.run(inputs_script, json!([])).await, json!(["delete", "secrets"]));
     let missing: Value = browser.run("return document.querySelectorAll('.failure').length", json!([])).await;
     assert_eq!(missing, json!(0));
     browser.quit().await;

@@ -25,24 +25,29 @@ async fn a_summary_shows_conditions_labels_status_owners_and_dependents() {
     assert_eq!(admin.post("/api/v1/namespaces/default/events", &event).await.status, 201);
     let Some(browser) = at(&portico, "object/core/v1/configmaps/default/owner").await else { return };
     for text in ["app=shop", "color", "blue", "No owners.", "ConfigMap/child", "Painted", "It is blue now."] {
-        browser.has(text).await;
+        browser.wait_for_text(text).await;
     }
     // Changes appear without a reload.
     admin.merge(&format!("{CONFIG_MAPS}/owner"), &json!({"data": {"color": "green"}})).await;
     browser
-        .shown("the new value", "return document.getElementById('data').innerText.includes('green')")
+        .wait_for_script(
+            "the new value",
+            "return document.getElementById('data').innerText.includes('green')",
+        )
         .await;
     browser.click(".tree a").await;
-    browser.has("ConfigMap/owner").await;
+    browser.wait_for_text("ConfigMap/owner").await;
     // A label links to all objects with this label.
     browser.click(".chip").await;
-    browser.shown("both objects", "return document.querySelectorAll('.grid-row').length === 2").await;
+    browser
+        .wait_for_script("both objects", "return document.querySelectorAll('.grid-row').length === 2")
+        .await;
     let service = "object/apiregistration.k8s.io/v1/apiservices/-/v1.apps";
     browser.open(&address(&portico, service)).await;
-    browser.has("✓ True").await;
-    browser.has("Local APIServices are always available").await;
+    browser.wait_for_text("✓ True").await;
+    browser.wait_for_text("Local APIServices are always available").await;
     browser.open(&address(&portico, "object/core/v1/namespaces/-/default")).await;
-    browser.has("phase: Active").await;
+    browser.wait_for_text("phase: Active").await;
     assert_eq!(complaints(&browser).await, Vec::<String>::new());
     browser.quit().await;
 }
@@ -55,7 +60,7 @@ async fn yaml_is_highlighted_wrapped_copied_and_downloaded() {
     let Some(browser) = at(&portico, "object/core/v1/configmaps/default/settings?tab=yaml").await else {
         return;
     };
-    browser.has("kind: ConfigMap").await;
+    browser.wait_for_text("kind: ConfigMap").await;
     let spans = |class: &str| {
         format!(
             "return [...document.querySelectorAll('#panel .{class}')].map((one) => one.textContent.trim())"
@@ -73,13 +78,15 @@ async fn yaml_is_highlighted_wrapped_copied_and_downloaded() {
     browser.click("#wrap").await;
     assert_eq!(browser.run(is_wide, json!([])).await, json!(false));
     browser.run("location.reload()", json!([])).await;
-    browser.shown("lines wrap again", "return document.querySelector('#panel pre.wrap') !== null").await;
+    browser
+        .wait_for_script("lines wrap again", "return document.querySelector('#panel pre.wrap') !== null")
+        .await;
     let intercept =
         "window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; };
         HTMLAnchorElement.prototype.click = function () { window.downloaded = this.download; };";
     browser.run(intercept, json!([])).await;
     browser.click("#copy-YAML").await;
-    browser.has("Copied").await;
+    browser.wait_for_text("Copied").await;
     browser.click("#download").await;
     let results = browser.run("return [window.copied.split('\\n')[0], window.downloaded]", json!([])).await;
     assert_eq!(results, json!(["apiVersion: v1", "configmaps-settings.yaml"]));
@@ -94,32 +101,32 @@ async fn values_of_a_secret_are_hidden_until_they_are_revealed() {
     let Some(browser) = at(&portico, "object/core/v1/secrets/default/database").await else { return };
     let contains =
         |text: &str| format!("return document.documentElement.outerHTML.includes({})", json!(text));
-    browser.has("7 bytes").await;
-    browser.has("Opaque").await;
+    browser.wait_for_text("7 bytes").await;
+    browser.wait_for_text("Opaque").await;
     let intercept = "navigator.clipboard.writeText = async (text) => { window.copied = text; };";
     browser.run(intercept, json!([])).await;
     browser.click("#copy-password").await;
-    browser.has("Copied password.").await;
+    browser.wait_for_text("Copied password.").await;
     assert_eq!(browser.run("return window.copied", json!([])).await, json!("hunter2"));
     assert_eq!(browser.run(&contains("hunter2"), json!([])).await, json!(false));
     picture(&browser, "secret").await;
     browser.click("#reveal-password").await;
-    browser.has("hunter2").await;
+    browser.wait_for_text("hunter2").await;
     browser.click("#reveal-password").await;
     assert_eq!(browser.run(&contains("hunter2"), json!([])).await, json!(false));
     browser.click("#tab-yaml").await;
-    browser.has("password: hidden").await;
+    browser.wait_for_text("password: hidden").await;
     browser.click("#tab-history").await;
-    browser.has("password: hidden").await;
+    browser.wait_for_text("password: hidden").await;
     browser.click("#tab-edit").await;
-    browser.has("Show values and edit").await;
+    browser.wait_for_text("Show values and edit").await;
     assert_eq!(browser.run(&contains(ENCODED), json!([])).await, json!(false));
     browser.click("#show-editor").await;
     let edited = format!("return document.querySelector('.editor textarea')?.value.includes('{ENCODED}')");
-    browser.shown("the value", &edited).await;
+    browser.wait_for_script("the value", &edited).await;
     browser.click("#tab-yaml").await;
-    browser.has(ENCODED).await;
+    browser.wait_for_text(ENCODED).await;
     browser.click("#show-values").await;
-    browser.has("password: hidden").await;
+    browser.wait_for_text("password: hidden").await;
     browser.quit().await;
 }

@@ -1,7 +1,7 @@
 //! The stub of cargo on the `PATH` of pages.
 //!
-//! The stub records its arguments; `cargo run` starts the program that is already built. When the page has ended, the real cargo parses the
-//! recorded arguments, and the workspace's metadata show whether the command does what the page says.
+//! The stub records its arguments; `cargo run` starts the program that is already built. When the page has ended, the real cargo
+//! parses the recorded arguments, and the workspace's metadata show whether the command does what the page says.
 
 use std::path::Path;
 use std::process::Command;

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use portico_tests::PATIENCE;
+use portico_tests::WAIT_LIMIT;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Time between SIGTERM and SIGKILL.
@@ -48,7 +48,7 @@ impl Process {
         match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Output::Line(line),
             Err(RecvTimeoutError::Disconnected) => Output::End,
-            Err(RecvTimeoutError::Timeout) => panic!("not within {PATIENCE:?}: {}", context()),
+            Err(RecvTimeoutError::Timeout) => panic!("not within {WAIT_LIMIT:?}: {}", context()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ChildStdin;
 use std::time::Instant;
 
-use portico_tests::PATIENCE;
+use portico_tests::WAIT_LIMIT;
 
 use super::cargo;
 use super::checkout::Checkout;
@@ -51,7 +51,7 @@ impl Session {
         std::fs::write(self.checkout.path(&script), self.checkout.with_free_ports(block)).unwrap();
         writeln!(self.stdin, "source ./{script} </dev/null; rm {script}; echo '{end}'").unwrap();
         let context = |printed: &str| format!("{}:\n{block}\nprinted:\n{printed}", self.file);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         let mut printed = String::new();
         loop {
             match self.bash.line(deadline, || context(&printed)) {
@@ -79,7 +79,7 @@ impl Session {
             let (mut terminal, _) = Process::start(&mut bash);
             let context =
                 || format!("{}:\n{command}\n{}", self.file, std::fs::read_to_string(&errors).unwrap());
-            match terminal.line(Instant::now() + PATIENCE, context) {
+            match terminal.line(Instant::now() + WAIT_LIMIT, context) {
                 Output::Line(line) => {
                     self.printed += &format!("{line}\n");
                     self.terminals.push(terminal);

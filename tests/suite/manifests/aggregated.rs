@@ -6,19 +6,18 @@ use std::process::Command;
 use portico_tests::objects::API_SERVICES;
 use portico_tests::pki::Authority;
 use portico_tests::tools::output;
-use portico_tests::{Launch, Portico, binary, eventually, until};
+use portico_tests::{Launch, Portico, binary, eventually, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{FILES, SETTINGS, check, config_map, exists, holds, says, write};
-use crate::audit::{METADATA, lines, recording};
+use super::{FILES, SETTINGS, check, config_map, exists, wait_for_field, wait_for_log, write};
+use crate::audit::{METADATA, lines, with_audit_log};
 
 const SERVICE: &str = "v1.wardle.example.com";
 const FLUNDERS: &str = "/apis/wardle.example.com/v1/namespaces/default/flunders";
 const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/portico-manifests-aggregated";
 
-/// A server that stores flunders and trusts a front proxy; and the launch of a server that is this front proxy and has a
-/// folder.
+/// A server that stores flunders and trusts a front proxy; and the launch of a server that is this front proxy and has a folder.
 struct Pair {
     backend: Portico,
     launch: Launch,
@@ -29,7 +28,7 @@ impl Pair {
     async fn prepared() -> Self {
         let authority = Authority::new("front proxies");
         let client = authority.client("front-proxy", &[]);
-        let (launch, own) = Launch::new().prepared();
+        let (launch, own) = Launch::new().prepare_folder();
         let file = |name: &str, text: &str| {
             let path = own.join(name);
             std::fs::write(&path, text).unwrap();
@@ -53,7 +52,7 @@ impl Pair {
         });
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         assert_eq!(backend.admin().post(definitions, &definition).await.status, 201);
-        until("flunders are served", async || exists(&backend.admin(), FLUNDERS).await).await;
+        wait_until("flunders are served", async || exists(&backend.admin(), FLUNDERS).await).await;
         let folder = own.join("manifests");
         FILES.iter().for_each(|(name, text)| write(&folder, name, text));
         let (cert, key) = (file("client.crt", &client.cert), file("client.key", &client.key));
@@ -75,7 +74,7 @@ impl Pair {
     }
 
     /// Returns the backend's object with this name, once its size is this.
-    async fn sized(&self, name: &str, size: u64) -> Value {
+    async fn wait_for_size(&self, name: &str, size: u64) -> Value {
         let path = format!("{FLUNDERS}/{name}");
         eventually(&format!("{name} has size {size}"), async || {
             let object = self.backend.admin().get(&path).await.json();
@@ -110,70 +109,73 @@ fn explained(portico: &Portico) -> String {
 }
 
 /// Returns the message of the folder's readiness check, once it contains this text.
-async fn told(portico: &Portico, text: &str) -> String {
-    eventually(&format!("the check says {text:?}"), async || {
-        let told = portico.admin().get("/readyz/manifests").await.text();
-        if told.contains(text) { Ok(told) } else { Err(told) }
+async fn wait_for_check(portico: &Portico, text: &str) -> String {
+    eventually(&format!("the check reports {text:?}"), async || {
+        let report = portico.admin().get("/readyz/manifests").await.text();
+        if report.contains(text) { Ok(report) } else { Err(report) }
     })
     .await
 }
 
-async fn all_is_well(portico: &Portico) {
+async fn wait_ready(portico: &Portico) {
     let http = portico.admin();
-    until("all is well", async || http.get("/readyz/manifests").await.text() == "ok").await;
+    wait_until("the manifests check passes", async || http.get("/readyz/manifests").await.text() == "ok")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_applied_when_its_server_answers_and_the_folders_server_is_ready_before() {
+async fn aggregated_objects_are_applied_later_without_delaying_readiness() {
     let mut pair = Pair::prepared().await;
     pair.write("01-early.yaml", &flunder("one", 3));
     pair.write("30-service.yaml", &pair.service());
     pair.backend.signal(Signal::STOP);
     let portico = pair.launch.clone().start().await;
     let waits = "1 of 1 documents wait for their API servers: 01-early.yaml, document 1, Flunder one: APIService v1.wardle.example.com ";
-    told(&portico, waits).await;
+    wait_for_check(&portico, waits).await;
     let http = portico.admin();
     assert_eq!(http.get("/readyz").await.status, 200);
     assert!(exists(&http, SETTINGS).await);
-    until("Explain says so", async || explained(&portico).contains("1 of 1 of its objects are not applied"))
-        .await;
+    wait_until("Explain reports the unapplied object", async || {
+        explained(&portico).contains("1 of 1 of its objects are not applied")
+    })
+    .await;
     assert!(http.get("/metrics").await.text().contains("portico_manifests_documents{state=\"waiting\"} 1"));
 
     pair.backend.signal(Signal::CONT);
-    let one = pair.sized("one", 3).await;
+    let one = pair.wait_for_size("one", 3).await;
     assert_eq!(one["metadata"]["labels"]["portico.dev/made-by"], "manifests");
     let manager = &one["metadata"]["managedFields"][0];
     assert_eq!((&manager["manager"], &manager["operation"]), (&"portico-manifests".into(), &"Apply".into()));
-    all_is_well(&portico).await;
+    wait_ready(&portico).await;
     assert!(!explained(&portico).contains("of its objects"));
     pair.write("01-early.yaml", &flunder("one", 4));
-    pair.sized("one", 4).await;
-    assert!(pair.backend.runs());
+    pair.wait_for_size("one", 4).await;
+    assert!(pair.backend.is_running());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_left_the_folder_is_deleted_where_it_is_kept_and_its_api_service_after_it() {
+async fn removed_aggregated_objects_are_deleted_before_their_api_service() {
     let pair = Pair::prepared().await;
     pair.write("30-service.yaml", &pair.service());
     pair.write("40-flunders.yaml", &format!("{}---\n{}", flunder("one", 1), flunder("two", 2)));
-    let (launch, log) = recording(pair.launch.clone(), &METADATA.replace("Metadata", "RequestResponse"));
+    let (launch, log) = with_audit_log(pair.launch.clone(), &METADATA.replace("Metadata", "RequestResponse"));
     let portico = launch.arg("--manifests-prune").start().await;
-    pair.sized("two", 2).await;
+    pair.wait_for_size("two", 2).await;
     let theirs = json!({"apiVersion": "wardle.example.com/v1", "kind": "Flunder", "spec": {"size": 7},
         "metadata": {"name": "theirs", "labels": {"portico.dev/made-by": "manifests"}}});
     assert_eq!(pair.backend.admin().post(FLUNDERS, &theirs).await.status, 201);
     pair.write("40-flunders.yaml", &flunder("one", 1));
-    until("it is gone", async || !pair.has("two").await).await;
+    wait_until("the removed flunder is pruned", async || !pair.has("two").await).await;
     assert!(pair.has("one").await && exists(&portico.admin(), RECORD).await);
 
     pair.remove("40-flunders.yaml");
     pair.remove("30-service.yaml");
     let service = format!("{API_SERVICES}/{SERVICE}");
-    until("the APIService is gone", async || !exists(&portico.admin(), &service).await).await;
+    wait_until("the APIService is deleted", async || !exists(&portico.admin(), &service).await).await;
     assert!(!pair.has("one").await && pair.has("theirs").await);
     assert!(portico.admin().get(RECORD).await.json()["data"]["flunders.wardle.example.com"].is_null());
     for (verb, name, code) in [("patch", "two", 201), ("delete", "two", 200), ("delete", "one", 200)] {
-        let event = eventually("the event is there", || {
+        let event = eventually("the audit event is recorded", || {
             let is_meant = |event: &Value| {
                 event["verb"] == verb
                     && event["stage"] == "ResponseComplete"
@@ -192,38 +194,40 @@ async fn what_left_the_folder_is_deleted_where_it_is_kept_and_its_api_service_af
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_hangs_delays_no_file_and_what_left_is_deleted_when_it_answers() {
+async fn a_hanging_server_delays_no_other_file() {
     let pair = Pair::prepared().await;
     pair.write("30-service.yaml", &pair.service());
     pair.write("40-flunders.yaml", &format!("{}---\n{}", flunder("one", 1), flunder("two", 2)));
     let portico = pair.launch.clone().arg("--manifests-prune").start().await;
-    pair.sized("two", 2).await;
+    pair.wait_for_size("two", 2).await;
     let http = portico.admin();
     pair.backend.signal(Signal::STOP);
     pair.write("40-flunders.yaml", &flunder("one", 5));
     pair.write("20-app.yaml", &FILES[2].1.replace("blue", "green"));
-    holds(&http, SETTINGS, "/data/color", "green").await;
+    wait_for_field(&http, SETTINGS, "/data/color", "green").await;
     // The request times out, which is reported.
-    assert!(!portico.log().contains("no answer from"), "{}", portico.log());
-    says(&portico, "no answer from").await;
-    told(&portico, "Flunder one: ").await;
+    assert!(!portico.log().contains("no response from"), "{}", portico.log());
+    wait_for_log(&portico, "no response from").await;
+    wait_for_check(&portico, "Flunder one: ").await;
 
     // Its objects are still tracked.
     pair.remove("40-flunders.yaml");
     pair.write("50-more.yaml", &config_map("more", "grey"));
-    until("the folder is followed", async || exists(&http, "/api/v1/namespaces/shop/configmaps/more").await)
-        .await;
+    wait_until("later changes of the folder are applied", async || {
+        exists(&http, "/api/v1/namespaces/shop/configmaps/more").await
+    })
+    .await;
     assert_eq!(http.get(RECORD).await.json()["data"]["flunders.wardle.example.com"], "v1");
     pair.backend.signal(Signal::CONT);
-    until("both are gone", async || !pair.has("one").await && !pair.has("two").await).await;
-    until("nothing is left", async || {
+    wait_until("both flunders are pruned", async || !pair.has("one").await && !pair.has("two").await).await;
+    wait_until("the APIService's entry in the record is removed", async || {
         http.get(RECORD).await.json()["data"].get("flunders.wardle.example.com").is_none()
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_of_the_server_is_told_and_takes_nobody_out_of_service() {
+async fn a_refusal_is_reported_and_keeps_the_server_ready() {
     let pair = Pair::prepared().await;
     let portico = pair.launch.clone().start().await;
     let http = portico.admin();
@@ -238,8 +242,8 @@ async fn a_refusal_of_the_server_is_told_and_takes_nobody_out_of_service() {
         "40.yaml",
         &format!("{}---\n{}---\n{doubled}---\n{gadget}", flunder("big", 30), flunder("small", 3)),
     );
-    pair.sized("small", 3).await;
-    let text = told(
+    pair.wait_for_size("small", 3).await;
+    let text = wait_for_check(
         &portico,
         "3 of 4 documents are refused by other API servers: 40.yaml, document 1, Flunder big: ",
     )
@@ -251,16 +255,16 @@ async fn a_refusal_of_the_server_is_told_and_takes_nobody_out_of_service() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    says(&portico, "cannot apply a manifest").await;
+    wait_for_log(&portico, "cannot apply a manifest").await;
     assert_eq!(http.get("/readyz").await.status, 200);
     assert!(explained(&portico).contains("3 of 4 of its objects are not applied"), "{}", explained(&portico));
     pair.write("40.yaml", &flunder("big", 10));
-    pair.sized("big", 10).await;
-    all_is_well(&portico).await;
+    pair.wait_for_size("big", 10).await;
+    wait_ready(&portico).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_check_without_a_server_passes_over_what_others_keep() {
+async fn the_offline_check_skips_aggregated_objects() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "10-flunder.yaml", &flunder("one", 1));
     write(folder.path(), "20-service.yaml", &service("127.0.0.1:1"));

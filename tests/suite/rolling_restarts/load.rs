@@ -1,4 +1,4 @@
-//! Clients that read, list, watch and write through facades, and note everything that is not as it should be.
+//! Clients that read, list, watch and write through facades, and record every deviation.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use http::{Method, Request};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use portico_kit::lifecycle::Signal;
-use portico_tests::http::{Answer, Http, Lines};
+use portico_tests::http::{FullResponse, Http, JsonLines};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Balanced, until};
+use portico_tests::{BalancedClient, wait_until};
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 const SELECTOR: &str = "labelSelector=load";
-/// The last object: watches that have seen it are done.
+/// Name of the last object, which ends the watches.
 const LAST: &str = "last";
-/// Between two requests of one client.
-const PACE: Duration = Duration::from_millis(10);
+/// Interval between two requests of one client.
+const REQUEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What came of it.
+/// Results of the clients.
 pub(crate) struct Report {
     pub(crate) failures: Vec<String>,
     pub(crate) reads: u64,
     pub(crate) written: u64,
-    /// Writes that were answered with 429 or 503.
+    /// Writes with a response of 429 or 503.
     refused: u64,
-    /// Watches that ended, and were begun again behind what they had shown.
+    /// Watches that ended, and were resumed after their last event.
     watches_ended: u64,
 }
 
@@ -42,10 +42,10 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// See the module.
+/// Clients of a cluster, and their shared state.
 pub(crate) struct Load {
-    balanced: Balanced,
-    /// A path of an aggregated API.
+    balanced: BalancedClient,
+    /// Path of an aggregated API.
     proxied: String,
     stopped: Signal,
     facades_stay: AtomicBool,
@@ -53,14 +53,14 @@ pub(crate) struct Load {
     reads: AtomicU64,
     refused: AtomicU64,
     watches_ended: AtomicU64,
-    /// The highest revision that was acknowledged.
+    /// Highest acknowledged revision.
     acknowledged: AtomicI64,
-    /// Each write that was acknowledged, by revision.
+    /// Acknowledged writes by revision.
     written: Mutex<BTreeMap<i64, String>>,
 }
 
 impl Load {
-    pub(crate) fn new(balanced: Balanced, proxied: String) -> Self {
+    pub(crate) fn new(balanced: BalancedClient, proxied: String) -> Self {
         Self {
             balanced,
             proxied,
@@ -75,21 +75,21 @@ impl Load {
         }
     }
 
-    /// Facades are restarted from now on: watches end with them.
-    pub(crate) fn watches_may_end(&self) {
+    /// Permits the end of watches from now on, because facades are restarted.
+    pub(crate) fn permit_watch_ends(&self) {
         self.facades_stay.store(false, Ordering::Relaxed);
     }
 
-    /// All clients come to an end.
+    /// Stops all clients.
     pub(crate) fn stop(&self) {
         self.stopped.signal();
     }
 
-    /// Waits until some more was read and written.
-    pub(crate) async fn goes_on(&self) {
+    /// Waits until further requests have succeeded.
+    pub(crate) async fn wait_for_progress(&self) {
         let now = || (self.reads.load(Ordering::Relaxed), self.written.lock().len());
         let (reads, written) = now();
-        until("the load goes on", async || now().0 >= reads + 20 && now().1 >= written + 5).await;
+        wait_until("the load makes progress", async || now().0 >= reads + 20 && now().1 >= written + 5).await;
     }
 
     /// Runs all clients until they are stopped.
@@ -101,7 +101,7 @@ impl Load {
         };
         let pinned = self.balanced.clients().iter().enumerate().map(|(at, one)| self.read_any(at, one));
         let pinned = futures::future::join_all(pinned);
-        let who_is_ready = self.balanced.ask_who_is_ready(&self.stopped);
+        let who_is_ready = self.balanced.check_readiness(&self.stopped);
         let clients = async {
             tokio::join!(watchers, writers, pinned, self.read_latest(), self.list(), self.read_proxied())
         };
@@ -119,14 +119,18 @@ impl Load {
         self.failures.lock().push(what);
     }
 
-    /// The next turn of a client; false at the end.
-    async fn turn(&self, pace: &mut Interval) -> bool {
+    /// Waits for the next turn of a client; returns false at the end.
+    async fn next_turn(&self, pace: &mut Interval) -> bool {
         pace.tick().await;
         !self.stopped.is_signaled()
     }
 
-    /// The JSON of a read, which must not fail.
-    fn read(&self, what: &str, answer: Result<Answer, portico_tests::http::Broken>) -> Option<Value> {
+    /// Returns the JSON of a read, which must not fail.
+    fn read(
+        &self,
+        what: &str,
+        answer: Result<FullResponse, portico_tests::http::HttpError>,
+    ) -> Option<Value> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         match answer {
             Ok(answer) if answer.status == 200 => return Some(answer.json()),
@@ -136,7 +140,7 @@ impl Load {
         None
     }
 
-    /// Writes one object; whether that was acknowledged.
+    /// Writes one object; returns true if the write was acknowledged.
     async fn write_one(&self, name: &str) -> bool {
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
             "metadata": {"name": name, "labels": {"load": ""}}});
@@ -159,7 +163,7 @@ impl Load {
     async fn write(&self) {
         let mut pace = pace();
         for number in 0.. {
-            if !self.turn(&mut pace).await {
+            if !self.next_turn(&mut pace).await {
                 return;
             }
             self.write_one(&format!("object-{number}")).await;
@@ -167,13 +171,13 @@ impl Load {
     }
 
     async fn write_until_acknowledged(&self, name: &str) {
-        until("the last object is written", async || self.write_one(name).await).await;
+        wait_until("the last object is written", async || self.write_one(name).await).await;
     }
 
-    /// Reads an object by its name: it is there as soon as its write was acknowledged.
+    /// Reads an object by its name after its write was acknowledged: it must exist.
     async fn read_latest(&self) {
         let mut pace = pace();
-        while self.turn(&mut pace).await {
+        while self.next_turn(&mut pace).await {
             let newest = self.written.lock().last_key_value().map(|(_, name)| name.clone());
             if let Some(name) = newest {
                 self.read("get", self.balanced.get(&format!("{CONFIG_MAPS}/{name}")).await);
@@ -181,10 +185,10 @@ impl Load {
         }
     }
 
-    /// Lists: nothing older than what was acknowledged before.
+    /// Lists objects: the revision must not be older than acknowledged writes.
     async fn list(&self) {
         let mut pace = pace();
-        while self.turn(&mut pace).await {
+        while self.next_turn(&mut pace).await {
             let least = self.acknowledged.load(Ordering::Acquire);
             let answer = self.balanced.get(&format!("{CONFIG_MAPS}?{SELECTOR}")).await;
             let Some(list) = self.read("list", answer) else { continue };
@@ -194,12 +198,12 @@ impl Load {
         }
     }
 
-    /// Lists at any revision over one facade: nothing older than the list before.
+    /// Lists objects at any revision through one facade: the revision must not decrease.
     async fn read_any(&self, index: usize, client: &Http) {
         let (mut pace, mut last) = (pace(), 0);
-        while self.turn(&mut pace).await {
+        while self.next_turn(&mut pace).await {
             if !self.balanced.is_ready(index) {
-                // It will be another process.
+                // The facade will be another process.
                 last = 0;
                 continue;
             }
@@ -214,16 +218,16 @@ impl Load {
         }
     }
 
-    /// Reads what another API server serves.
+    /// Reads an object of another API server.
     async fn read_proxied(&self) {
         let mut pace = pace();
-        while self.turn(&mut pace).await {
+        while self.next_turn(&mut pace).await {
             self.read("proxied", self.balanced.get(&self.proxied).await);
             self.read("discovery", self.balanced.get("/apis").await);
         }
     }
 
-    /// Watches from the beginning until the last object: each write once, in order.
+    /// Watches from the start until the last object: each write arrives once, in order.
     async fn watch(&self) {
         let (mut last, mut seen, mut done) = (1, BTreeMap::new(), false);
         while !done {
@@ -234,7 +238,7 @@ impl Load {
                 Ok(answer) => return self.fail(format!("watch: {}", answer.status())),
                 Err(error) => return self.fail(format!("watch: {error}")),
             };
-            let mut lines = Lines::new(answer.into_body());
+            let mut lines = JsonLines::new(answer.into_body());
             while !done && let Some(event) = lines.next().await {
                 let (revision, name) = (version(&event["object"]), &event["object"]["metadata"]["name"]);
                 if revision <= last || event["type"] != "ADDED" {
@@ -264,7 +268,7 @@ fn version(object: &Value) -> i64 {
 }
 
 fn pace() -> Interval {
-    let mut pace = interval(PACE);
+    let mut pace = interval(REQUEST_INTERVAL);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pace
 }

@@ -8,12 +8,12 @@ use portico_tests::{Launch, Portico};
 use serde_json::json;
 
 use super::Builds;
-use super::quiet::assert_quiet;
-use super::used::{Watch, config_map, created, end, made, make};
+use super::api_use::{Watch, check_deletions, config_map, created, created_objects, make};
+use super::log_check::assert_quiet;
 
-/// Secrets are encrypted in it.
+/// Returns a launch with encrypted Secrets.
 fn encrypted(program: &Path) -> Launch {
-    let (launch, folder) = Launch::new().by(program).prepared();
+    let (launch, folder) = Launch::new().program_path(program).prepare_folder();
     let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
         "resources": [{"resources": ["secrets"], "providers": [
             {"aesgcm": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}},
@@ -23,38 +23,34 @@ fn encrypted(program: &Path) -> Launch {
     launch.args(&["--encryption-provider-config", file.to_str().unwrap()])
 }
 
-/// Everything is there, at the versions and behind the certificates that clients know.
-async fn a_newer_one_goes_on(
-    mut portico: Portico,
-    builds: Builds,
-    ends: impl AsyncFn(&mut Portico),
-) -> Portico {
+/// Checks that a newer build serves all objects with unchanged versions, and with certificates that clients trust.
+async fn check_newer(mut portico: Portico, builds: Builds, ends: impl AsyncFn(&mut Portico)) -> Portico {
     let admin = portico.admin();
     make(&admin).await;
-    let (before, ca) = (made(&admin).await, portico.ca().to_vec());
+    let (before, ca) = (created_objects(&admin).await, portico.ca().to_vec());
     let list = admin.get(CONFIG_MAPS).await.json();
     created(&admin, CONFIG_MAPS, &config_map("last")).await;
     ends(&mut portico).await;
-    portico.restart_by(builds.newer).await;
+    portico.restart_with(builds.newer).await;
     let admin = portico.admin();
     assert_eq!(portico.ca(), ca);
-    let mut found = made(&admin).await;
+    let mut found = created_objects(&admin).await;
     assert!(found.remove(&format!("{CONFIG_MAPS}/last")).is_some());
     assert_eq!(found, before);
-    // A watch goes on from before.
-    let mut watch = Watch::behind(CONFIG_MAPS, list["metadata"]["resourceVersion"].as_str().unwrap());
+    // A watch resumes from before the change.
+    let mut watch = Watch::from_version(CONFIG_MAPS, list["metadata"]["resourceVersion"].as_str().unwrap());
     watch.wait_for(&admin, "last").await;
     portico
 }
 
-/// An older build opens what a newer one has served, with everything in it, or says why not and changes nothing.
-async fn an_older_one_opens_or_refuses(mut portico: Portico, builds: Builds) {
-    let before = made(&portico.admin()).await;
+/// Checks that an older build opens the folder of a newer one with all objects, or reports the reason and changes nothing.
+async fn check_older(mut portico: Portico, builds: Builds) {
+    let before = created_objects(&portico.admin()).await;
     assert!(portico.stop().await.success());
     let length = portico.log().len();
-    let mut older = portico.again_by(builds.older).spawn();
-    if older.ready_unless_it_ends().await {
-        assert_eq!(made(&older.admin()).await, before);
+    let mut older = portico.relaunch_with(builds.older).spawn();
+    if older.wait_ready_or_exit().await {
+        assert_eq!(created_objects(&older.admin()).await, before);
         assert!(older.stop().await.success());
     } else {
         let printed = portico.log().split_off(length);
@@ -63,30 +59,30 @@ async fn an_older_one_opens_or_refuses(mut portico: Portico, builds: Builds) {
             "{printed}"
         );
     }
-    portico.restart_by(builds.newer).await;
-    assert_eq!(made(&portico.admin()).await, before);
+    portico.restart_with(builds.newer).await;
+    assert_eq!(created_objects(&portico.admin()).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_build_goes_on_with_the_data_folder_of_an_older_one_and_not_the_reverse_unnoticed() {
+async fn a_newer_build_opens_the_data_folder_of_an_older_one() {
     let Some(builds) = Builds::find() else { return };
     let older = encrypted(builds.older).start().await;
     let stops = async |portico: &mut Portico| assert!(portico.stop().await.success());
-    let newer = a_newer_one_goes_on(older, builds, stops).await;
+    let newer = check_newer(older, builds, stops).await;
     let admin = newer.admin();
-    end(&admin, &admin).await;
+    check_deletions(&admin, &admin).await;
     assert_quiet(&[&newer]).await;
-    an_older_one_opens_or_refuses(newer, builds).await;
+    check_older(newer, builds).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_build_goes_on_where_an_older_one_was_killed() {
+async fn a_newer_build_opens_the_folder_of_a_killed_older_one() {
     let Some(builds) = Builds::find() else { return };
     let older = encrypted(builds.older).start().await;
-    a_newer_one_goes_on(older, builds, async |portico: &mut Portico| portico.kill()).await;
+    check_newer(older, builds, async |portico: &mut Portico| portico.kill()).await;
 }
 
-/// Runs a verb to its end: whether it was done, and everything that it says.
+/// Runs a verb; returns true if it succeeded, and the output.
 async fn run(program: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = tokio::process::Command::new(program);
     let output = command.args(arguments).stdin(Stdio::null()).output().await.unwrap();
@@ -100,7 +96,7 @@ async fn done(program: &Path, arguments: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn verbs_of_a_newer_build_are_done_by_an_older_control_service_or_refused_with_the_reason() {
+async fn newer_verbs_work_or_are_refused_with_a_reason() {
     let Some(builds) = Builds::find() else { return };
     let older = encrypted(builds.older).start().await;
     make(&older.admin()).await;
@@ -130,13 +126,13 @@ async fn backups_of_each_build_are_restored_by_the_other() {
     for (from, to) in [(builds.older, builds.newer), (builds.newer, builds.older)] {
         let portico = encrypted(from).start().await;
         make(&portico.admin()).await;
-        let expected = made(&portico.admin()).await;
+        let expected = created_objects(&portico.admin()).await;
         let file = portico.folder().join("backup").display().to_string();
         done(from, &["backup", "--to", &file, "--data-dir", portico.data().to_str().unwrap()]).await;
-        let (launch, folder) = encrypted(to).prepared();
+        let (launch, folder) = encrypted(to).prepare_folder();
         let data = folder.join("data").display().to_string();
         done(to, &["restore", "--from", &file, "--data-dir", &data]).await;
         let restored = launch.start().await;
-        assert_eq!(made(&restored.admin()).await, expected);
+        assert_eq!(created_objects(&restored.admin()).await, expected);
     }
 }

@@ -9,21 +9,21 @@ use portico_proto::apiregistration::{
 use portico_proto::config::{FacadesRequest, Refusal};
 use portico_tests::http::Http;
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Backend, Launch, Portico, eventually, until};
+use portico_tests::{Backend, Launch, Portico, eventually, wait_until};
 use serde_json::{Value, json};
 
 use super::Builds;
-use super::quiet::assert_quiet;
-use super::used::{Watch, config_map, created, define, thing, things, things_are_served, version};
-use crate::audit::{METADATA, lines, recording};
+use super::api_use::{Watch, config_map, created, define, thing, things, things_are_served, version};
+use super::log_check::assert_quiet;
+use crate::audit::{METADATA, lines, with_audit_log};
 
 const GROUP: &str = "halves.example.com";
 
-/// Both halves, each with an audit log.
+/// Starts both halves, each with an audit log.
 async fn start(server: &Path, facade: &Path) -> [Portico; 2] {
-    let (launch, _) = recording(Launch::server().by(server), METADATA);
+    let (launch, _) = with_audit_log(Launch::server().program_path(server), METADATA);
     let server = launch.start().await;
-    let (launch, _) = recording(Launch::facade(&server).by(facade), METADATA);
+    let (launch, _) = with_audit_log(Launch::facade(&server).program_path(facade), METADATA);
     let facade = launch.start().await;
     [server, facade]
 }
@@ -32,7 +32,7 @@ fn recorded(portico: &Portico) -> Vec<Value> {
     lines(&portico.folder().join("audit.log"))
 }
 
-/// Registered over gRPC, an API server is reached, and discovered, through the facade.
+/// Registers an API server over gRPC, and checks that it is reached and discovered through the facade.
 async fn aggregate(server: &Portico, facade: &Portico, backend: &Backend) {
     let group = backend.name().trim_start_matches("v1.").to_owned();
     let urls = HashMap::from([("portico.dev/backend-urls".to_owned(), backend.url())]);
@@ -51,17 +51,20 @@ async fn aggregate(server: &Portico, facade: &Portico, backend: &Backend) {
     let request = CreateRequest { api_service: Some(object), dry_run: false };
     server.control().api_services().create(request).await.unwrap();
     let admin = facade.admin();
-    until("it is routed", async || admin.get(&backend.path("/flunders")).await.status == 200).await;
-    eventually("it is discovered", async || {
+    wait_until("the facade routes to the backend", async || {
+        admin.get(&backend.path("/flunders")).await.status == 200
+    })
+    .await;
+    eventually("the group is discovered", async || {
         let groups = admin.get("/apis").await.text();
         if groups.contains(&group) { Ok(()) } else { Err(groups) }
     })
     .await;
 }
 
-/// A binding allows, a level of priority takes up, and a token is known, by what the control service sends its facade.
-async fn follows_the_control_service(facade: &Portico) {
-    let (admin, alice) = (facade.admin(), facade.anyone().as_user("alice"));
+/// Checks that bindings, priority levels and tokens apply as the control service sends them to its facade.
+async fn check_configuration(facade: &Portico) {
+    let (admin, alice) = (facade.admin(), facade.anonymous().as_user("alice"));
     alice.get(CONFIG_MAPS).await.status_body(403, "Forbidden");
     let role = json!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reads"},
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]});
@@ -71,19 +74,19 @@ async fn follows_the_control_service(facade: &Portico) {
         "metadata": {"name": "reads"}, "subjects": [{"kind": "User", "name": "alice"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"}});
     created(&admin, &format!("{rbac}/rolebindings"), &binding).await;
-    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "what was written counts for the next request");
-    takes_up_flows(&admin, &alice).await;
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "the next request uses the new binding");
+    check_flow_schemas(&admin, &alice).await;
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
-    until("there is an account", async || admin.get(account).await.status == 200).await;
+    wait_until("the default service account exists", async || admin.get(account).await.status == 200).await;
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
     let token = created(&admin, &format!("{account}/token"), &request).await;
-    let caller = facade.anyone().with_token(token["status"]["token"].as_str().unwrap());
+    let caller = facade.anonymous().with_token(token["status"]["token"].as_str().unwrap());
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-    let who = created(&caller, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await;
-    assert_eq!(who["status"]["userInfo"]["username"], "system:serviceaccount:default:default");
+    let user_info = created(&caller, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await;
+    assert_eq!(user_info["status"]["userInfo"]["username"], "system:serviceaccount:default:default");
 }
 
-async fn takes_up_flows(admin: &Http, alice: &Http) {
+async fn check_flow_schemas(admin: &Http, alice: &Http) {
     let flows = "/apis/flowcontrol.apiserver.k8s.io/v1";
     let level = json!({"metadata": {"name": "own"}, "spec": {"type": "Limited",
         "limited": {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}}});
@@ -93,15 +96,15 @@ async fn takes_up_flows(admin: &Http, alice: &Http) {
         "matchingPrecedence": 50, "rules": [{"resourceRules": [rule],
             "subjects": [{"kind": "User", "user": {"name": "alice"}}]}]}});
     created(admin, &format!("{flows}/flowschemas"), &schema).await;
-    eventually("requests go by the new level", async || {
+    eventually("requests use the new priority level", async || {
         let found = alice.get(CONFIG_MAPS).await.header("x-kubernetes-pf-prioritylevel-uid").to_owned();
         if level["metadata"]["uid"] == *found { Ok(()) } else { Err(found) }
     })
     .await;
 }
 
-/// Each half writes down who asked for what: the facade over HTTPS, the control service over gRPC.
-fn are_recorded(server: &Portico, facade: &Portico, backend: &Backend) {
+/// Checks the audit logs: the facade records requests over HTTPS, the control service calls over gRPC.
+fn check_audit(server: &Portico, facade: &Portico, backend: &Backend) {
     let creates = |portico: &Portico, name: &str| {
         let events = recorded(portico).into_iter();
         events.filter(|event| event["verb"] == "create" && event["objectRef"]["name"] == name).count()
@@ -110,20 +113,20 @@ fn are_recorded(server: &Portico, facade: &Portico, backend: &Backend) {
     let bound = of_facade.iter().filter(|event| event["objectRef"]["resource"] == "rolebindings");
     assert!(bound.count() >= 1, "{of_facade:?}");
     assert!(creates(server, &backend.name()) >= 1, "{:?}", recorded(server));
-    assert_eq!(creates(server, "reads"), 0, "what facades forward is not recorded again");
+    assert_eq!(creates(server, "reads"), 0, "requests that facades forward are not recorded again");
 }
 
-/// A watch misses nothing when either half is started anew.
-async fn watches_survive(server: &mut Portico, facade: &mut Portico) {
+/// Checks that a watch misses no event when either half is restarted.
+async fn check_watches(server: &mut Portico, facade: &mut Portico) {
     let (path, admin) = (things(GROUP), facade.admin());
     let first = created(&admin, &path, &thing(GROUP, "first")).await;
-    let mut watch = Watch::behind(&path, &version(&first));
+    let mut watch = Watch::from_version(&path, &version(&first));
     created(&admin, &path, &thing(GROUP, "second")).await;
     assert_eq!(watch.next(&admin).await, "second");
     assert!(server.stop().await.success());
-    assert_eq!(admin.get("/readyz").await.status, 200, "a facade outlives its control service");
+    assert_eq!(admin.get("/readyz").await.status, 200, "the facade serves without its control service");
     server.restart().await;
-    until("it is written again", async || {
+    wait_until("writes are accepted again", async || {
         let code = admin.post(&path, &thing(GROUP, "third")).await.status.as_u16();
         assert!(matches!(code, 201 | 503), "{code}");
         code == 201
@@ -137,36 +140,36 @@ async fn watches_survive(server: &mut Portico, facade: &mut Portico) {
     assert_eq!(watch.next(&admin).await, "fourth");
 }
 
-/// Whether a facade refuses only what came with a later build than its own.
-fn unknown(refused: &[Refusal]) -> bool {
+/// Returns true if a facade has refused only entries that are newer than its build.
+fn are_newer(refused: &[Refusal]) -> bool {
     let reasons = ["has an unsupported payload", "has a payload that this build does not know"];
     refused.iter().all(|refused| reasons.iter().any(|reason| refused.reason.ends_with(reason)))
 }
 
-/// The control service knows the facade, and that it uses all that it was given and knows.
-async fn is_known(server: &Portico) {
+/// Waits until the control service lists the facade, which uses all entries that it supports.
+async fn wait_acknowledged(server: &Portico) {
     let control = server.control();
-    eventually("the facade is listed and refuses nothing that it knows", async || {
+    eventually("the facade is listed and uses all entries that it supports", async || {
         let listed = control.config().facades(FacadesRequest::default()).await.map_err(|e| e.to_string())?;
         let facades = listed.into_inner().facades;
         match facades.as_slice() {
-            [facade] if facade.behind == 0 && unknown(&facade.refused) => Ok(()),
+            [facade] if facade.behind == 0 && are_newer(&facade.refused) => Ok(()),
             _ => Err(format!("{facades:?}")),
         }
     })
     .await;
 }
 
-async fn work_together(server: &Path, facade: &Path) {
+async fn check_both(server: &Path, facade: &Path) {
     let backend = Backend::start("aggregated.example.com").await;
     let [mut server, mut facade] = start(server, facade).await;
     aggregate(&server, &facade, &backend).await;
     define(&facade.admin(), GROUP).await;
     things_are_served(&facade.admin(), GROUP).await;
-    follows_the_control_service(&facade).await;
-    is_known(&server).await;
-    are_recorded(&server, &facade, &backend);
-    watches_survive(&mut server, &mut facade).await;
+    check_configuration(&facade).await;
+    wait_acknowledged(&server).await;
+    check_audit(&server, &facade, &backend);
+    check_watches(&mut server, &mut facade).await;
     assert_eq!(facade.admin().get(&backend.path("/flunders")).await.status, 200);
     assert_quiet(&[&server, &facade]).await;
 }
@@ -174,21 +177,21 @@ async fn work_together(server: &Path, facade: &Path) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_facade_works_with_a_newer_control_service() {
     let Some(builds) = Builds::find() else { return };
-    work_together(builds.newer, builds.older).await;
+    check_both(builds.newer, builds.older).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newer_facade_works_with_an_older_control_service() {
     let Some(builds) = Builds::find() else { return };
-    work_together(builds.older, builds.newer).await;
+    check_both(builds.older, builds.newer).await;
 }
 
-/// A facade of one build starts from what one of the other has kept for the time in which the control service is away.
-async fn goes_on_from_the_state(before: &Path, after: &Path) {
+/// Checks that a facade of one build starts from the last good state that a facade of the other has saved, during an outage.
+async fn check_saved_state(before: &Path, after: &Path) {
     let backend = Backend::start("kept.example.com").await;
     let [mut server, mut facade] = start(before, before).await;
     aggregate(&server, &facade, &backend).await;
-    // The state is written behind the answers, whole: once a later change is in it, so is what came before.
+    // The state is saved after the response, completely: once it contains a later change, it contains all earlier ones.
     define(&facade.admin(), GROUP).await;
     eventually("the state is on disk", || {
         let state = std::fs::read(facade.data().join("facade-state/state")).unwrap_or_default();
@@ -198,11 +201,11 @@ async fn goes_on_from_the_state(before: &Path, after: &Path) {
     .await;
     assert!(facade.stop().await.success());
     assert!(server.stop().await.success());
-    facade.restart_by(after).await;
+    facade.restart_with(after).await;
     let admin = facade.admin();
     assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200, "{}", facade.log());
     server.restart().await;
-    until("it is written", async || {
+    wait_until("writes are accepted", async || {
         let code = admin.post(CONFIG_MAPS, &config_map("after")).await.status.as_u16();
         assert!(matches!(code, 201 | 503), "{code}");
         code == 201
@@ -212,8 +215,8 @@ async fn goes_on_from_the_state(before: &Path, after: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_facade_starts_from_the_state_that_one_of_the_other_build_has_kept() {
+async fn a_facade_starts_from_the_saved_state_of_the_other_build() {
     let Some(builds) = Builds::find() else { return };
-    goes_on_from_the_state(builds.older, builds.newer).await;
-    goes_on_from_the_state(builds.newer, builds.older).await;
+    check_saved_state(builds.older, builds.newer).await;
+    check_saved_state(builds.newer, builds.older).await;
 }

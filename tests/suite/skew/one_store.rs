@@ -6,23 +6,24 @@ use std::time::Duration;
 use portico_kit::lifecycle::Signal;
 use portico_tests::http::Http;
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, measured, until};
+use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, report_measurement, wait_until};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::engines;
+use crate::shared_engine_checks;
 
 use super::Builds;
-use super::quiet::assert_quiet;
-use super::used::{
-    Watch, config_map, created, define, end, made, make, thing, things, things_are_served, version,
+use super::api_use::{
+    Watch, check_deletions, config_map, created, created_objects, define, make, thing, things,
+    things_are_served, version,
 };
+use super::log_check::assert_quiet;
 
-/// What several control services may share.
+/// A store that several control services can share.
 struct Store {
     flag: String,
     value: String,
-    /// Ends with the test.
+    /// Stops etcd when the test ends.
     _etcd: Option<EtcdServer>,
 }
 
@@ -30,7 +31,7 @@ impl Store {
     fn postgres() -> Option<(Self, Builds)> {
         let builds = Builds::with("server", "--database-url")?;
         let server = PostgresServer::shared()?;
-        let value = server.url(&server.database());
+        let value = server.url(&server.create_database());
         Some((Self { flag: "--database-url".to_owned(), value, _etcd: None }, builds))
     }
 
@@ -41,18 +42,20 @@ impl Store {
     }
 
     fn launch(&self, program: &Path) -> Launch {
-        Launch::new().by(program).arg(&self.flag).arg(&self.value)
+        Launch::new().program_path(program).arg(&self.flag).arg(&self.value)
     }
 }
 
-/// Two control services behave as one API; `about` names what is made for it.
-async fn are_one_api(pair: &[&Portico; 2], about: &str) {
+/// Checks that two control services behave as one API; `about` is part of the names of created objects.
+async fn check_one_api(pair: &[&Portico; 2], about: &str) {
     let [one, other] = pair.map(Portico::admin);
     let name = format!("shared-{about}");
     let path = format!("{CONFIG_MAPS}/{name}");
     let mut current = created(&one, CONFIG_MAPS, &config_map(&name)).await;
-    let mut watches =
-        [Watch::behind(CONFIG_MAPS, &version(&current)), Watch::behind(CONFIG_MAPS, &version(&current))];
+    let mut watches = [
+        Watch::from_version(CONFIG_MAPS, &version(&current)),
+        Watch::from_version(CONFIG_MAPS, &version(&current)),
+    ];
     for round in 1..20 {
         let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
         let stale = current.clone();
@@ -73,7 +76,7 @@ async fn are_one_api(pair: &[&Portico; 2], about: &str) {
         seen.retain(|seen| *seen == name);
         assert_eq!(seen.len(), 19);
     }
-    engines::addresses_are_distinct([&one, &other], about, 20).await;
+    shared_engine_checks::addresses_are_distinct([&one, &other], about, 20).await;
     quotas_are_exact(&[&one, &other], about).await;
     for (definer, user) in [(&one, &other), (&other, &one)] {
         let group = format!("g{}.{about}.example.com", if std::ptr::eq(definer, &one) { 1 } else { 2 });
@@ -90,10 +93,10 @@ async fn quotas_are_exact(clients: &[&Http; 2], about: &str) {
     let namespace = format!("quota-{about}");
     let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace}});
     created(clients[0], "/api/v1/namespaces", &object).await;
-    engines::quotas_are_exact(*clients, &namespace, 10, 40).await;
+    shared_engine_checks::quotas_are_exact(*clients, &namespace, 10, 40).await;
 }
 
-/// Writes until it is stopped: the names of what was acknowledged, and how long the slowest write took.
+/// Writes until it is stopped; returns the acknowledged names and the time of the slowest write.
 async fn write(http: &Http, stop: &Signal) -> (Vec<String>, Duration) {
     let (mut acknowledged, mut slowest) = (Vec::new(), Duration::ZERO);
     while !stop.is_signaled() {
@@ -106,104 +109,108 @@ async fn write(http: &Http, stop: &Signal) -> (Vec<String>, Duration) {
     (acknowledged, slowest)
 }
 
-async fn are_there(http: &Http, names: &[String]) {
+async fn check_exist(http: &Http, names: &[String]) {
     let list = http.get(CONFIG_MAPS).await.json();
     let found: Vec<&Value> =
         list["items"].as_array().unwrap().iter().map(|item| &item["metadata"]["name"]).collect();
     assert!(names.iter().all(|name| found.iter().any(|found| *found == name)), "{names:?} {found:?}");
 }
 
-/// Somebody runs the controllers.
-async fn controllers_run(http: &Http, about: &str) {
+/// Checks that one of the servers runs the controllers.
+async fn check_controllers(http: &Http, about: &str) {
     let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": about}});
     created(http, "/api/v1/namespaces", &object).await;
     let account = format!("/api/v1/namespaces/{about}/serviceaccounts/default");
-    until("somebody makes an account", async || http.get(&account).await.status == 200).await;
+    wait_until("a controller creates the service account", async || http.get(&account).await.status == 200)
+        .await;
     let namespace = format!("/api/v1/namespaces/{about}");
     assert_eq!(http.delete(&namespace).await.status.as_u16(), 200);
-    until("somebody empties the namespace", async || http.get(&namespace).await.status == 404).await;
+    wait_until("a controller deletes the namespace", async || http.get(&namespace).await.status == 404).await;
 }
 
-/// A newer control service joins an older one that serves, and each goes on without the other.
-async fn a_newer_one_joins((store, builds): (Store, Builds)) {
+/// Checks that a newer control service can join an older one in operation, and that each continues without the other.
+async fn check_newer_joins((store, builds): (Store, Builds)) {
     let mut older = store.launch(builds.older).start().await;
     make(&older.admin()).await;
-    let before = made(&older.admin()).await;
+    let before = created_objects(&older.admin()).await;
     let (stop, mut newer) = (Signal::new("stop"), store.launch(builds.newer).spawn());
     let joins = async {
-        newer.ready().await;
+        newer.wait_ready().await;
         stop.signal();
     };
     let writer = older.admin();
     let ((acknowledged, slowest), ()) = tokio::join!(write(&writer, &stop), joins);
-    measured(&format!("{} writes while a newer one joins, the slowest {slowest:?}", acknowledged.len()));
-    are_there(&newer.admin(), &acknowledged).await;
-    let mut found = made(&newer.admin()).await;
+    report_measurement(&format!(
+        "{} writes while a newer one joins, the slowest {slowest:?}",
+        acknowledged.len()
+    ));
+    check_exist(&newer.admin(), &acknowledged).await;
+    let mut found = created_objects(&newer.admin()).await;
     found.retain(|name, _| before.contains_key(name));
     assert_eq!(found, before);
-    are_one_api(&[&older, &newer], "joined").await;
-    end(&newer.admin(), &older.admin()).await;
+    check_one_api(&[&older, &newer], "joined").await;
+    check_deletions(&newer.admin(), &older.admin()).await;
 
-    controllers_run(&newer.admin(), "older-leads").await;
+    check_controllers(&newer.admin(), "older-leads").await;
     assert!(older.stop().await.success());
-    controllers_run(&newer.admin(), "newer-leads").await;
-    // What the newer one has made of the store is no hindrance.
+    check_controllers(&newer.admin(), "newer-leads").await;
+    // The older one can use the store after the changes of the newer one.
     older.restart().await;
-    are_there(&older.admin(), &acknowledged).await;
+    check_exist(&older.admin(), &acknowledged).await;
     assert!(newer.stop().await.success());
-    controllers_run(&older.admin(), "older-leads-again").await;
+    check_controllers(&older.admin(), "older-leads-again").await;
     newer.restart().await;
-    are_one_api(&[&newer, &older], "again").await;
-    are_there(&newer.admin(), &acknowledged).await;
+    check_one_api(&[&newer, &older], "again").await;
+    check_exist(&newer.admin(), &acknowledged).await;
     assert_quiet(&[&older, &newer]).await;
 }
 
-/// An older control service is started on what a newer one has made.
-async fn an_older_one_joins((store, builds): (Store, Builds)) {
+/// Checks the start of an older control service on the store of a newer one.
+async fn check_older_joins((store, builds): (Store, Builds)) {
     let mut newer = store.launch(builds.newer).start().await;
     make(&newer.admin()).await;
-    let before = made(&newer.admin()).await;
+    let before = created_objects(&newer.admin()).await;
     let older = store.launch(builds.older).start().await;
-    assert_eq!(made(&older.admin()).await, before);
-    are_one_api(&[&newer, &older], "joined").await;
+    assert_eq!(created_objects(&older.admin()).await, before);
+    check_one_api(&[&newer, &older], "joined").await;
     newer.kill();
-    controllers_run(&older.admin(), "newer-was-killed").await;
+    check_controllers(&older.admin(), "newer-was-killed").await;
     newer.restart().await;
-    end(&newer.admin(), &older.admin()).await;
+    check_deletions(&newer.admin(), &older.admin()).await;
     assert_quiet(&[&older, &newer]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newer_control_service_joins_an_older_one_on_postgresql() {
     let Some(shared) = Store::postgres() else { return };
-    a_newer_one_joins(shared).await;
+    check_newer_joins(shared).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newer_control_service_joins_an_older_one_on_etcd() {
     let Some(shared) = Store::etcd() else { return };
-    a_newer_one_joins(shared).await;
+    check_newer_joins(shared).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_control_service_joins_a_newer_one_on_postgresql() {
     let Some(shared) = Store::postgres() else { return };
-    an_older_one_joins(shared).await;
+    check_older_joins(shared).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_control_service_joins_a_newer_one_on_etcd() {
     let Some(shared) = Store::etcd() else { return };
-    an_older_one_joins(shared).await;
+    check_older_joins(shared).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_control_service_says_that_a_database_is_too_new_for_it() {
+async fn an_older_control_service_reports_a_newer_database() {
     let Some(builds) = Builds::with("server", "--database-url") else { return };
     let Some(server) = PostgresServer::shared() else { return };
-    let name = server.database();
+    let name = server.create_database();
     let url = server.url(&name);
-    let launch = |program: &Path| Launch::new().by(program).arg("--database-url").arg(&url);
+    let launch = |program: &Path| Launch::new().program_path(program).arg("--database-url").arg(&url);
     let mut newer = launch(builds.newer).start().await;
     created(&newer.admin(), CONFIG_MAPS, &config_map("kept")).await;
     assert!(newer.stop().await.success());

@@ -4,9 +4,9 @@ use portico_tests::{Backend, Launch, eventually, objects::API_SERVICES};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_credential_is_in_a_log_however_much_is_logged() {
+async fn logs_contain_no_credentials_at_any_level() {
     let backend = Backend::start("logs.example.com").await;
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let policy = folder.join("policy.yaml");
     std::fs::write(&policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
         .unwrap();
@@ -31,8 +31,8 @@ async fn no_credential_is_in_a_log_however_much_is_logged() {
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "stored-secret"}});
     let stored = admin.post("/api/v1/namespaces/default/secrets", &secret).await;
     assert_eq!(stored.status, 201, "{}", stored.text());
-    assert_eq!(portico.anyone().with_token(&issued).get("/api").await.status, 200);
-    assert_eq!(portico.anyone().with_token("refused-secret").get("/api").await.status, 401);
+    assert_eq!(portico.anonymous().with_token(&issued).get("/api").await.status, 200);
+    assert_eq!(portico.anonymous().with_token("refused-secret").get("/api").await.status, 401);
     let in_query = "/api/v1/namespaces/default/pods?access_token=query-secret";
     assert_eq!(admin.get(in_query).await.status, 200, "an unknown parameter is ignored");
     let basic = http::Request::get("/api")
@@ -40,9 +40,9 @@ async fn no_credential_is_in_a_log_however_much_is_logged() {
         .body(Default::default())
         .unwrap();
     assert_eq!(
-        portico.anyone().fetch(basic).await.unwrap().status,
+        portico.anonymous().fetch(basic).await.unwrap().status,
         403,
-        "Basic is no scheme here: nobody asks"
+        "Basic is not a supported scheme: no review is sent"
     );
 
     let signature = issued.rsplit('.').next().unwrap();

@@ -1,4 +1,4 @@
-//! Objects that got past what should have checked them.
+//! Objects that bypassed validation or admission.
 
 use portico_tests::{Launch, http::Http};
 use portico_tests::{Portico, pki};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 
-/// CVE-2023-2728, CVE-2024-3177: Secrets that the account of a pod may not mount, by containers that came later, and by
-/// the variables of a container.
+/// CVE-2023-2728, CVE-2024-3177: Secrets that the account of a pod may not mount, used by ephemeral containers and by
+/// environment variables.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_kind_of_container_and_no_variable_gets_a_secret_that_its_account_has_not() {
+async fn containers_get_only_secrets_of_their_account() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let account = json!({"metadata": {"name": "strict", "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}}});
@@ -47,7 +47,7 @@ async fn no_kind_of_container_and_no_variable_gets_a_secret_that_its_account_has
 }
 
 async fn restricted() -> (Portico, Http) {
-    let (launch, folder) = Launch::new().prepared();
+    let (launch, folder) = Launch::new().prepare_folder();
     let authority = pki::Authority::new("clients");
     let ca = folder.join("clients.crt");
     std::fs::write(&ca, &authority.pem).unwrap();
@@ -57,24 +57,25 @@ async fn restricted() -> (Portico, Http) {
     (portico, kubelet)
 }
 
-/// CVE-2025-5187: a node that gives itself an owner is deleted with it, and comes back with other taints and labels.
+/// CVE-2025-5187: a node that sets its own owner reference is deleted with that owner, and can register
+/// with other taints and labels.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_gives_itself_no_owner() {
     let (portico, kubelet) = restricted().await;
-    let made = kubelet.post("/api/v1/nodes", &json!({"metadata": {"name": "n1"}})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = kubelet.post("/api/v1/nodes", &json!({"metadata": {"name": "n1"}})).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u"}]);
     let patch = json!({"metadata": {"ownerReferences": owner}});
     for path in ["/api/v1/nodes/n1", "/api/v1/nodes/n1/status"] {
         let answer = kubelet.merge(path, &patch).await;
-        let kept = portico.admin().get("/api/v1/nodes/n1").await.json();
-        assert_eq!(kept["metadata"]["ownerReferences"], Value::Null, "{path}: {}", answer.text());
+        let stored = portico.admin().get("/api/v1/nodes/n1").await.json();
+        assert_eq!(stored["metadata"]["ownerReferences"], Value::Null, "{path}: {}", answer.text());
     }
     let answer = kubelet.merge("/api/v1/nodes/n1", &patch).await;
     answer.status_body(403, "Forbidden");
 }
 
-/// CVE-2025-4563: a node that says of itself which claims its pods hold.
+/// CVE-2025-4563: a node that declares which resource claims its pods use.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_makes_no_pod_that_claims_devices() {
     let (portico, kubelet) = restricted().await;
@@ -87,8 +88,8 @@ async fn a_node_makes_no_pod_that_claims_devices() {
             "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}})
     };
     let pods = format!("{NAMESPACE}/pods");
-    let made = kubelet.post(&pods, &mirror("plain")).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = kubelet.post(&pods, &mirror("plain")).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let claims = json!([{"name": "c", "resourceClaimName": "theirs"}]);
     let mut pod = mirror("claims");
     pod["spec"]["resourceClaims"] = claims.clone();
@@ -96,8 +97,8 @@ async fn a_node_makes_no_pod_that_claims_devices() {
     let mut pod = mirror("status");
     pod["status"]["resourceClaimStatuses"] = claims.clone();
     kubelet.post(&pods, &pod).await;
-    let kept = portico.admin().get(&format!("{pods}/status")).await.json();
-    assert_eq!(kept["status"]["resourceClaimStatuses"], Value::Null);
+    let stored = portico.admin().get(&format!("{pods}/status")).await.json();
+    assert_eq!(stored["status"]["resourceClaimStatuses"], Value::Null);
     let patch = json!({"status": {"resourceClaimStatuses": claims}});
     let refused = kubelet.merge(&format!("{pods}/plain/status"), &patch).await;
     refused.status_body(403, "Forbidden");

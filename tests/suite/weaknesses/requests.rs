@@ -1,4 +1,4 @@
-//! Requests that got further than they may.
+//! Requests that exceeded their permissions.
 
 use http::Method;
 use portico_tests::http::Http;
@@ -14,8 +14,8 @@ async fn define(admin: &Http, group: &str, plural: &str, scope: &str) {
     let body = json!({"metadata": {"name": format!("{plural}.{group}")}, "spec": {
         "group": group, "scope": scope, "names": {"plural": plural, "kind": kind},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
-    let made = admin.post(DEFINITIONS, &body).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = admin.post(DEFINITIONS, &body).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     eventually("the definition is served", || async {
         let answer = admin.get(&format!("/apis/{group}/v1/{plural}")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
@@ -23,9 +23,9 @@ async fn define(admin: &Http, group: &str, plural: &str, scope: &str) {
     .await;
 }
 
-/// CVE-2019-11247: a cluster-scoped object under the path of a namespace, by the rights of that namespace.
+/// CVE-2019-11247: a cluster-scoped object under the path of a namespace, with the permissions of that namespace.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_leads_to_no_cluster_scoped_object() {
+async fn namespaced_paths_serve_no_cluster_scoped_objects() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     define(&admin, "scope.example.com", "widgets", "Cluster").await;
@@ -38,7 +38,7 @@ async fn a_namespace_leads_to_no_cluster_scoped_object() {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "all"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}]});
     assert_eq!(admin.post(&format!("{in_default}/rolebindings"), &binding).await.status, 201);
-    let alice = portico.anyone().as_user("alice");
+    let alice = portico.anonymous().as_user("alice");
     let namespaced = "/apis/scope.example.com/v1/namespaces/default/widgets";
     for path in [namespaced.to_owned(), format!("{namespaced}/w")] {
         for method in [Method::GET, Method::DELETE] {
@@ -50,9 +50,9 @@ async fn a_namespace_leads_to_no_cluster_scoped_object() {
     assert_eq!(admin.get("/apis/scope.example.com/v1/widgets/w").await.status, 200);
 }
 
-/// CVE-2022-3162: a list that reads beyond its own resource.
+/// CVE-2022-3162: a list that reads objects of another resource.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_reads_no_other_resource_whatever_its_path_and_its_continuation_say() {
+async fn a_list_never_contains_other_resources() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     define(&admin, "one.example.com", "widgets", "Namespaced").await;
@@ -91,13 +91,13 @@ async fn a_list_reads_no_other_resource_whatever_its_path_and_its_continuation_s
     }
 }
 
-/// Whether a list holds no object of another group.
+/// Returns true if a list contains no object of another group.
 fn only(list: &Value, group: &str) -> bool {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     items.iter().all(|item| item["from"] == group)
 }
 
-/// CVE-2019-16276: a header whose name ends in a space, which one reader drops and another takes.
+/// CVE-2019-16276: a header whose name ends in a space, which one parser ignores and another accepts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_of_a_header_with_a_space_is_refused() {
     let portico = Portico::start().await;
@@ -109,14 +109,14 @@ async fn a_name_of_a_header_with_a_space_is_refused() {
     ] {
         let request =
             format!("GET /api/v1/nodes HTTP/1.1\r\nHost: a\r\n{header}\r\nConnection: close\r\n\r\n");
-        let answer = portico.anyone().raw(request.as_bytes()).await;
+        let answer = portico.anonymous().send_raw(request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{header:?}: {answer}");
     }
 }
 
-/// CVE-2020-8552: series of metrics for whatever clients send.
+/// CVE-2020-8552: a series of metrics for every value that clients send.
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_do_not_grow_with_what_clients_make_up() {
+async fn metrics_do_not_grow_with_client_input() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let series = || async { portico.admin().get("/metrics").await.text().lines().count() };
@@ -150,7 +150,7 @@ async fn metrics_do_not_grow_with_what_clients_make_up() {
     assert!(after < before + 50, "{before} series before, {after} after");
 }
 
-/// CVE-2022-1996: an origin that only contains an allowed one.
+/// CVE-2022-1996: an origin that only contains a permitted one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_origin_that_only_contains_an_allowed_one_is_not_allowed() {
     let flag = r"--cors-allowed-origins=//example\.com(:|$)";

@@ -1,19 +1,19 @@
-//! What a webhook does wrong comes to its failure policy, in the words of kube-apiserver 1.36.3, bounded in time and memory.
+//! Faults of webhooks result in their failure policy, with the messages of kube-apiserver 1.36.3, bounded in time and memory.
 
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
-use portico_tests::faults::{Fault, Faulty};
+use portico_tests::faults::{Fault, FaultyServer};
 use portico_tests::objects::CONFIG_MAPS;
-use portico_tests::{Mood, until};
+use portico_tests::{Behavior, wait_until};
 use serde_json::{Value, json};
 
 use super::setup::{CONFIGURATIONS, MUTATING, Setup, VALIDATING, map};
 
-/// Faults of connections, and what kube-apiserver 1.36.3 says of each behind `failed calling webhook "NAME": failed to call
-/// webhook: `. URL stands for `Post "https://ADDRESS/x?timeout=1s"`; of what is different each time only the beginning counts.
+/// Faults of connections, and kube-apiserver 1.36.3's message for each after `failed calling webhook "NAME": failed to call
+/// webhook: `. URL stands for `Post "https://ADDRESS/x?timeout=1s"`; if the message varies, only its start is compared.
 const RECORDED: &[(Fault, &str)] = &[
     (Fault::HangBeforeTls, "URL: context deadline exceeded"),
     (Fault::Reset, "URL: "),
@@ -40,17 +40,17 @@ const RECORDED: &[(Fault, &str)] = &[
     (Fault::CloseInChunks, "BODY: unexpected EOF"),
     (Fault::NotHttp, "URL: "),
     (Fault::NotModified, "the server responded with the status code 304 but did not return more information"),
-    // kube-apiserver reads for as long as there is time, whatever memory that takes.
+    // kube-apiserver reads until the timeout, with unlimited memory.
     (Fault::Endless, "BODY: the response is longer than 8388608 bytes"),
     (Fault::Huge, "BODY: the response is longer than 8388608 bytes"),
 ];
 
 const POLICIES: [(&str, u16); 2] = [("Fail", 500), ("Ignore", 201)];
 
-fn webhook(setup: &Setup, faulty: &Faulty, fault: Fault, policy: &str) -> Value {
+fn webhook(setup: &Setup, faulty: &FaultyServer, fault: Fault, policy: &str) -> Value {
     let url = format!("https://{}/x", faulty.address);
     let labels = json!({"fault": format!("{fault:?}"), "policy": policy});
-    // Megabytes come late where a machine is busy; what never comes is not waited for.
+    // Megabytes arrive slowly on a busy machine; faults that never respond use a short timeout.
     let timeout = if matches!(fault, Fault::Endless | Fault::Huge) { 30 } else { 1 };
     let more = json!({
         "clientConfig": {"url": url, "caBundle": STANDARD.encode(&faulty.ca)},
@@ -59,8 +59,8 @@ fn webhook(setup: &Setup, faulty: &Faulty, fault: Fault, policy: &str) -> Value 
     setup.webhook("faulty", "", &more)
 }
 
-/// What is expected of a fault of the webhook at this address.
-fn expected(faulty: &Faulty, words: &str) -> String {
+/// Returns the expected message of a fault of the webhook at this address.
+fn expected(faulty: &FaultyServer, words: &str) -> String {
     let url = format!("Post \"https://{}/x?timeout=1s\"", faulty.address);
     let body = "unexpected error when reading response body. Please retry. Original error";
     let words = words.replacen("URL", &url, 1).replacen("BODY", body, 1);
@@ -70,10 +70,10 @@ fn expected(faulty: &Faulty, words: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_exchange_is_named_as_kube_apiserver_names_it() {
+async fn connection_faults_have_upstreams_messages() {
     let setup = Setup::start().await;
     for kind in [MUTATING, VALIDATING] {
-        let servers = join_all(RECORDED.iter().map(|(fault, _)| Faulty::start(*fault))).await;
+        let servers = join_all(RECORDED.iter().map(|(fault, _)| FaultyServer::start(*fault))).await;
         let faults: Vec<_> = servers.iter().zip(RECORDED).collect();
         let webhooks = faults.iter().flat_map(|(faulty, (fault, _))| {
             POLICIES.map(|(policy, _)| webhook(&setup, faulty, *fault, policy))
@@ -90,13 +90,18 @@ async fn a_broken_exchange_is_named_as_kube_apiserver_names_it() {
     }
 }
 
-async fn check(setup: &Setup, faulty: &Faulty, (fault, words): (Fault, &str), (policy, code): (&str, u16)) {
+async fn check(
+    setup: &Setup,
+    faulty: &FaultyServer,
+    (fault, words): (Fault, &str),
+    (policy, code): (&str, u16),
+) {
     let mut map = map("m");
     map["metadata"]["labels"] = json!({"fault": format!("{fault:?}"), "policy": policy});
-    let begun = Instant::now();
+    let start = Instant::now();
     let answer = setup.portico.admin().post(&format!("{CONFIG_MAPS}?dryRun=All"), &map).await;
     assert_eq!(answer.status, code, "{fault:?} {policy}: {}", answer.text());
-    assert!(begun.elapsed() < Duration::from_secs(60), "{fault:?} {policy}: {:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{fault:?} {policy}: {:?}", start.elapsed());
     if code == 500 {
         let (message, expected) = (answer.json()["message"].clone(), expected(faulty, words));
         let message = message.as_str().unwrap_or_default();
@@ -105,14 +110,14 @@ async fn check(setup: &Setup, faulty: &Faulty, (fault, words): (Fault, &str), (p
     }
 }
 
-/// More than the answers of the calls under way may take: each of eight at most 8 MiB, in buffers that double.
-const MOST_KIB: u64 = 192 << 10;
+/// Maximum memory for the responses of the calls in flight: eight of at most 8 MiB, in buffers that double.
+const MAX_MEMORY_KIB: u64 = 192 << 10;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gibibyte_and_an_endless_answer_cost_no_more_memory_than_the_limit() {
     let setup = Setup::start().await;
     for fault in [Fault::Huge, Fault::Endless] {
-        let faulty = Faulty::start(fault).await;
+        let faulty = FaultyServer::start(fault).await;
         let webhook = webhook(&setup, &faulty, fault, "Ignore");
         setup.configure(VALIDATING, "huge", vec![webhook]).await;
         let before = setup.portico.resident_kib();
@@ -123,63 +128,71 @@ async fn a_gibibyte_and_an_endless_answer_cost_no_more_memory_than_the_limit() {
         let answers = join_all((0..8).map(|_| admin.post(&path, &labelled))).await;
         assert!(answers.iter().all(|answer| answer.status == 201), "{}", answers[0].text());
         let grown = setup.portico.peak_kib().saturating_sub(before);
-        assert!(grown < MOST_KIB, "{fault:?}: {grown} KiB");
+        assert!(grown < MAX_MEMORY_KIB, "{fault:?}: {grown} KiB");
         setup.admin.delete(&format!("{CONFIGURATIONS}/{}/huge", VALIDATING.1)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_dialled_is_not_dialled_for_each_request() {
+async fn an_open_circuit_limits_dials() {
     let setup = Setup::start().await;
-    let faulty = Faulty::start(Fault::Reset).await;
+    let faulty = FaultyServer::start(Fault::Reset).await;
     let webhook = webhook(&setup, &faulty, Fault::Reset, "Ignore");
     setup.configure(VALIDATING, "reset", vec![webhook]).await;
     let mut labelled = map("m");
     labelled["metadata"]["labels"] = json!({"fault": "Reset", "policy": "Ignore"});
-    let (path, begun) = (format!("{CONFIG_MAPS}?dryRun=All"), Instant::now());
+    let (path, start) = (format!("{CONFIG_MAPS}?dryRun=All"), Instant::now());
     for _ in 0..60 {
         assert_eq!(setup.admin.post(&path, &labelled).await.status, 201);
     }
-    // Three open the circuit; then there is one in each window, of 250 ms at first.
-    let probes = usize::try_from(begun.elapsed().as_millis() / 250).unwrap();
+    // Three failures open the circuit; then there is one attempt in each window, of 250 ms at first.
+    let probes = usize::try_from(start.elapsed().as_millis() / 250).unwrap();
     assert!(faulty.connections() <= 4 + probes, "{} connections, {probes} windows", faulty.connections());
     assert!(faulty.connections() >= 3, "{} connections", faulty.connections());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_comes_back_is_asked_again() {
+async fn a_recovered_webhook_is_called_again() {
     let mut setup = Setup::start().await;
-    setup.one(VALIDATING, "deny", json!({"failurePolicy": "Ignore"})).await;
+    setup.configure_one(VALIDATING, "deny", json!({"failurePolicy": "Ignore"})).await;
     let path = format!("{CONFIG_MAPS}?dryRun=All");
     setup.hooks.stop().await;
     for _ in 0..5 {
-        assert_eq!(setup.admin.post(&path, &map("m")).await.status, 201, "it is ignored while it is gone");
+        assert_eq!(
+            setup.admin.post(&path, &map("m")).await.status,
+            201,
+            "failures of the webhook are ignored"
+        );
     }
     setup.hooks.resume().await;
     let denied = || async { setup.admin.post(&path, &map("m")).await.status == 418 };
-    until("a probe finds it", denied).await;
+    wait_until("a probe reaches the webhook", denied).await;
     assert_eq!(setup.admin.post(&path, &map("m")).await.status, 418, "and the circuit is closed");
 }
 
-/// What an answer may be wrong with: its path, the mood of the server, and the words for it.
-const ANSWERS: [(&str, Mood, &str); 6] = [
-    ("garbage", Mood::Well, "json parse error"),
-    ("empty", Mood::Well, "0-length response with status code: 200"),
-    ("stranger", Mood::Well, "expected response.uid="),
-    ("endless", Mood::Well, "the response is longer than 8388608 bytes"),
-    ("allow", Mood::Code(500), r#"an error on the server ("the backend says 500"#),
-    ("allow", Mood::Redirect, "status code 302"),
+/// Wrong responses: path, behavior of the server, and message.
+const ANSWERS: [(&str, Behavior, &str); 6] = [
+    ("garbage", Behavior::Normal, "json parse error"),
+    ("empty", Behavior::Normal, "0-length response with status code: 200"),
+    ("stranger", Behavior::Normal, "expected response.uid="),
+    ("endless", Behavior::Normal, "the response is longer than 8388608 bytes"),
+    ("allow", Behavior::Code(500), r#"an error on the server ("the backend says 500"#),
+    ("allow", Behavior::Redirect, "status code 302"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_answer_comes_to_the_failure_policy() {
+async fn a_wrong_response_results_in_the_failure_policy() {
     let setup = Setup::start().await;
     for (kind, resource) in [MUTATING, VALIDATING] {
         for (path, mood, words) in ANSWERS {
-            setup.hooks.behave(mood);
+            setup.hooks.set_behavior(mood);
             for (policy, code) in POLICIES {
                 setup
-                    .one((kind, resource), path, json!({"failurePolicy": policy, "timeoutSeconds": 10}))
+                    .configure_one(
+                        (kind, resource),
+                        path,
+                        json!({"failurePolicy": policy, "timeoutSeconds": 10}),
+                    )
                     .await;
                 let dry = setup.admin.post(&format!("{CONFIG_MAPS}?dryRun=All"), &map("m")).await;
                 assert_eq!(dry.status, code, "{kind} {path} {mood:?} {policy}: {}", dry.text());
@@ -189,7 +202,7 @@ async fn a_wrong_answer_comes_to_the_failure_policy() {
                     assert!(message.starts_with(begins) && message.contains(words), "{mood:?}: {message}");
                 }
                 let deleted = setup.admin.delete(&format!("{CONFIGURATIONS}/{resource}/hooks")).await;
-                assert_eq!(deleted.status, 200, "nobody is asked about configurations");
+                assert_eq!(deleted.status, 200, "webhooks do not match webhook configurations");
             }
         }
     }

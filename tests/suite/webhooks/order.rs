@@ -1,4 +1,4 @@
-//! What is checked before a webhook may change an object, and what is checked of that which it made.
+//! Checks before a webhook may change an object, and checks of its result.
 
 use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::setup::{MUTATING, Setup, VALIDATING};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// A user who may write roles, and hold nothing else.
+/// Returns a client of a user who may write roles, and has no other permissions.
 async fn writer_of_roles(setup: &Setup) -> portico_tests::http::Http {
     let rules = json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create", "get", "update"]}]);
     let role = json!({"metadata": {"name": "writer"}, "rules": rules});
@@ -21,19 +21,19 @@ async fn writer_of_roles(setup: &Setup) -> portico_tests::http::Http {
     setup.admin.as_user("alice")
 }
 
-fn on_roles() -> Value {
+fn role_rules() -> Value {
     json!({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["roles"], "operations": ["*"]}]})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_grants_nobody_what_they_do_not_hold() {
+async fn a_webhook_cannot_escalate_permissions() {
     let setup = Setup::start().await;
     let alice = writer_of_roles(&setup).await;
     let roles = format!("{RBAC}/namespaces/default/roles");
     let role = json!({"metadata": {"name": "r"}, "rules": []});
     let created = alice.post(&roles, &role).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    setup.one(MUTATING, "grant", on_roles()).await;
+    setup.configure_one(MUTATING, "grant", role_rules()).await;
     for answer in [
         alice.post(&roles, &json!({"metadata": {"name": "s"}, "rules": []})).await,
         alice.put(&format!("{roles}/r"), &created.json()).await,
@@ -42,24 +42,25 @@ async fn a_webhook_grants_nobody_what_they_do_not_hold() {
         let message = refused["message"].as_str().unwrap();
         assert!(message.contains("attempting to grant RBAC permissions not currently held"), "{message}");
     }
-    let asked = setup.reviews().into_iter().filter(|review| review["userInfo"]["username"] == "alice");
-    assert_eq!(asked.count(), 2, "the webhook is asked first");
+    let alice_reviews =
+        setup.reviews().into_iter().filter(|review| review["userInfo"]["username"] == "alice");
+    assert_eq!(alice_reviews.count(), 2, "the webhook is called first");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_asked_before_a_stale_revision_is_refused() {
+async fn a_stale_update_is_refused_after_webhooks() {
     let setup = Setup::start().await;
     let stale = setup.create("m").await.json();
     let path = format!("{CONFIG_MAPS}/m");
     assert_eq!(setup.admin.merge(&path, &json!({"data": {"a": "b"}})).await.status, 200);
-    setup.one(VALIDATING, "deny", json!({})).await;
+    setup.configure_one(VALIDATING, "deny", json!({})).await;
     setup.admin.put(&path, &stale).await.status_body(409, "Conflict");
-    // Controllers write ConfigMaps, too.
+    // Controllers write ConfigMaps as well.
     assert!(
         !setup.reviews().iter().any(|review| review["name"] == "m"),
-        "what is not valid is shown to nobody"
+        "an invalid object is not sent to a webhook"
     );
-    setup.one(MUTATING, "deny", json!({})).await;
+    setup.configure_one(MUTATING, "deny", json!({})).await;
     setup.admin.put(&path, &stale).await.status_body(418, "Teapot");
     let mut strange = stale.clone();
     strange["metadata"]["uid"] = json!("another");
@@ -68,9 +69,9 @@ async fn a_webhook_is_asked_before_a_stale_revision_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_has_the_overhead_of_its_class_whatever_a_webhook_makes_of_it() {
+async fn the_overhead_of_a_pod_cannot_be_changed_by_webhooks() {
     let setup = Setup::start().await;
-    portico_tests::until("pods have an account", || async {
+    portico_tests::wait_until("pods have an account", || async {
         setup.admin.get("/api/v1/namespaces/default/serviceaccounts/default").await.status == 200
     })
     .await;
@@ -78,7 +79,7 @@ async fn a_pod_has_the_overhead_of_its_class_whatever_a_webhook_makes_of_it() {
     setup.admin.post("/apis/node.k8s.io/v1/runtimeclasses", &class).await;
     let rules =
         json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]);
-    // The first one says something in the second round alone, after which plugins do not change the pod any more.
+    // The first webhook changes the pod only in the second round, after which plugins do not change it.
     let again = json!({"rules": rules, "reinvocationPolicy": "IfNeeded"});
     let hooks = vec![
         setup.webhook("overhead", "overhead-of/x", &again),

@@ -1,4 +1,4 @@
-//! What a review says of requests that keep no object of their own kind, and of an object on its way into the store.
+//! Content of reviews: of requests without a stored object of their kind, and of objects before they are stored.
 
 use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
@@ -7,20 +7,20 @@ use super::setup::{MUTATING, Setup, VALIDATING};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 
-/// A server whose webhooks, one of each kind, are asked about these resources.
-async fn asked_about(resources: &[&str]) -> Setup {
+/// Starts a server with one webhook of each kind, for these resources.
+async fn start_with_webhooks(resources: &[&str]) -> Setup {
     let setup = Setup::start().await;
     for name in ["a", "b"] {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
             "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]}});
-        portico_tests::until("the pod is there", || async {
+        portico_tests::wait_until("the pod exists", || async {
             matches!(setup.admin.post(&format!("{NAMESPACE}/pods"), &pod).await.status.as_u16(), 201 | 409)
         })
         .await;
     }
     let rules = json!({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": resources, "operations": ["*"]}]});
-    setup.one(MUTATING, "allow", rules.clone()).await;
-    setup.one(VALIDATING, "allow", rules).await;
+    setup.configure_one(MUTATING, "allow", rules.clone()).await;
+    setup.configure_one(VALIDATING, "allow", rules).await;
     setup
 }
 
@@ -30,19 +30,19 @@ fn binding(name: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_of_a_binding_has_the_name_of_its_pod() {
-    let setup = asked_about(&["pods/binding", "bindings"]).await;
+    let setup = start_with_webhooks(&["pods/binding", "bindings"]).await;
     for (path, name) in [("pods/a/binding", "a"), ("bindings", "b")] {
         let bound = setup.admin.post(&format!("{NAMESPACE}/{path}"), &binding(name)).await;
         assert_eq!(bound.status, 201, "{}", bound.text());
         let reviews = setup.reviews();
-        let asked = reviews.iter().rev().take(2);
-        assert!(asked.clone().all(|review| review["name"] == name), "{path}: {reviews:?}");
-        assert_eq!(asked.count(), 2, "{path}");
+        let recent = reviews.iter().rev().take(2);
+        assert!(recent.clone().all(|review| review["name"] == name), "{path}: {reviews:?}");
+        assert_eq!(recent.count(), 2, "{path}");
     }
 }
 
-/// What a webhook is shown of a POST that keeps nothing, with what it owns left out.
-fn shown(review: &Value) -> Value {
+/// Returns the content of a review of a POST that stores nothing, without metadata that the server owns.
+fn review_content(review: &Value) -> Value {
     let mut object = review["object"].clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.retain(|field, _| !matches!(field.as_str(), "managedFields" | "uid" | "creationTimestamp"));
@@ -50,8 +50,8 @@ fn shown(review: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_of_what_keeps_no_object_has_the_zero_status_that_clients_decode() {
-    let setup = asked_about(&[
+async fn reviews_of_virtual_resources_have_a_zero_status() {
+    let setup = start_with_webhooks(&[
         "serviceaccounts/token",
         "subjectaccessreviews",
         "selfsubjectrulesreviews",
@@ -79,18 +79,18 @@ async fn a_review_of_what_keeps_no_object_has_the_zero_status_that_clients_decod
         if !spec.is_null() {
             (body["spec"], expected["spec"]) = (spec.clone(), spec);
         }
-        let made = setup.admin.post(&format!("/apis/{group}/v1/{resource}"), &body).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let created = setup.admin.post(&format!("/apis/{group}/v1/{resource}"), &body).await;
+        assert_eq!(created.status, 201, "{}", created.text());
         let reviews = setup.reviews();
         for review in &reviews[reviews.len() - 2..] {
-            assert_eq!(shown(review), expected, "{kind}");
+            assert_eq!(review_content(review), expected, "{kind}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_of_a_token_request_has_its_defaults_and_then_what_its_account_says() {
-    let setup = asked_about(&["serviceaccounts/token"]).await;
+async fn reviews_of_token_requests_are_defaulted() {
+    let setup = start_with_webhooks(&["serviceaccounts/token"]).await;
     let path = format!("{NAMESPACE}/serviceaccounts/default/token");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let issued = setup.admin.post(&path, &request).await;
@@ -102,14 +102,18 @@ async fn a_review_of_a_token_request_has_its_defaults_and_then_what_its_account_
             "spec": {"audiences": audiences, "boundObjectRef": null, "expirationSeconds": 3600},
             "status": {"token": "", "expirationTimestamp": null}})
     };
-    assert_eq!(shown(&reviews[0]), expected(json!({"namespace": "default"}), Value::Null));
-    assert_eq!(shown(&reviews[1]), expected(json!({"namespace": "default", "name": "default"}), audiences));
+    assert_eq!(review_content(&reviews[0]), expected(json!({"namespace": "default"}), Value::Null));
+    assert_eq!(
+        review_content(&reviews[1]),
+        expected(json!({"namespace": "default", "name": "default"}), audiences)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_action_refuses_is_shown_to_webhooks_that_may_change_it_alone() {
+async fn refused_actions_reach_only_mutating_webhooks() {
     let setup =
-        asked_about(&["pods/binding", "pods/eviction", "serviceaccounts/token", "tokenreviews"]).await;
+        start_with_webhooks(&["pods/binding", "pods/eviction", "serviceaccounts/token", "tokenreviews"])
+            .await;
     let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other"}});
     let authentication = "authentication.k8s.io/v1";
     let token =
@@ -129,20 +133,20 @@ async fn what_an_action_refuses_is_shown_to_webhooks_that_may_change_it_alone() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_of_a_change_has_the_generation_that_will_be_stored() {
-    let setup = asked_about(&["pods", "pods/ephemeralcontainers", "deployments", "namespaces"]).await;
+async fn reviews_of_updates_have_the_new_generation() {
+    let setup = start_with_webhooks(&["pods", "pods/ephemeralcontainers", "deployments", "namespaces"]).await;
     let generations = |setup: &Setup| -> Vec<Value> {
-        let of = |review: Value| review["object"]["metadata"]["generation"].clone();
+        let generation_of = |review: Value| review["object"]["metadata"]["generation"].clone();
         let mut reviews = setup.reviews();
         reviews.drain(..reviews.len() - 2);
-        reviews.into_iter().map(of).collect()
+        reviews.into_iter().map(generation_of).collect()
     };
     let pod = format!("{NAMESPACE}/pods/a");
     let mut now = setup.admin.get(&pod).await.json();
     now["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "i"}]);
     let added = setup.admin.put(&format!("{pod}/ephemeralcontainers"), &now).await;
     assert_eq!(added.status, 200, "{}", added.text());
-    assert_eq!(generations(&setup), [1, 2], "what may change it comes before the count");
+    assert_eq!(generations(&setup), [1, 2], "the generation is increased after mutation");
     let patch = json!({"spec": {"activeDeadlineSeconds": 100}});
     let patched = setup.admin.merge(&pod, &patch).await.json();
     assert_eq!(
@@ -151,7 +155,7 @@ async fn a_review_of_a_change_has_the_generation_that_will_be_stored() {
     );
     let labelled = setup.admin.merge(&pod, &json!({"metadata": {"labels": {"a": "b"}}})).await;
     assert_eq!(labelled.status, 200, "{}", labelled.text());
-    assert_eq!(generations(&setup), [3, 3], "a label counts for nothing");
+    assert_eq!(generations(&setup), [3, 3], "a label does not change the generation");
 
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     setup.admin.post("/api/v1/namespaces", &namespace).await;
@@ -160,10 +164,10 @@ async fn a_review_of_a_change_has_the_generation_that_will_be_stored() {
     assert_eq!(labels, &json!({"kubernetes.io/metadata.name": "n"}), "last touches are made");
 }
 
-/// CVE-2021-25735: a webhook that goes by the old object is shown the one that is stored.
+/// CVE-2021-25735: a webhook that relies on the old object gets the stored one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_of_a_nodes_change_has_the_stored_node_as_its_old_one() {
-    let setup = asked_about(&["nodes", "nodes/status"]).await;
+async fn reviews_of_node_updates_have_the_stored_old_object() {
+    let setup = start_with_webhooks(&["nodes", "nodes/status"]).await;
     let node = json!({"metadata": {"name": "n", "labels": {"zone": "a"}}});
     assert_eq!(setup.admin.post("/api/v1/nodes", &node).await.status, 201);
     let mut sent = setup.admin.get("/api/v1/nodes/n").await.json();
@@ -182,29 +186,29 @@ async fn a_review_of_a_nodes_change_has_the_stored_node_as_its_old_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn validating_webhooks_and_policies_see_a_generated_name_as_that_of_the_request() {
+async fn validation_sees_the_generated_name() {
     let setup = Setup::start().await;
-    setup.one(MUTATING, "allow", json!({})).await;
+    setup.configure_one(MUTATING, "allow", json!({})).await;
     let named =
         json!({"matchConditions": [{"name": "named", "expression": "request.name.startsWith('g-')"}]});
-    setup.one(VALIDATING, "allow", named).await;
+    setup.configure_one(VALIDATING, "allow", named).await;
     let generated = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "g-"}});
-    let made = setup.admin.post(CONFIG_MAPS, &generated).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let created = setup.admin.post(CONFIG_MAPS, &generated).await;
+    assert_eq!(created.status, 201, "{}", created.text());
     let reviews = setup.reviews();
     assert_eq!(reviews.len(), 2, "{reviews:?}");
     assert_eq!(reviews[0]["name"], Value::Null);
-    assert_eq!(reviews[1]["name"], made.json()["metadata"]["name"]);
+    assert_eq!(reviews[1]["name"], created.json()["metadata"]["name"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn managers_that_a_webhook_makes_invalid_are_reset_with_a_warning() {
     let setup = Setup::start().await;
-    setup.one(MUTATING, "manage/Replace", json!({})).await;
-    let made = setup.create("m").await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    let managers = made.json()["metadata"]["managedFields"].clone();
+    setup.configure_one(MUTATING, "manage/Replace", json!({})).await;
+    let created = setup.create("m").await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let managers = created.json()["metadata"]["managedFields"].clone();
     assert_eq!(managers[0]["fieldsV1"], json!({"f:data": {".": {}, "f:k": {}}}), "{managers}");
     let warning = ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: operation must be `Apply` or `Update`";
-    assert_eq!(made.header("warning"), format!("299 - \"{warning}\""));
+    assert_eq!(created.header("warning"), format!("299 - \"{warning}\""));
 }

@@ -1,15 +1,15 @@
-//! A server, a webhook server, and configurations that lead from one to the other.
+//! A server, a webhook server, and configurations of its webhooks.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{FullResponse, Http};
 use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, Portico};
 use serde_json::{Value, json};
 
 pub const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The kinds of configurations.
+/// Kinds of configurations.
 pub const MUTATING: (&str, &str) = ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
 pub const VALIDATING: (&str, &str) = ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
 
@@ -31,7 +31,7 @@ impl Setup {
         Self { portico, admin, hooks }
     }
 
-    /// A webhook at a path of the server that is asked about ConfigMaps; `more` is laid over it.
+    /// Returns a webhook for ConfigMaps at a path of the webhook server, with the changes of `more`.
     pub fn webhook(&self, name: &str, path: &str, more: &Value) -> Value {
         let url = format!("{}/admission/{path}", self.hooks.url());
         let mut webhook = json!({
@@ -52,20 +52,21 @@ impl Setup {
         assert_eq!(created.status, 201, "{}", created.text());
     }
 
-    /// Configures one webhook, with nothing set but its path.
-    pub async fn one(&self, kind: (&str, &str), path: &str, more: Value) {
+    /// Configures one webhook with only a path.
+    pub async fn configure_one(&self, kind: (&str, &str), path: &str, more: Value) {
         let webhook = self.webhook("hook", path, &more);
         self.configure(kind, "hooks", vec![webhook]).await;
     }
 
-    pub async fn create(&self, name: &str) -> Answer {
+    pub async fn create(&self, name: &str) -> FullResponse {
         self.admin.post(CONFIG_MAPS, &map(name)).await
     }
 
-    /// Requests of users in the reviews so far. The server's own ones, of its start, come at any time.
+    /// Returns the requests of users in the reviews so far, without those of the server's own start.
     pub fn reviews(&self) -> Vec<Value> {
-        let review = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
-        let requests = self.hooks.seen().into_iter().map(|seen| review(seen)["request"].take());
+        let review =
+            |seen: portico_tests::ReceivedRequest| serde_json::from_slice::<Value>(&seen.body).unwrap();
+        let requests = self.hooks.requests().into_iter().map(|seen| review(seen)["request"].take());
         let is_of_system = |request: &Value| {
             request["userInfo"]["username"].as_str().is_some_and(|name| name.starts_with("system:"))
         };
@@ -73,7 +74,7 @@ impl Setup {
     }
 }
 
-/// A ConfigMap.
+/// Returns a ConfigMap.
 pub fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }

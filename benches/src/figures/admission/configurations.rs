@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::Setting;
+use crate::BenchContext;
 use crate::registrations::base64;
 use crate::webhook::Webhook;
 
@@ -82,11 +82,14 @@ impl Configuration {
     }
 
     /// Returns the objects of the configuration, in the order of their creation.
-    pub(super) fn objects(&self, setting: &Setting, webhook: &Webhook) -> Vec<Creation> {
+    pub(super) fn objects(&self, setting: &BenchContext, webhook: &Webhook) -> Vec<Creation> {
         match (self.kind, self.collections().as_slice()) {
             (Kind::Webhooks, [webhooks]) => {
                 let named = |at| (format!("w{at}.bench.example.com"), webhook.url());
-                vec![(webhooks.clone(), of_webhooks(setting, (0..self.count).map(named), self.subject, 10))]
+                vec![(
+                    webhooks.clone(),
+                    webhook_configuration(setting, (0..self.count).map(named), self.subject, 10),
+                )]
             }
             (Kind::Policies, [policies, bindings]) => {
                 let policy = |at| (policies.clone(), policy(at, self.subject));
@@ -99,18 +102,18 @@ impl Configuration {
 
     /// Returns a dry run of a creation that all webhooks or policies match; the last of the policies denies it.
     pub(super) fn probe(&self) -> Creation {
-        self.subject.dry_run(&refused(self.count.saturating_sub(1)))
+        self.subject.dry_run(&denied_name(self.count.saturating_sub(1)))
     }
 
     /// Returns true if the webhook server counts the matched requests.
-    pub(super) fn calls(&self) -> bool {
+    pub(super) fn is_counted(&self) -> bool {
         matches!(self.kind, Kind::Webhooks)
     }
 }
 
 /// Returns a ValidatingWebhookConfiguration with these names and URLs.
-pub(super) fn of_webhooks(
-    setting: &Setting,
+pub(super) fn webhook_configuration(
+    setting: &BenchContext,
     webhooks: impl Iterator<Item = (String, String)>,
     subject: Subject,
     seconds: u32,
@@ -131,13 +134,13 @@ pub(super) fn of_webhooks(
 }
 
 /// Returns the object name that policy number `at` denies.
-fn refused(at: usize) -> String {
+fn denied_name(at: usize) -> String {
     format!("refused-{at}")
 }
 
 /// Returns a policy of three expressions that hold for created objects.
 fn policy(at: usize, subject: Subject) -> String {
-    let (rules, refused) = (subject.rules(), refused(at));
+    let (rules, refused) = (subject.rules(), denied_name(at));
     let expressions = [
         format!("object.metadata.name != '{refused}'"),
         "object.data.all(key, size(key) < 64)".to_owned(),

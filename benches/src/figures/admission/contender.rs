@@ -12,7 +12,7 @@ use crate::portico::Portico;
 use crate::process::Process;
 use crate::report::Goal;
 use crate::webhook::Webhook;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const PORTICO: &str = "portico";
 
@@ -31,20 +31,20 @@ pub(super) struct Measured {
 }
 
 impl<'a> Contender<'a> {
-    pub(super) fn portico(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
+    pub(super) fn portico(setting: &BenchContext, portico: &'a Portico) -> Result<Self, Failure> {
         Self::new(setting, PORTICO, portico.endpoint(setting)?, vec![&portico.process])
     }
 
-    pub(super) fn baseline(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
+    pub(super) fn baseline(setting: &BenchContext, portico: &'a Portico) -> Result<Self, Failure> {
         Self::new(setting, "baseline", portico.endpoint(setting)?, vec![&portico.process])
     }
 
-    pub(super) fn kube(setting: &Setting, kube: &'a Kube) -> Result<Self, Failure> {
+    pub(super) fn kube(setting: &BenchContext, kube: &'a Kube) -> Result<Self, Failure> {
         Self::new(setting, "kube-apiserver", kube.endpoint(setting)?, vec![&kube.server, &kube.etcd])
     }
 
     fn new(
-        setting: &Setting,
+        setting: &BenchContext,
         name: &'static str,
         endpoint: Endpoint,
         processes: Vec<&'a Process>,
@@ -66,21 +66,21 @@ impl<'a> Contender<'a> {
     /// Creates objects with this many clients; `prefix` must be new.
     pub(super) async fn create(
         &self,
-        setting: &Setting,
+        setting: &BenchContext,
         prefix: String,
         clients: usize,
     ) -> Result<Measured, Failure> {
         let time = Duration::from_secs(setting.options.seconds);
-        let (before, maker) = (self.spent()?, self.endpoint.clone());
+        let (before, maker) = (self.processor_time()?, self.endpoint.clone());
         let posts = drive(&self.endpoint, clients, time, move |client, sent| {
             maker.json(Method::POST, COLLECTION, config_map(&format!("{prefix}-{client}-{sent}"), 'p'))
         });
-        let load = posts.await?.clean("POST")?;
-        let micros = (self.spent()? - before).as_secs_f64() * 1e6 / load.sent();
+        let load = posts.await?.require_success("POST")?;
+        let micros = (self.processor_time()? - before).as_secs_f64() * 1e6 / load.response_count();
         Ok(Measured { load, micros })
     }
 
-    fn spent(&self) -> Result<Duration, Failure> {
+    fn processor_time(&self) -> Result<Duration, Failure> {
         self.processes.iter().map(|process| process.processor_time()).sum()
     }
 }

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use super::configurations::{Configuration, Subject};
 use super::contender::Contender;
-use super::{NAME, force};
+use super::{NAME, activation};
 use crate::kube::Kube;
 use crate::portico::Portico;
 use crate::report::{Goal, Report};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const POLICIES: usize = 500;
 /// Policies created and removed before the measurement, to exclude one-time allocations.
-const FIRST: usize = 20;
+const WARM_UP: usize = 20;
 const KIB: f64 = 60.0;
 /// Time after the creations for the release of temporary memory.
-const SETTLE: Duration = Duration::from_secs(5);
+const RELEASE_TIME: Duration = Duration::from_secs(5);
 
-pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(super) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     each(setting, &Contender::portico(setting, &portico)?, report).await?;
     drop(portico);
@@ -28,17 +28,17 @@ pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "hundreds")]
-async fn each(setting: &Setting, contender: &Contender<'_>, report: &mut Report) -> Result<(), Failure> {
+async fn each(setting: &BenchContext, contender: &Contender<'_>, report: &mut Report) -> Result<(), Failure> {
     let (mut client, webhook) = (contender.endpoint.client().await?, &contender.webhook);
-    let first = Configuration::policies(FIRST, Subject::Other);
-    force::apply(setting, &mut client, webhook, &first).await?.remove(&mut client, webhook).await?;
-    tokio::time::sleep(SETTLE).await;
+    let first = Configuration::policies(WARM_UP, Subject::Other);
+    activation::apply(setting, &mut client, webhook, &first).await?.remove(&mut client, webhook).await?;
+    tokio::time::sleep(RELEASE_TIME).await;
     let before = contender.resident()?;
     let all = Configuration::policies(POLICIES, Subject::Other);
-    force::apply(setting, &mut client, webhook, &all).await?;
-    tokio::time::sleep(SETTLE).await;
-    let taken = (contender.resident()? - before).max(0.0) * 1024.0 / POLICIES as f64;
+    activation::apply(setting, &mut client, webhook, &all).await?;
+    tokio::time::sleep(RELEASE_TIME).await;
+    let memory = (contender.resident()? - before).max(0.0) * 1024.0 / POLICIES as f64;
     let figure = format!("{}: memory of a policy", contender.name);
-    report.add(NAME, figure, taken, "KiB", contender.goal(Goal::AtMost(KIB)));
+    report.add(NAME, figure, memory, "KiB", contender.goal(Goal::AtMost(KIB)));
     Ok(())
 }

@@ -9,16 +9,16 @@ use super::things::{DEFINITIONS, definition, spec};
 use crate::https::Client;
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const HOSTILE_MS: f64 = 100.0;
 const HOSTILE_MIB: f64 = 50.0;
 
-pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(super) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
     let endpoint = portico.endpoint(setting)?;
     let mut client = endpoint.client().await?;
-    client.must(Method::POST, DEFINITIONS, definition("warm", &spec())).await?;
+    client.send_ok(Method::POST, DEFINITIONS, definition("warm", &spec())).await?;
     let before = portico.process.resident()?;
     let mut slowest = ("", 0.0_f64);
     for (name, spec) in schemas() {
@@ -35,16 +35,16 @@ pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     }
     let figure = format!("the slowest of expensive schemas ({})", slowest.0);
     report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(HOSTILE_MS));
-    let taken = portico.process.resident()? - before;
-    report.add(NAME, "memory taken by expensive schemas", taken, "MiB", Goal::AtMost(HOSTILE_MIB));
+    let memory = portico.process.resident()? - before;
+    report.add(NAME, "memory taken by expensive schemas", memory, "MiB", Goal::AtMost(HOSTILE_MIB));
     Ok(())
 }
 
 /// Returns the milliseconds of a dry run with any response.
 async fn once(client: &mut Client, body: &str) -> Result<f64, Failure> {
-    let begun = Instant::now();
+    let start = Instant::now();
     client.send(Method::POST, &format!("{DEFINITIONS}?dryRun=All"), body.to_owned()).await?;
-    Ok(begun.elapsed().as_secs_f64() * 1e3)
+    Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
 fn schemas() -> Vec<(&'static str, String)> {

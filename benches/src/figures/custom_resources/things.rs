@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 
 use crate::Failure;
 use crate::https::Endpoint;
-use crate::process::until;
+use crate::process::wait_until;
 
 pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub(super) const GROUP: &str = "bench.example.com";
@@ -58,9 +58,11 @@ pub(super) fn thing(name: &str) -> String {
 /// Defines things, and waits until they are served and can be created.
 pub(super) async fn define(endpoint: &Endpoint) -> Result<(), Failure> {
     let mut client = endpoint.client().await?;
-    client.must(Method::POST, DEFINITIONS, definition("things", &spec())).await?;
-    until("things are served", async || Ok((client.get(COLLECTION).await? == StatusCode::OK).then_some(())))
-        .await?;
+    client.send_ok(Method::POST, DEFINITIONS, definition("things", &spec())).await?;
+    wait_until("things are served", async || {
+        Ok((client.get(COLLECTION).await? == StatusCode::OK).then_some(()))
+    })
+    .await?;
     // A server may delay the first creation for a short time.
-    client.must(Method::POST, COLLECTION, thing("first")).await.map(drop)
+    client.send_ok(Method::POST, COLLECTION, thing("first")).await.map(drop)
 }

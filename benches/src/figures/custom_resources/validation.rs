@@ -23,7 +23,7 @@ const WARM_UP: usize = 1_000;
 const VALIDATED_US: f64 = 50.0;
 
 pub(super) fn measure(report: &mut Report) -> Result<(), Failure> {
-    let meta = Kinds::builtin()?.meta("ObjectMeta").and_then(|meta| meta.typed().cloned());
+    let meta = Kinds::builtin()?.meta_schema("ObjectMeta").and_then(|meta| meta.typed().cloned());
     let compiled = Structural::from_json(schema(&spec()).as_bytes())?;
     let schema = Schema::structural(compiled, meta.ok_or("ObjectMeta has no types")?);
     let gvk = GroupVersionKind { group: GROUP.into(), version: VERSION.into(), kind: KIND.into() };
@@ -31,26 +31,26 @@ pub(super) fn measure(report: &mut Report) -> Result<(), Failure> {
     let read = || schema.decode(body.as_bytes(), Format::Json, &gvk).map_err(|error| error.to_string());
     let object = read()?.object;
     let custom = schema.custom().ok_or("things are custom resources")?;
-    if !validate(custom, &object) {
+    if !is_valid(custom, &object) {
         return Err("a thing is validated to be wrong".into());
     }
-    let whole = micros(&object, |object| !schema.settle(object) & validate(custom, object));
+    let whole = micros(&object, |object| !schema.coerce_and_default(object) & is_valid(custom, object));
     let name = "one object pruned, defaulted, validated by schema and rules, p50";
     report.add(NAME, name, whole, "us", Goal::AtMost(VALIDATED_US));
     let mut part = |name, took| report.add(NAME, name, took, "us", Goal::None);
-    part("- pruned, metadata read, defaulted", micros(&object, |object| schema.settle(object)));
-    part("- validated by schema", micros(&object, |object| structure(custom, object)));
+    part("- pruned, metadata read, defaulted", micros(&object, |object| schema.coerce_and_default(object)));
+    part("- validated by schema", micros(&object, |object| is_structure_valid(custom, object)));
     part("- validated by rules", micros(&object, |object| custom.check_rules(object, None, &|| false)));
     part("a body read, pruned and defaulted, p50", micros(&(), |()| read()));
     Ok(())
 }
 
 /// Returns true if the object is valid.
-fn validate(custom: &CustomResource, object: &Object) -> bool {
-    structure(custom, object) && custom.check_rules(object, None, &|| false).errors.is_empty()
+fn is_valid(custom: &CustomResource, object: &Object) -> bool {
+    is_structure_valid(custom, object) && custom.check_rules(object, None, &|| false).errors.is_empty()
 }
 
-fn structure(custom: &CustomResource, object: &Object) -> bool {
+fn is_structure_valid(custom: &CustomResource, object: &Object) -> bool {
     custom.validate(object).is_empty()
         && custom.validate_embedded(object).is_empty()
         && custom.validate_lists(object).is_empty()
@@ -61,9 +61,9 @@ fn micros<T: Clone, R>(input: &T, run: impl Fn(&mut T) -> R) -> f64 {
     let mut nanos = Vec::with_capacity(OBJECTS);
     for at in 0..WARM_UP + OBJECTS {
         let mut input = std::hint::black_box(input.clone());
-        let begun = Instant::now();
+        let start = Instant::now();
         let validated = std::hint::black_box(run(&mut input));
-        let took = begun.elapsed();
+        let took = start.elapsed();
         drop(validated);
         if at >= WARM_UP {
             nanos.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));

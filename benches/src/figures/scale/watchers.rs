@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 
 use super::super::objects::config_map;
 use crate::https::{Client, Endpoint};
-use crate::kube::{Kube, WHY_NOT};
+use crate::kube::{Kube, SKIP_REASON};
 use crate::portico::Portico;
-use crate::process::{Process, free_address, until};
+use crate::process::{Process, free_address, wait_until};
 use crate::report::{Goal, Report};
 use crate::statistics::Latencies;
-use crate::{Failure, Setting};
+use crate::{BenchContext, Failure};
 
 const NAME: &str = "scale";
 /// Number of namespaces; each has a connection whose watches watch the namespace: an event goes to all watches of one connection.
@@ -32,66 +32,66 @@ const RESUMED_MS: f64 = 3_000.0;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// State that all watchers share.
-struct Seen {
+struct WatchState {
     events: mpsc::UnboundedSender<(usize, Instant)>,
     /// Newest revision that a watch received, one per namespace.
     revisions: Vec<AtomicI64>,
 }
 
-impl Seen {
+impl WatchState {
     /// Creates an empty state and the receiver of events.
-    fn nothing() -> (Arc<Self>, mpsc::UnboundedReceiver<(usize, Instant)>) {
+    fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<(usize, Instant)>) {
         let (events, arrived) = mpsc::unbounded_channel();
         let revisions = (0..NAMESPACES).map(|_| AtomicI64::new(0)).collect();
         (Arc::new(Self { events, revisions }), arrived)
     }
 }
 
-pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+pub(crate) async fn measure(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let server = Portico::server(setting).await?;
     let port = free_address()?.port();
     let facade = Portico::facade_on(setting, &server, port).await?;
-    let (seen, mut arrived) = Seen::nothing();
+    let (seen, mut arrived) = WatchState::new();
     let what = format!("{} watches on {NAMESPACES} connections", NAMESPACES * WATCHES);
-    let wanted = Wanted { p99: Goal::AtMost(P99_MS), lost: Goal::AtMost(0.0) };
+    let wanted = Goals { p99: Goal::AtMost(P99_MS), lost: Goal::AtMost(0.0) };
     let watched = (facade.endpoint(setting)?, &facade.process);
     events(setting, report, &what, wanted, watched, &seen, &mut arrived).await?;
     restart(setting, report, (&server, facade, port), &seen, &mut arrived).await?;
-    beside(setting, report).await
+    measure_kube(setting, report).await
 }
 
 /// Goals of the figures.
-struct Wanted {
+struct Goals {
     p99: Goal,
     lost: Goal,
 }
 
 /// Opens all watches, creates events for a while, and ends the watches.
 async fn events(
-    setting: &Setting,
+    setting: &BenchContext,
     report: &mut Report,
     what: &str,
-    wanted: Wanted,
+    goals: Goals,
     (endpoint, process): (Endpoint, &Process),
-    seen: &Arc<Seen>,
+    seen: &Arc<WatchState>,
     arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>,
 ) -> Result<(), Failure> {
     let mut writer = endpoint.client().await?;
     for at in 0..NAMESPACES {
         let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"scale-{at}"}}}}"#);
-        writer.must(Method::POST, "/api/v1/namespaces", body).await?;
+        writer.send_ok(Method::POST, "/api/v1/namespaces", body).await?;
     }
     let before = process.resident()?;
     let tasks = watch_all(&endpoint, seen).await?;
     #[expect(clippy::cast_precision_loss, reason = "ten thousand")]
     let each = (process.resident()? - before) * 1024.0 / (NAMESPACES * WATCHES) as f64;
-    report.add(NAME, format!("{what}: memory of each"), each, "KiB", Goal::None);
+    report.add(NAME, format!("{what}: memory of each watch"), each, "KiB", Goal::None);
     let sent = create(&mut writer, setting).await?;
     let (latencies, lost) = collect(&sent, arrived).await;
     let figure = format!("{what}, {PER_SECOND} events/s: p99");
-    report.add(NAME, figure, latencies.micros(0.99) / 1e3, "ms", wanted.p99);
+    report.add(NAME, figure, latencies.micros(0.99) / 1e3, "ms", goals.p99);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
-    report.add(NAME, format!("{what}: events that never came"), lost as f64, "", wanted.lost);
+    report.add(NAME, format!("{what}: lost events"), lost as f64, "", goals.lost);
     tasks.cancel();
     Ok(())
 }
@@ -99,14 +99,14 @@ async fn events(
 /// Measures kube-apiserver with as many watches, and its restart: its cache starts empty, and watches that resume from a revision
 /// other than the newest get an error that the revision is too old. It has no second process that could create objects during
 /// the restart, so one object is created in each namespace when all watches are open again.
-async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+async fn measure_kube(setting: &BenchContext, report: &mut Report) -> Result<(), Failure> {
     let Some(mut kube) = Kube::start(setting).await? else {
-        report.skip("the same on kube-apiserver", WHY_NOT);
+        report.skip("the same on kube-apiserver", SKIP_REASON);
         return Ok(());
     };
-    let (seen, mut arrived) = Seen::nothing();
+    let (seen, mut arrived) = WatchState::new();
     let what = format!("kube-apiserver, {} watches on {NAMESPACES} connections", NAMESPACES * WATCHES);
-    let wanted = Wanted { p99: Goal::None, lost: Goal::None };
+    let wanted = Goals { p99: Goal::None, lost: Goal::None };
     let watched = (kube.endpoint(setting)?, &kube.server);
     events(setting, report, &what, wanted, watched, &seen, &mut arrived).await?;
     kube.restart(setting).await?;
@@ -116,7 +116,7 @@ async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     for at in 0..NAMESPACES {
         make(&mut writer, at).await?;
     }
-    let resumed = resumed(&mut arrived).await?;
+    let resumed = count_resumed(&mut arrived).await?;
     tasks.cancel();
     let figure = "kube-apiserver, watches that a restart does not send to list again";
     #[expect(clippy::cast_precision_loss, reason = "ten thousand")]
@@ -125,11 +125,11 @@ async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Returns the number of watches that received their event within [`GRACE`]; each watch gets one.
-async fn resumed(arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>) -> Result<usize, Failure> {
+async fn count_resumed(arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>) -> Result<usize, Failure> {
     let mut count = 0;
     let counted = async {
         while count < NAMESPACES * WATCHES {
-            arrived.recv().await.ok_or("no watcher is left")?;
+            arrived.recv().await.ok_or("every watcher has ended")?;
             count += 1;
         }
         Ok::<_, Failure>(())
@@ -142,10 +142,10 @@ async fn resumed(arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>) -> Res
 /// Kills the facade, creates one object in each namespace, and starts the facade again; every watch
 /// resumes from its last revision.
 async fn restart(
-    setting: &Setting,
+    setting: &BenchContext,
     report: &mut Report,
     (server, facade, port): (&Portico, Portico, u16),
-    seen: &Arc<Seen>,
+    seen: &Arc<WatchState>,
     arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>,
 ) -> Result<(), Failure> {
     drop(facade);
@@ -155,15 +155,15 @@ async fn restart(
         make(&mut writer, at).await?;
     }
     drop(other);
-    let begun = Instant::now();
+    let start = Instant::now();
     let facade = Portico::facade_on(setting, server, port).await?;
-    let ready = begun.elapsed();
+    let ready = start.elapsed();
     let tasks = watch_all(&facade.endpoint(setting)?, seen).await?;
-    let resumed = resumed(arrived).await?;
+    let resumed = count_resumed(arrived).await?;
     if resumed < NAMESPACES * WATCHES {
         return Err(format!("{resumed} watches have resumed").into());
     }
-    let took = begun.elapsed();
+    let took = start.elapsed();
     tasks.cancel();
     report.add(NAME, "a facade's start until ready", ready.as_secs_f64() * 1e3, "ms", Goal::None);
     let figure = "a facade's start until all watches have what they missed";
@@ -172,7 +172,7 @@ async fn restart(
 }
 
 /// Opens every watch from the newest revision received in its namespace; the watches end when the returned tasks are dropped.
-async fn watch_all(endpoint: &Endpoint, seen: &Arc<Seen>) -> Result<TaskSet, Failure> {
+async fn watch_all(endpoint: &Endpoint, seen: &Arc<WatchState>) -> Result<TaskSet, Failure> {
     let tasks = TaskSet::new();
     let opened = AtomicUsize::new(0);
     try_join_all((0..NAMESPACES).map(|namespace| {
@@ -196,7 +196,7 @@ async fn watch_all(endpoint: &Endpoint, seen: &Arc<Seen>) -> Result<TaskSet, Fai
     }))
     .await?;
     let open = async || Ok((opened.load(Ordering::Relaxed) == NAMESPACES * WATCHES).then_some(()));
-    until("all watches are open", open).await?;
+    wait_until("all watches are open", open).await?;
     Ok(tasks)
 }
 
@@ -204,7 +204,7 @@ fn collection(namespace: usize) -> String {
     format!("/api/v1/namespaces/scale-{namespace}/configmaps")
 }
 
-async fn read(mut body: Incoming, namespace: usize, seen: Arc<Seen>) {
+async fn read(mut body: Incoming, namespace: usize, seen: Arc<WatchState>) {
     let mut text = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         let Some(data) = frame.data_ref() else { continue };
@@ -232,12 +232,14 @@ fn number(line: &[u8], mark: &str) -> Option<i64> {
 }
 
 async fn make(writer: &mut Client, at: usize) -> Result<(), Failure> {
-    writer.must(Method::POST, &collection(at % NAMESPACES), config_map(&format!("event-{at}"), 'e')).await?;
+    writer
+        .send_ok(Method::POST, &collection(at % NAMESPACES), config_map(&format!("event-{at}"), 'e'))
+        .await?;
     Ok(())
 }
 
 /// Creates objects at a steady pace, in each namespace in turn; returns the time of each request.
-async fn create(writer: &mut Client, setting: &Setting) -> Result<Vec<Instant>, Failure> {
+async fn create(writer: &mut Client, setting: &BenchContext) -> Result<Vec<Instant>, Failure> {
     let mut pace = tokio::time::interval(Duration::from_secs(1) / PER_SECOND);
     let mut sent = Vec::new();
     // Other names than those created during a restart.

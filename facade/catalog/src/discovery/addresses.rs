@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_address_that_is_one_counts() {
+    fn the_first_valid_address_is_used() {
         let peer: IpAddr = "127.0.0.1".parse().unwrap();
         for (name, value, want) in [
             ("x-forwarded-for", "10.0.3.4, 192.168.0.1", "10.0.3.4"),

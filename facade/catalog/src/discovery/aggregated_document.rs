@@ -22,16 +22,16 @@ struct List<T> {
 
 /// An encoded aggregated document.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Aggregated {
+pub(crate) struct AggregatedDocument {
     pub json: Bytes,
     /// Quoted upper-case hex SHA-512 of the JSON, the same for all encodings.
     pub etag: String,
     protobuf: OnceCell<Bytes>,
 }
 
-impl Aggregated {
+impl AggregatedDocument {
     /// Encodes these groups and computes the tag.
-    pub(super) fn of(items: Vec<impl Serialize>) -> Self {
+    pub(super) fn encode(items: Vec<impl Serialize>) -> Self {
         let json = json::encode(&List {
             kind: "APIGroupDiscoveryList",
             api_version: "apidiscovery.k8s.io/v2",

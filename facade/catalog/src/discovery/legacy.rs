@@ -35,15 +35,15 @@ struct ApiGroupList {
 
 /// Builds the document of `/api`; like upstream, without `apiVersion`.
 pub(super) fn versions(server_address: &str, rule: Option<&AddressRule>) -> Bytes {
-    let own = ServerAddress { client_cidr: "0.0.0.0/0".to_owned(), server_address };
-    let other = rule.map(|AddressRule { clients, address }| ServerAddress {
+    let default_address = ServerAddress { client_cidr: "0.0.0.0/0".to_owned(), server_address };
+    let rule_address = rule.map(|AddressRule { clients, address }| ServerAddress {
         client_cidr: clients.to_string(),
         server_address: address,
     });
     encode(&ApiVersions {
         kind: "APIVersions",
         versions: ["v1"],
-        server_addresses: std::iter::once(own).chain(other).collect(),
+        server_addresses: std::iter::once(default_address).chain(rule_address).collect(),
     })
 }
 
@@ -58,14 +58,14 @@ pub(super) fn group(group: &Group) -> Bytes {
     encode(&api_group(group, true))
 }
 
-fn api_group(group: &Group, alone: bool) -> ApiGroup {
+fn api_group(group: &Group, is_top_level: bool) -> ApiGroup {
     let version = |v: &String| GroupVersionForDiscovery {
         group_version: format!("{}/{v}", group.name),
         version: v.clone(),
     };
     let versions: Vec<_> = group.versions.iter().map(version).collect();
     let preferred_version = versions.first().cloned().unwrap_or_default();
-    let (kind, api_version) = if alone { ("APIGroup", "v1") } else { ("", "") };
+    let (kind, api_version) = if is_top_level { ("APIGroup", "v1") } else { ("", "") };
     ApiGroup {
         kind: kind.to_owned(),
         api_version: api_version.to_owned(),

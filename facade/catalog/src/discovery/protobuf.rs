@@ -5,7 +5,7 @@ use portico_machinery::discovery::{
     ApiGroup, ApiResource, ApiResourceList, GroupVersionForDiscovery, ResourceDiscovery, ResponseKind,
     SubresourceDiscovery, VersionDiscovery,
 };
-use portico_machinery::protobuf::{Writer, seal};
+use portico_machinery::protobuf::{Writer, encode_envelope};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -59,23 +59,23 @@ struct Metadata {
 
 /// Encodes a JSON document of this crate as a message in its envelope.
 pub(super) fn encode(json: &[u8]) -> Bytes {
-    let TypeMeta { kind, api_version } = read(json);
+    let TypeMeta { kind, api_version } = decode(json);
     let mut w = Writer::default();
     match kind.as_str() {
-        "APIVersions" => versions(&mut w, &read(json)),
+        "APIVersions" => versions(&mut w, &decode(json)),
         "APIGroupList" => {
-            let Groups { groups } = read(json);
+            let Groups { groups } = decode(json);
             groups.iter().for_each(|g| w.message(1, |w| group(w, g)));
         }
-        "APIGroup" => group(&mut w, &read(json)),
-        "APIResourceList" => resources(&mut w, &read(json)),
-        _ => aggregated(&mut w, &read(json)),
+        "APIGroup" => group(&mut w, &decode(json)),
+        "APIResourceList" => resources(&mut w, &decode(json)),
+        _ => write_aggregated(&mut w, &decode(json)),
     }
-    seal(&api_version, &kind, &w.into_bytes()).into()
+    encode_envelope(&api_version, &kind, &w.into_bytes()).into()
 }
 
 /// Decodes a JSON document of this crate; returns an empty one on failure, which does not occur.
-fn read<T: DeserializeOwned + Default>(json: &[u8]) -> T {
+fn decode<T: DeserializeOwned + Default>(json: &[u8]) -> T {
     serde_json::from_slice(json).unwrap_or_default()
 }
 
@@ -121,7 +121,7 @@ fn resource(w: &mut Writer, resource: &ApiResource) {
     w.string(10, &resource.storage_version_hash);
 }
 
-fn aggregated(w: &mut Writer, document: &Aggregated) {
+fn write_aggregated(w: &mut Writer, document: &Aggregated) {
     w.message(1, |w| [1, 2, 3].into_iter().for_each(|number| w.string(number, "")));
     for item in &document.items {
         w.message(2, |w| {
@@ -170,7 +170,7 @@ fn response_kind(w: &mut Writer, kind: &ResponseKind) {
 
 #[cfg(test)]
 mod tests {
-    use portico_machinery::protobuf::open;
+    use portico_machinery::protobuf::decode_envelope;
 
     use super::*;
 
@@ -178,13 +178,13 @@ mod tests {
     fn documents_keep_their_kind_and_content() {
         let json = br#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"a:1"}]}"#;
         let bytes = encode(json);
-        let envelope = open(&bytes).unwrap();
+        let envelope = decode_envelope(&bytes).unwrap();
         assert_eq!((&*envelope.kind, &*envelope.api_version), ("APIVersions", ""));
         assert_eq!(envelope.raw, b"\x0a\x02v1\x12\x10\x0a\x090.0.0.0/0\x12\x03a:1");
         let json = br#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"g"},
             "versions":[{"version":"v1","resources":[{"resource":"r","responseKind":{},"verbs":["get"]}],"freshness":"Current"}]}]}"#;
         let bytes = encode(json);
-        let envelope = open(&bytes).unwrap();
+        let envelope = decode_envelope(&bytes).unwrap();
         assert_eq!(&*envelope.kind, "APIGroupDiscoveryList");
         let version =
             b"\x0a\x02v1\x12\x14\x0a\x01r\x12\x06\x0a\0\x12\0\x1a\0\x1a\0\x22\0\x2a\x03get\x1a\x07Current";

@@ -30,7 +30,7 @@ const JSON: &str = "application/json";
 
 impl MediaTypes {
     /// Media type of a response.
-    pub(super) fn of(&self, form: Form) -> &'static str {
+    pub(super) fn media_type(&self, form: Form) -> &'static str {
         match form {
             Form::Json => JSON,
             Form::Protobuf => self.protobuf,
@@ -73,7 +73,7 @@ mod tests {
         ] {
             assert_eq!(V3.negotiate(accept), want, "{accept}");
         }
-        assert_eq!(V3.of(Form::Protobuf), new);
+        assert_eq!(V3.media_type(Form::Protobuf), new);
         assert_eq!(V3.negotiate(&format!("application/json;q=0.5, {old}")), Some(Form::Protobuf));
     }
 }

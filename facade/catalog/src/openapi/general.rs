@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use portico_machinery::digest::sha256_hex;
-use portico_machinery::openapi::{Pieces, SpecV2};
+use portico_machinery::openapi::{RawMembers, SpecV2};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -28,7 +28,7 @@ struct Endpoint {
 }
 
 /// A document with its tag.
-pub(super) struct General {
+pub(super) struct GeneralDocument {
     pub json: Bytes,
     pub tag: String,
 }
@@ -73,7 +73,7 @@ fn endpoints(groups: &BTreeSet<&str>) -> Vec<Endpoint> {
     ];
     all.extend(groups.iter().map(|group| {
         let friendly = friendly_name(group);
-        let tag = uncapitalised(&friendly);
+        let tag = uncapitalize(&friendly);
         meta(&format!("apis/{group}"), &format!("get{friendly}APIGroup"), &tag, "APIGroup")
     }));
     all
@@ -89,34 +89,34 @@ fn friendly_name(group: &str) -> String {
     group.trim_end_matches(".k8s.io").split('.').map(title).collect()
 }
 
-fn uncapitalised(name: &str) -> String {
+fn uncapitalize(name: &str) -> String {
     let mut chars = name.chars();
     chars.next().map_or_else(String::new, |first| first.to_ascii_lowercase().to_string() + chars.as_str())
 }
 
 /// Returns all documents with their keys, for the built-in groups.
-pub(super) fn documents(groups: &BTreeSet<&str>, version: &str) -> Vec<(String, General)> {
+pub(super) fn documents(groups: &BTreeSet<&str>, version: &str) -> Vec<(String, GeneralDocument)> {
     endpoints(groups).iter().map(|e| (e.key.clone(), e.document(version))).collect()
 }
 
 /// Returns the document with this key.
-pub(super) fn document(key: &str, groups: &BTreeSet<&str>, version: &str) -> Option<General> {
+pub(super) fn document(key: &str, groups: &BTreeSet<&str>, version: &str) -> Option<GeneralDocument> {
     endpoints(groups).iter().find(|e| e.key == key).map(|e| e.document(version))
 }
 
 /// Returns the paths as a part of the version 2 document.
-pub(super) fn part(groups: &BTreeSet<&str>) -> SpecV2 {
+pub(super) fn part_v2(groups: &BTreeSet<&str>) -> SpecV2 {
     let paths = endpoints(groups).iter().map(|e| (format!("/{}/", e.key), raw(&e.path_v2()))).collect();
-    SpecV2 { paths, definitions: types_v2().clone(), parameters: Pieces::default() }
+    SpecV2 { paths, definitions: types_v2().clone(), parameters: RawMembers::default() }
 }
 
 /// Schema of a response: a reference to a type, or a plain string.
 #[derive(Serialize)]
-enum Answered {
+enum ResponseSchema {
     #[serde(rename = "$ref")]
-    To(String),
+    Reference(String),
     #[serde(rename = "type")]
-    Plain(&'static str),
+    Type(&'static str),
 }
 
 #[derive(Serialize)]
@@ -142,7 +142,7 @@ struct ResponseV3<'a> {
 
 #[derive(Serialize)]
 struct Content {
-    schema: Answered,
+    schema: ResponseSchema,
 }
 
 #[derive(Serialize)]
@@ -162,7 +162,7 @@ struct OperationV2<'a> {
 struct ResponseV2 {
     description: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<Answered>,
+    schema: Option<ResponseSchema>,
 }
 
 #[derive(Serialize)]
@@ -183,7 +183,7 @@ pub(super) struct Info<'a> {
 #[serde(rename_all = "camelCase")]
 struct Components {
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    schemas: Pieces,
+    schemas: RawMembers,
     security_schemes: IndexMap<&'static str, SecurityScheme>,
 }
 
@@ -195,7 +195,7 @@ pub(super) struct SecurityScheme {
     description: &'static str,
     name: &'static str,
     #[serde(rename = "in")]
-    place: &'static str,
+    location: &'static str,
 }
 
 pub(super) fn security() -> IndexMap<&'static str, SecurityScheme> {
@@ -203,7 +203,7 @@ pub(super) fn security() -> IndexMap<&'static str, SecurityScheme> {
         kind: "apiKey",
         description: "Bearer Token authentication",
         name: "authorization",
-        place: "header",
+        location: "header",
     };
     IndexMap::from([("BearerToken", bearer)])
 }
@@ -223,19 +223,24 @@ impl Endpoint {
         }
     }
 
-    fn answered(&self, types: &str) -> Answered {
-        self.schema.as_ref().map_or(Answered::Plain("string"), |name| Answered::To(format!("{types}{name}")))
+    fn response_schema(&self, types: &str) -> ResponseSchema {
+        self.schema.as_ref().map_or(ResponseSchema::Type("string"), |name| {
+            ResponseSchema::Reference(format!("{types}{name}"))
+        })
     }
 
-    fn document(&self, version: &str) -> General {
-        let to = || self.answered("#/components/schemas/");
-        let content = self.media.iter().map(|media| (*media, Content { schema: to() })).collect();
-        let none = ResponseV3 { description: "Unauthorized", content: IndexMap::new() };
+    fn document(&self, version: &str) -> GeneralDocument {
+        let schema = || self.response_schema("#/components/schemas/");
+        let content = self.media.iter().map(|media| (*media, Content { schema: schema() })).collect();
+        let unauthorized = ResponseV3 { description: "Unauthorized", content: IndexMap::new() };
         let get = OperationV3 {
             tags: [&self.tag],
             description: self.description(),
             operation_id: &self.operation,
-            responses: IndexMap::from([("200", ResponseV3 { description: "OK", content }), ("401", none)]),
+            responses: IndexMap::from([
+                ("200", ResponseV3 { description: "OK", content }),
+                ("401", unauthorized),
+            ]),
         };
         let document = DocumentV3 {
             openapi: "3.0.0",
@@ -246,11 +251,11 @@ impl Endpoint {
         // Serialization of structs of strings does not fail.
         let json: Bytes = serde_json::to_vec(&document).unwrap_or_default().into();
         let tag = sha256_hex(&json).to_ascii_uppercase();
-        General { json, tag }
+        GeneralDocument { json, tag }
     }
 
     fn path_v2(&self) -> PathItem<OperationV2<'_>> {
-        let schema = Some(self.answered("#/definitions/"));
+        let schema = Some(self.response_schema("#/definitions/"));
         let get = OperationV2 {
             description: self.description(),
             // Upstream's handlers of the issuer list none.
@@ -267,16 +272,16 @@ impl Endpoint {
         PathItem { get }
     }
 
-    fn schemas(&self) -> Pieces {
-        let Some(schema) = self.schema.as_deref() else { return Pieces::default() };
+    fn schemas(&self) -> RawMembers {
+        let Some(schema) = self.schema.as_deref() else { return RawMembers::default() };
         let parts: &[&str] = match schema.trim_start_matches(META) {
             "APIVersions" => &["ServerAddressByClientCIDR"],
             "APIGroup" => &["GroupVersionForDiscovery", "ServerAddressByClientCIDR"],
             "APIGroupList" => &["APIGroup", "GroupVersionForDiscovery", "ServerAddressByClientCIDR"],
             _ => &[],
         };
-        let wanted = |name: &str| name == schema || parts.contains(&name.trim_start_matches(META));
-        types_v3().iter().filter(|(name, _)| wanted(name)).map(|(n, p)| (n.clone(), p.clone())).collect()
+        let is_used = |name: &str| name == schema || parts.contains(&name.trim_start_matches(META));
+        types_v3().iter().filter(|(name, _)| is_used(name)).map(|(n, p)| (n.clone(), p.clone())).collect()
     }
 }
 
@@ -284,18 +289,18 @@ fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_default()
 }
 
-fn types_v3() -> &'static Pieces {
-    static TYPES: OnceLock<Pieces> = OnceLock::new();
-    TYPES.get_or_init(|| embedded(include_str!("data/schemas_v3.json")))
+fn types_v3() -> &'static RawMembers {
+    static TYPES: OnceLock<RawMembers> = OnceLock::new();
+    TYPES.get_or_init(|| parse_embedded(include_str!("data/schemas_v3.json")))
 }
 
-fn types_v2() -> &'static Pieces {
-    static TYPES: OnceLock<Pieces> = OnceLock::new();
-    TYPES.get_or_init(|| embedded(include_str!("data/definitions_v2.json")))
+fn types_v2() -> &'static RawMembers {
+    static TYPES: OnceLock<RawMembers> = OnceLock::new();
+    TYPES.get_or_init(|| parse_embedded(include_str!("data/definitions_v2.json")))
 }
 
 /// Parses embedded data, which a test validates.
-fn embedded(text: &str) -> Pieces {
+fn parse_embedded(text: &str) -> RawMembers {
     serde_json::from_str(text).unwrap_or_default()
 }
 
@@ -304,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_types_can_be_read() {
+    fn the_embedded_types_can_be_parsed() {
         assert_eq!((types_v3().len(), types_v2().len()), (6, 6));
     }
 
@@ -316,7 +321,7 @@ mod tests {
             ("light.example.org", "LightExampleOrg", "lightExampleOrg"),
         ] {
             assert_eq!(
-                (friendly_name(group).as_str(), uncapitalised(&friendly_name(group)).as_str()),
+                (friendly_name(group).as_str(), uncapitalize(&friendly_name(group)).as_str()),
                 (name, tag)
             );
         }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use messages::{Field, Kind, Look, Map, Message};
+use messages::{Discriminators, Field, FieldKind, Map, Message};
 use wire::{put_double, put_integer, put_message, put_text};
 
 /// Encodes a version 2 document.
@@ -40,36 +40,36 @@ fn encode(json: &[u8], document: &'static Message) -> Result<Vec<u8>, serde_json
     // Names become numbers and quotes disappear, so the result is shorter than the JSON, except for tiny documents.
     let mut out = Vec::with_capacity(json.len());
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    deserializer.deserialize_map(Fields { out: &mut out, of: Members::Message(document) })?;
+    deserializer.deserialize_map(FieldsEncoder { out: &mut out, table: MemberTable::Message(document) })?;
     deserializer.end()?;
     Ok(out)
 }
 
 /// Writes one JSON value as a field.
-struct Value<'a> {
+struct ValueEncoder<'a> {
     out: &'a mut Vec<u8>,
     number: u32,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 /// Writes the members of one JSON object.
-struct Fields<'a> {
+struct FieldsEncoder<'a> {
     out: &'a mut Vec<u8>,
-    of: Members,
+    table: MemberTable,
 }
 
 #[derive(Clone, Copy)]
-enum Members {
+enum MemberTable {
     Message(&'static Message),
     Map(&'static Map),
 }
 
-impl Members {
+impl MemberTable {
     /// Returns the field of a member, and true if the member becomes an entry with its name.
-    fn field(self, name: &str) -> Option<(u32, Kind, bool)> {
+    fn field(self, name: &str) -> Option<(u32, FieldKind, bool)> {
         let (Self::Message(Message { extensions, .. }) | Self::Map(Map { extensions, .. })) = self;
         if *extensions != 0 && name.starts_with("x-") {
-            return Some((*extensions, Kind::Any, true));
+            return Some((*extensions, FieldKind::Any, true));
         }
         let find = |fields: &[Field]| fields.iter().find(|f| f.0 == name).map(|f| (f.1, f.2));
         match self {
@@ -84,7 +84,7 @@ impl Members {
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for FieldsEncoder<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-impl Fields<'_> {
+impl FieldsEncoder<'_> {
     /// Writes the members. If `reference` is given, a `$ref` is stored there.
     fn write<'de, A>(self, mut members: A, mut reference: Option<&mut Option<String>>) -> Result<(), A::Error>
     where
@@ -109,16 +109,16 @@ impl Fields<'_> {
                 **reference = Some(members.next_value()?);
                 continue;
             }
-            match self.of.field(&name) {
+            match self.table.field(&name) {
                 None => {
                     members.next_value::<IgnoredAny>()?;
                 }
                 Some((number, kind, false)) => {
-                    members.next_value_seed(Value { out: self.out, number, kind })?;
+                    members.next_value_seed(ValueEncoder { out: self.out, number, kind })?;
                 }
                 Some((number, kind, true)) => put_message(self.out, number, |out| {
                     put_text(out, 1, &name);
-                    members.next_value_seed(Value { out, number: 2, kind })
+                    members.next_value_seed(ValueEncoder { out, number: 2, kind })
                 })?,
             }
         }
@@ -126,29 +126,31 @@ impl Fields<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Value<'_> {
+impl<'de> DeserializeSeed<'de> for ValueEncoder<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         let Self { out, number, kind } = self;
         match kind {
-            Kind::Any => {
+            FieldKind::Any => {
                 let text = <&RawValue>::deserialize(json)?;
                 put_message(out, number, |out| {
                     put_text(out, 2, &yaml(text.get()));
                     Ok(())
                 })
             }
-            Kind::Wrapped(inner) => {
-                put_message(out, number, |out| Value { out, number: 1, kind: *inner }.deserialize(json))
-            }
-            Kind::Choice(choose) => {
+            FieldKind::Wrapped(inner) => put_message(out, number, |out| {
+                ValueEncoder { out, number: 1, kind: *inner }.deserialize(json)
+            }),
+            FieldKind::Choice(choose) => {
                 let text = <&RawValue>::deserialize(json)?.get();
-                let look = serde_json::from_str::<Look<'_>>(text);
-                let Some((number_inside, kind)) = look.ok().and_then(|l| choose(&l)) else { return Ok(()) };
+                let discriminators = serde_json::from_str::<Discriminators<'_>>(text);
+                let Some((number_inside, kind)) = discriminators.ok().and_then(|l| choose(&l)) else {
+                    return Ok(());
+                };
                 put_message(out, number, |out| {
-                    let mut again = serde_json::Deserializer::from_str(text);
-                    Value { out, number: number_inside, kind }.deserialize(&mut again)
+                    let mut deserializer = serde_json::Deserializer::from_str(text);
+                    ValueEncoder { out, number: number_inside, kind }.deserialize(&mut deserializer)
                 })
                 .map_err(D::Error::custom)
             }
@@ -157,42 +159,42 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-impl Value<'_> {
+impl ValueEncoder<'_> {
     /// Kind of a single value of a repeated field.
-    fn one(&self) -> Kind {
+    fn element_kind(&self) -> FieldKind {
         match self.kind {
-            Kind::Each(one) => *one,
+            FieldKind::Repeated(element) => *element,
             kind => kind,
         }
     }
 
     fn integer(self, value: i64) {
-        match self.one() {
-            Kind::Integer => put_integer(self.out, self.number, value),
-            Kind::Number => put_double(self.out, self.number, value as f64),
-            Kind::Scalar => self.within(|out| put_double(out, 1, value as f64)),
+        match self.element_kind() {
+            FieldKind::Integer => put_integer(self.out, self.number, value),
+            FieldKind::Number => put_double(self.out, self.number, value as f64),
+            FieldKind::Scalar => self.put_within(|out| put_double(out, 1, value as f64)),
             _ => {}
         }
     }
 
     /// Writes a message whose content `body` writes.
-    fn within(self, body: impl FnOnce(&mut Vec<u8>)) {
-        let done: Result<(), Infallible> = put_message(self.out, self.number, |out| {
+    fn put_within(self, body: impl FnOnce(&mut Vec<u8>)) {
+        let result: Result<(), Infallible> = put_message(self.out, self.number, |out| {
             body(out);
             Ok(())
         });
-        done.unwrap_or_else(|never| match never {})
+        result.unwrap_or_else(|never| match never {})
     }
 
     /// Writes the members of an object that is a message or a reference to one.
-    fn or_reference<'de, A>(self, message: &'static Message, members: A) -> Result<(), A::Error>
+    fn put_message_or_reference<'de, A>(self, message: &'static Message, members: A) -> Result<(), A::Error>
     where
         A: MapAccess<'de>,
     {
         put_message(self.out, self.number, |out| {
             let (at, mut reference) = (out.len(), None);
-            let of = Members::Message(message);
-            put_message(out, 1, |out| Fields { out, of }.write(members, Some(&mut reference)))?;
+            let table = MemberTable::Message(message);
+            put_message(out, 1, |out| FieldsEncoder { out, table }.write(members, Some(&mut reference)))?;
             if let Some(reference) = reference {
                 out.truncate(at);
                 put_message(out, 2, |out| {
@@ -205,7 +207,7 @@ impl Value<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_> {
+impl<'de> Visitor<'de> for ValueEncoder<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,16 +215,18 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        if let Kind::Scalar = self.one() {
-            self.within(|_| {});
+        if let FieldKind::Scalar = self.element_kind() {
+            self.put_within(|_| {});
         }
         Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        match self.one() {
-            Kind::Flag => put_integer(self.out, self.number, value.into()),
-            Kind::OrFlag(_) | Kind::Scalar => self.within(|out| put_integer(out, 2, value.into())),
+        match self.element_kind() {
+            FieldKind::Flag => put_integer(self.out, self.number, value.into()),
+            FieldKind::OrFlag(_) | FieldKind::Scalar => {
+                self.put_within(|out| put_integer(out, 2, value.into()))
+            }
             _ => {}
         }
         Ok(())
@@ -240,19 +244,19 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        match self.one() {
-            Kind::Number => put_double(self.out, self.number, value),
-            Kind::Scalar => self.within(|out| put_double(out, 1, value)),
-            Kind::Integer if value.fract() == 0.0 => put_integer(self.out, self.number, value as i64),
+        match self.element_kind() {
+            FieldKind::Number => put_double(self.out, self.number, value),
+            FieldKind::Scalar => self.put_within(|out| put_double(out, 1, value)),
+            FieldKind::Integer if value.fract() == 0.0 => put_integer(self.out, self.number, value as i64),
             _ => {}
         }
         Ok(())
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
-        match self.one() {
-            Kind::Text => put_text(self.out, self.number, value),
-            Kind::Scalar => self.within(|out| put_text(out, 3, value)),
+        match self.element_kind() {
+            FieldKind::Text => put_text(self.out, self.number, value),
+            FieldKind::Scalar => self.put_within(|out| put_text(out, 3, value)),
             _ => {}
         }
         Ok(())
@@ -260,15 +264,15 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         match self.kind {
-            Kind::Each(kind) => {
+            FieldKind::Repeated(kind) => {
                 while let Some(()) =
-                    list.next_element_seed(Value { out: self.out, number: self.number, kind: *kind })?
+                    list.next_element_seed(ValueEncoder { out: self.out, number: self.number, kind: *kind })?
                 {
                 }
             }
             kind => {
-                if let Kind::Scalar = kind {
-                    self.within(|_| {});
+                if let FieldKind::Scalar = kind {
+                    self.put_within(|_| {});
                 }
                 while let Some(IgnoredAny) = list.next_element()? {}
             }
@@ -277,37 +281,37 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
-        let of = match self.one() {
-            Kind::Message(message) => Members::Message(message),
-            Kind::Map(map) => Members::Map(map),
-            Kind::OrFlag(kind) => {
+        let table = match self.element_kind() {
+            FieldKind::Message(message) => MemberTable::Message(message),
+            FieldKind::Map(map) => MemberTable::Map(map),
+            FieldKind::OrFlag(kind) => {
                 return put_message(self.out, self.number, |out| {
-                    Value { out, number: 1, kind: *kind }.visit_map(members)
+                    ValueEncoder { out, number: 1, kind: *kind }.visit_map(members)
                 });
             }
-            Kind::OrReference(message) => return self.or_reference(message, members),
-            Kind::Scalar => {
-                self.within(|_| {});
+            FieldKind::OrReference(message) => return self.put_message_or_reference(message, members),
+            FieldKind::Scalar => {
+                self.put_within(|_| {});
                 return IgnoredAny.visit_map(members).map(|_| ());
             }
             _ => return IgnoredAny.visit_map(members).map(|_| ()),
         };
-        put_message(self.out, self.number, |out| Fields { out, of }.visit_map(members))
+        put_message(self.out, self.number, |out| FieldsEncoder { out, table }.visit_map(members))
     }
 }
 
 /// Converts JSON text to YAML with the same meaning: the few characters that YAML does not allow in quotes, or reads as line
 /// breaks, are escaped. They occur in strings only.
 fn yaml(json: &str) -> Cow<'_, str> {
-    let unfit = |c: char| {
+    let needs_escape = |c: char| {
         matches!(c, '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
     };
-    if !json.contains(unfit) {
+    if !json.contains(needs_escape) {
         return Cow::Borrowed(json);
     }
     let mut text = String::with_capacity(json.len() + 16);
     for c in json.chars() {
-        if unfit(c) {
+        if needs_escape(c) {
             text.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             text.push(c);

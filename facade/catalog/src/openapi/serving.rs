@@ -10,30 +10,30 @@ use portico_machinery::Status;
 use super::form::Form;
 use super::gzip::{compress, decompress};
 use super::protobuf;
+use crate::catalog_state::CatalogState;
 use crate::document::load_one;
 use crate::request::{Reply, Request, value};
-use crate::shared::Shared;
 
 /// Location of a body.
 pub(super) enum Body<'a> {
     /// JSON in memory.
-    Whole(Bytes, Form),
+    Json(Bytes, Form),
     /// Compressed bytes in memory.
     Compressed(Bytes),
     /// JSON with this hash in the document source.
-    Named(&'a str, Form),
+    Source(&'a str, Form),
 }
 
 /// Serves a document with its tag: 304 if the client has it (`*`, lists and weak tags match), compressed if accepted.
 pub(super) async fn conditional(
-    shared: &Shared,
+    shared: &CatalogState,
     body: Body<'_>,
     etag: &str,
     mut headers: HeaderMap,
     request: &Request<'_>,
 ) -> Reply {
     headers.insert(header::ETAG, value(etag));
-    let gzip = takes_gzip(request.header(header::ACCEPT_ENCODING));
+    let gzip = accepts_gzip(request.header(header::ACCEPT_ENCODING));
     // Upstream compresses only version 2, but caches must know that the encoding depends on the request.
     if gzip || matches!(body, Body::Compressed(_)) {
         headers.append(header::VARY, value("Accept-Encoding"));
@@ -44,26 +44,27 @@ pub(super) async fn conditional(
         return Reply::empty(StatusCode::NOT_MODIFIED, headers);
     }
     let bytes = match body {
-        Body::Whole(json, form) => {
-            let write = move || written(json, form).map(|bytes| if gzip { compress(&bytes) } else { bytes });
+        Body::Json(json, form) => {
+            let write =
+                move || encode_v3(json, form).map(|bytes| if gzip { compress(&bytes) } else { bytes });
             shared.workers.compute(usize::MAX, write).await.flatten()
         }
         Body::Compressed(packed) if gzip => Ok(packed),
-        Body::Compressed(packed) => unpacked(shared, packed).await,
-        Body::Named(hash, form) => named(shared, hash, form, gzip).await,
+        Body::Compressed(packed) => decompress_offloaded(shared, packed).await,
+        Body::Source(hash, form) => load_converted(shared, hash, form, gzip).await,
     };
     match bytes {
-        Ok(bytes) => finished(bytes, headers, gzip),
+        Ok(bytes) => ok_reply(bytes, headers, gzip),
         Err(status) => Reply::Refused(status),
     }
 }
 
 /// Serves a body without a tag and without compression.
 pub(super) fn plain(json: Bytes, headers: HeaderMap, _: &Request<'_>) -> Reply {
-    finished(json, headers, false)
+    ok_reply(json, headers, false)
 }
 
-fn finished(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
+fn ok_reply(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
     if gzip {
         headers.insert(header::CONTENT_ENCODING, value("gzip"));
     }
@@ -73,39 +74,44 @@ fn finished(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
 }
 
 /// Loads a document and converts it; conversions are cached.
-async fn named(shared: &Shared, hash: &str, form: Form, gzip: bool) -> Result<Bytes, Box<Status>> {
+async fn load_converted(
+    shared: &CatalogState,
+    hash: &str,
+    form: Form,
+    gzip: bool,
+) -> Result<Bytes, Box<Status>> {
     if form == Form::Json && !gzip {
-        return source(shared, hash).await;
+        return load_source(shared, hash).await;
     }
     let key = match form {
         Form::Json => Cow::Borrowed(hash),
         Form::Protobuf => Cow::Owned(format!("{hash} as protobuf")),
     };
     if let Some(packed) = shared.compressed.get(&key) {
-        return if gzip { Ok(packed) } else { unpacked(shared, packed).await };
+        return if gzip { Ok(packed) } else { decompress_offloaded(shared, packed).await };
     }
-    let json = source(shared, hash).await?;
-    let write = move || written(json, form).map(|bytes| (compress(&bytes), bytes));
+    let json = load_source(shared, hash).await?;
+    let write = move || encode_v3(json, form).map(|bytes| (compress(&bytes), bytes));
     let (packed, bytes) = shared.workers.compute(usize::MAX, write).await.flatten()?;
     shared.compressed.put(&key, &packed);
     Ok(if gzip { packed } else { bytes })
 }
 
-async fn unpacked(shared: &Shared, packed: Bytes) -> Result<Bytes, Box<Status>> {
+async fn decompress_offloaded(shared: &CatalogState, packed: Bytes) -> Result<Bytes, Box<Status>> {
     shared.workers.compute(usize::MAX, move || decompress(&packed)).await.flatten()
 }
 
-async fn source(shared: &Shared, hash: &str) -> Result<Bytes, Box<Status>> {
-    let unavailable = |why: String| Box::new(Status::unavailable(why));
+async fn load_source(shared: &CatalogState, hash: &str) -> Result<Bytes, Box<Status>> {
+    let unavailable = |reason: String| Box::new(Status::unavailable(reason));
     match load_one(&*shared.documents, hash).await {
         Some(Ok(json)) => Ok(json),
         Some(Err(error)) => Err(unavailable(error.to_string())),
-        None => Err(unavailable("there is no such document".to_owned())),
+        None => Err(unavailable("the document does not exist".to_owned())),
     }
 }
 
 /// Encodes a version 3 document in a form.
-fn written(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
+fn encode_v3(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
     match form {
         Form::Json => Ok(json),
         Form::Protobuf => match protobuf::encode_v3(&json) {
@@ -116,11 +122,11 @@ fn written(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
 }
 
 /// True if `Accept-Encoding` accepts gzip with a quality above 0.
-fn takes_gzip(accept_encoding: &str) -> bool {
+fn accepts_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
-        let refuses = |quality: &str| quality.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0);
-        parts.next() == Some("gzip") && !parts.any(|p| p.strip_prefix("q=").is_some_and(refuses))
+        let is_zero = |quality: &str| quality.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0);
+        parts.next() == Some("gzip") && !parts.any(|p| p.strip_prefix("q=").is_some_and(is_zero))
     })
 }
 
@@ -155,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_taken_unless_its_quality_is_nothing() {
+    fn gzip_is_accepted_unless_its_quality_is_zero() {
         for (header, want) in [
             ("gzip", true),
             ("deflate, gzip;q=0.5", true),
@@ -165,7 +171,7 @@ mod tests {
             ("br", false),
             ("", false),
         ] {
-            assert_eq!(takes_gzip(header), want, "{header}");
+            assert_eq!(accepts_gzip(header), want, "{header}");
         }
     }
 }

@@ -8,65 +8,65 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use portico_machinery::discovery::{Served, Source};
-use portico_machinery::openapi::{Pieces, SpecV2};
+use portico_machinery::discovery::{ServedVersion, Source};
+use portico_machinery::openapi::{RawMembers, SpecV2};
 use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
 
 use super::general;
 use super::merged_document::MergedDocument;
+use crate::catalog_state::CatalogState;
 use crate::document::{DocumentError, load};
-use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use merge::Merger;
 
 /// Number of parts that are in memory at the same time, in addition to the merged document.
-const BATCH: usize = 8;
+const BATCH_SIZE: usize = 8;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
     swagger: &'static str,
     info: general::Info<'a>,
-    paths: &'a Pieces,
-    definitions: &'a Pieces,
-    parameters: &'a Pieces,
+    paths: &'a RawMembers,
+    definitions: &'a RawMembers,
+    parameters: &'a RawMembers,
     security_definitions: indexmap::IndexMap<&'static str, general::SecurityScheme>,
     security: [indexmap::IndexMap<&'static str, [&'static str; 0]>; 1],
 }
 
 /// Time for which a document with missing parts is used before the merge is repeated, which costs as much as the first one.
-const PARTIAL_LIFE: Duration = Duration::from_secs(10);
+const PARTIAL_DOCUMENT_TTL: Duration = Duration::from_secs(10);
 
 /// Returns all served APIs, merged. Unavailable parts are omitted, and fetched again later.
 pub(super) async fn document(
-    shared: &Shared,
+    shared: &CatalogState,
     snapshot: &Snapshot,
 ) -> Result<Arc<MergedDocument>, Box<Status>> {
-    let make = async {
-        let (merger, complete) = merged(shared, snapshot).await?;
+    let build = async {
+        let (merger, complete) = merge_parts(shared, snapshot).await?;
         let version = shared.settings.version.clone();
         let finish = move || Arc::new(finish(&merger.finish(), &version));
         Ok((shared.workers.compute(usize::MAX, finish).await?, complete))
     };
-    snapshot.v2.get_or_make(PARTIAL_LIFE, make).await
+    snapshot.v2.get_or_build(PARTIAL_DOCUMENT_TTL, build).await
 }
 
 /// Merges all parts. The flag is true if none is missing. Documents are fetched here and merged on the threads for long work.
-async fn merged(shared: &Shared, snapshot: &Snapshot) -> Result<(Merger, bool), Box<Status>> {
+async fn merge_parts(shared: &CatalogState, snapshot: &Snapshot) -> Result<(Merger, bool), Box<Status>> {
     let mut merger = Merger::default();
-    merger.add(general::part(&snapshot.builtin_groups()));
+    merger.add(general::part_v2(&snapshot.builtin_groups()));
     let mut complete = true;
-    for batch in parts(snapshot).chunks(BATCH) {
+    for batch in parts(snapshot).chunks(BATCH_SIZE) {
         let hashes: Vec<Arc<str>> = batch.iter().map(|s| s.openapi_v2.as_str().into()).collect();
         let loaded = load(&*shared.documents, &hashes).await;
         let bytes = loaded.iter().flatten().flatten().map(Bytes::len).sum();
-        let batch: Vec<Arc<Served>> = batch.iter().map(|served| Arc::clone(served)).collect();
+        let batch: Vec<Arc<ServedVersion>> = batch.iter().map(|served| Arc::clone(served)).collect();
         let add = move || {
             let mut complete = true;
             for (served, loaded) in batch.iter().zip(loaded) {
                 let Some(loaded) = loaded else { continue };
-                complete &= add(&mut merger, served, loaded);
+                complete &= add_part(&mut merger, served, loaded);
             }
             (merger, complete)
         };
@@ -78,7 +78,7 @@ async fn merged(shared: &Shared, snapshot: &Snapshot) -> Result<(Merger, bool), 
 }
 
 /// Merges one part. Returns false if it is unavailable.
-fn add(merger: &mut Merger, served: &Served, loaded: Result<Bytes, DocumentError>) -> bool {
+fn add_part(merger: &mut Merger, served: &ServedVersion, loaded: Result<Bytes, DocumentError>) -> bool {
     let part = loaded.map_err(|error| error.to_string());
     match part.and_then(|json| SpecV2::parse(&json).map_err(|error| error.to_string())) {
         Ok(part) => {
@@ -98,8 +98,8 @@ fn add(merger: &mut Merger, served: &Served, loaded: Result<Bytes, DocumentError
 }
 
 /// Entries with a part, in upstream's order: local ones, then backends by group priority, group and APIService name.
-fn parts(snapshot: &Snapshot) -> Vec<&Arc<Served>> {
-    let gv = |s: &Served| GroupVersion::new(&s.group, &s.version);
+fn parts(snapshot: &Snapshot) -> Vec<&Arc<ServedVersion>> {
+    let gv = |s: &ServedVersion| GroupVersion::new(&s.group, &s.version);
     let mut priorities: HashMap<&str, i32> = HashMap::new();
     for served in snapshot.all_served().filter(|s| s.source == Source::Aggregator) {
         let priority = priorities.entry(&served.group).or_insert(i32::MIN);

@@ -12,20 +12,20 @@ use http::{Method, Request};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use portico_kit::header_text::{first, text};
-use portico_kit::throttled::Throttled;
+use portico_kit::throttled_io::ThrottledIo;
 use portico_machinery::Object;
 use portico_machinery::connect::Streams;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::translation::CHANNELS;
-use super::{Connected, failure, own_headers};
+use super::translation::CHANNEL_PROTOCOL;
+use super::{ConnectResult, failure, internal_headers};
 use crate::Proxy;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::refusal_text::read_text;
-use crate::remote_command::{self, Bounds, Ending, OFFERED, Version, gone};
+use crate::remote_command::{self, CommandOutcome, OFFERED, SessionLimits, Version, wait_disconnected};
 use crate::request_body::RequestBody;
-use crate::transport::{Answered, Http1Error, Permit, Shared};
+use crate::transport::{Http1Error, Http1Response, Permit, Shared};
 use crate::tunnel::Tunnel;
 use crate::upgrade::{SPDY, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
@@ -48,24 +48,24 @@ impl Proxy {
         target: PathAndQuery,
         mut request: Request<RequestBody>,
         streams: Streams,
-    ) -> Connected {
+    ) -> ConnectResult {
         let handshake = match Handshake::read(request.method(), request.headers()) {
             Ok(handshake) => handshake,
             Err(refusal) => {
-                self.shared.metrics.translated(400);
+                self.shared.metrics.record_translation(400);
                 return Ok(refusal.response());
             }
         };
         let Some(client) = request.extensions_mut().remove::<OnUpgrade>() else {
-            self.shared.metrics.translated(400);
+            self.shared.metrics.record_translation(400);
             return Err(failure::unknown("the client's connection cannot be upgraded"));
         };
         let command = Command { shared: self.shared.clone(), permit, target, streams };
         let opened = Tunnel::default();
-        let mut response = handshake.response(Some(HeaderValue::from_static(CHANNELS)));
+        let mut response = handshake.response(Some(HeaderValue::from_static(CHANNEL_PROTOCOL)));
         response.extensions_mut().insert(opened.clone());
         self.shared.tasks.spawn_until_cancelled("proxy-command", async move {
-            let _open = (command.shared.metrics.upgrade(), opened);
+            let _open = (command.shared.metrics.track_upgrade(), opened);
             if let Err(error) = command.serve(client).await {
                 tracing::debug!(%error, "client disconnected before the command ended");
             }
@@ -92,13 +92,13 @@ impl Command {
         let (mut to_client, from_client) = socket.split();
         let mut from_client = from_client.peekable();
         if let Err(error) = to_client.send(remote_command::greeting(self.streams)).await {
-            self.shared.metrics.translated(400);
+            self.shared.metrics.record_translation(400);
             return Err(error.into());
         }
-        let ending = self.carried_out(&mut to_client, &mut from_client).await;
-        self.shared.metrics.translated(ending.code());
+        let ending = self.run_command(&mut to_client, &mut from_client).await;
+        self.shared.metrics.record_translation(ending.code());
         let last = async {
-            if ending != Ending::Left {
+            if ending != CommandOutcome::Disconnected {
                 to_client.send(ending.message()).await?;
             }
             to_client.send(web_socket::normal_closure()).await?;
@@ -109,47 +109,48 @@ impl Command {
         Ok(timeout(CLOSE_TIMEOUT, last).await??)
     }
 
-    async fn carried_out<C, M>(&self, to_client: &mut C, from_client: &mut Peekable<M>) -> Ending
+    async fn run_command<C, M>(&self, to_client: &mut C, from_client: &mut Peekable<M>) -> CommandOutcome
     where
         C: Sink<Message, Error = SocketError> + Unpin,
         M: Stream<Item = Result<Message, SocketError>> + Unpin,
     {
         let limits = &self.shared.limits;
-        let asked = tokio::select! {
-            asked = timeout(limits.stream_creation_timeout, self.ask()) => asked,
-            () = gone(from_client) => return Ending::Left,
+        let upgrade = tokio::select! {
+            upgrade = timeout(limits.stream_creation_timeout, self.request_spdy()) => upgrade,
+            () = wait_disconnected(from_client) => return CommandOutcome::Disconnected,
         };
-        let asked =
-            asked.unwrap_or_else(|_| Err("error sending request: context deadline exceeded".to_owned()));
-        let bounds = Bounds {
-            replies: limits.stream_creation_timeout,
-            idle: limits.web_socket_idle_timeout,
+        let upgrade =
+            upgrade.unwrap_or_else(|_| Err("error sending request: context deadline exceeded".to_owned()));
+        let bounds = SessionLimits {
+            reply_timeout: limits.stream_creation_timeout,
+            idle_timeout: limits.web_socket_idle_timeout,
             error_bytes: limits.refusal_bytes,
         };
-        match asked {
+        match upgrade {
             Ok((kubelet, version)) => {
-                let wanted = (self.streams, version);
-                let kubelet = Throttled::new(TokioIo::new(kubelet), limits.connection_bytes_per_second);
-                remote_command::run(kubelet, to_client, from_client, wanted, bounds).await
+                let request = (self.streams, version);
+                let kubelet = ThrottledIo::new(TokioIo::new(kubelet), limits.connection_bytes_per_second);
+                remote_command::run(kubelet, to_client, from_client, request, bounds).await
             }
-            Err(message) => Ending::Broken(message),
+            Err(message) => CommandOutcome::Failed(message),
         }
     }
 
     /// Requests SPDY from the kubelet. Errors have the text of upstream's `SpdyRoundTripper`.
-    async fn ask(&self) -> Result<(Upgraded, Version), String> {
+    async fn request_spdy(&self) -> Result<(Upgraded, Version), String> {
         let transport = self.permit.transport();
         let authority = transport.authority(0).clone();
         let url = format!("https://{}{}", text(&authority), self.target);
         let failed = |error| format!("error sending request: Post {url:?}: {}", failure::of_request(error));
-        let mut headers = own_headers();
+        let mut headers = internal_headers();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static(SPDY));
         for version in OFFERED {
             headers.append(STREAM_PROTOCOL, HeaderValue::from_static(version));
         }
-        let mut request = Outgoing::own(Method::POST, self.target.clone(), authority.clone(), headers);
-        let (connection, _) = transport.dedicated().await.map_err(failed)?;
+        let mut request =
+            OutgoingRequest::internal(Method::POST, self.target.clone(), authority.clone(), headers);
+        let (connection, _) = transport.dedicated_connection().await.map_err(failed)?;
         let sent = connection.send(&mut request, &authority).await;
         let (connection, mut response) = match sent {
             Ok(answered) => answered,
@@ -159,17 +160,17 @@ impl Command {
             return Err(format!("error sending request: Post {url:?}: redirect not allowed"));
         }
         if !is_spdy(&response) {
-            return Err(self.refused((connection, response)).await);
+            return Err(self.refusal_message((connection, response)).await);
         }
         let chosen = first(response.headers(), STREAM_PROTOCOL);
-        let version = Version::chosen(chosen)
+        let version = Version::from_name(chosen)
             .ok_or_else(|| format!("the kubelet chose the protocol {chosen:?}, which was not offered"))?;
         let upgraded = hyper::upgrade::on(&mut response).await;
         Ok((upgraded.map_err(|error| format!("unable to upgrade connection: {error}"))?, version))
     }
 
     /// Returns the reason for which a kubelet refused SPDY: the message of its response, or the response's text.
-    async fn refused(&self, (connection, response): Answered) -> String {
+    async fn refusal_message(&self, (connection, response): Http1Response) -> String {
         let limits = &self.shared.limits;
         let text = read_text(response.into_body(), limits.refusal_bytes);
         let text = timeout(limits.refused_upgrade_deadline, text).await;

@@ -24,18 +24,18 @@ pub(super) fn of_upgrade(refusal: Refusal) -> Box<Status> {
     match refusal {
         Refusal::Body(status) => status,
         Refusal::NotUpgraded(_) => unknown(refusal.to_string()),
-        refusal => unknown(format!("error dialing backend: {}", bare(&refusal))),
+        refusal => unknown(format!("error dialing backend: {}", unprefixed(&refusal))),
     }
 }
 
 /// Returns the Status of a failed log request, with the error text of an HTTP client for `url`.
 pub(super) fn of_log(url: &str, error: SendError) -> Box<Status> {
-    unknown(format!("Get {url:?}: {}", bare(&error.into())))
+    unknown(format!("Get {url:?}: {}", unprefixed(&error.into())))
 }
 
 /// Returns the error of a request that the proxy originated, without a prefix that describes the request.
 pub(super) fn of_request(error: SendError) -> String {
-    bare(&error.into())
+    unprefixed(&error.into())
 }
 
 /// Returns the Status for a backend that has reached its limit of requests.
@@ -44,13 +44,13 @@ pub(super) fn busy(limit: usize) -> Box<Status> {
 }
 
 /// Returns the error for a backend that switches the protocol without a request for it.
-pub(super) fn unasked() -> SendError {
-    let message = "the backend switched the protocol without being asked".to_owned();
+pub(super) fn unexpected_switch() -> SendError {
+    let message = "the backend switched protocols without an upgrade request".to_owned();
     SendError::Dial { stage: Stage::Http, message }
 }
 
 /// Returns a refusal's message without its prefix.
-fn bare(refusal: &Refusal) -> String {
+fn unprefixed(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unreachable { message, .. } => message.clone(),
         Refusal::CircuitOpen { message, failures, .. } => {

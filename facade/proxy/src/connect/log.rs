@@ -8,34 +8,38 @@ use portico_machinery::status::Details;
 use portico_machinery::{Reason, RequestInfo, Status};
 use tokio::time::Instant;
 
-use super::{Connected, Connecting, failure, own_headers};
+use super::{ConnectResult, ConnectionRequest, failure, internal_headers};
 use crate::Proxy;
 use crate::body::ProxyBody;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::refusal_text::read_text;
-use crate::transport::{Answer, AnswerBody, Permit};
+use crate::transport::{BackendResponse, Permit, ResponseBody};
 
 impl Proxy {
     pub(super) async fn log(
         &self,
-        connecting: Connecting<'_>,
+        connecting: ConnectionRequest<'_>,
         permit: Permit,
         target: PathAndQuery,
-    ) -> Connected {
+    ) -> ConnectResult {
         let transport = permit.transport().clone();
-        let mut request =
-            Outgoing::own(Method::GET, target.clone(), transport.authority(0).clone(), own_headers());
+        let mut request = OutgoingRequest::internal(
+            Method::GET,
+            target.clone(),
+            transport.authority(0).clone(),
+            internal_headers(),
+        );
         let url = || format!("https://{}{target}", text(transport.authority(0)));
         let answer = transport.send(&mut request).await.map_err(|error| failure::of_log(&url(), error))?;
-        let Answer { head, body, carrier, target: index } = answer;
-        let body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(index)));
+        let BackendResponse { head, body, carrier, target: index } = answer;
+        let body = ProxyBody::from(ResponseBody::new(body, carrier, permit, Some(index)));
         if let Some(location) = head.headers.get(LOCATION).filter(|_| head.status.is_redirection()) {
             let location = String::from_utf8_lossy(location.as_bytes());
             return Err(failure::unknown(format!("Get {location:?}: redirects forbidden")));
         }
         if !(200..=206).contains(&head.status.as_u16()) {
             let limits = &self.shared.limits;
-            let body = body.until(Instant::now() + limits.refused_upgrade_deadline);
+            let body = body.with_deadline(Instant::now() + limits.refused_upgrade_deadline);
             return Err(refusal(head.status, &read_text(body, limits.refusal_bytes).await, connecting.info));
         }
         let mut response = Response::new(body);
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_of_kubelets_are_reported_in_upstreams_words() {
+    fn kubelet_errors_have_upstreams_messages() {
         let info = RequestInfo::parse("GET", "/api/v1/namespaces/x/pods/p/log", "").unwrap();
         for (code, reason, message) in [
             (400, "BadRequest", "no such container"),

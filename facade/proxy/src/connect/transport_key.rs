@@ -6,7 +6,7 @@ use bytes::Bytes;
 use portico_gostd::netip::is_global_unicast;
 use portico_kit::dial::Target as Host;
 use portico_machinery::Status;
-use portico_machinery::connect::{Dial, Security};
+use portico_machinery::connect::{DialTarget, Security};
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::route::{BackendPolicy, Target, Trust};
 use tokio::time::{Instant, timeout};
@@ -18,7 +18,7 @@ impl Proxy {
     /// Returns the key of the transport to use, and the CA bundle that the key refers to.
     pub(super) async fn transport_key(
         &self,
-        dial: &Dial,
+        dial: &DialTarget,
     ) -> Result<(TransportKey, Option<Bytes>), Box<Status>> {
         let (trust, client_certificate, server_name, ca) = self.trust(&dial.security);
         let kubelet = client_certificate == ClientCertificate::Kubelet;
@@ -36,7 +36,7 @@ impl Proxy {
             dial_timeout,
         };
         if dial.global_unicast {
-            self.look_up(&mut key).await?;
+            self.resolve_targets(&mut key).await?;
         }
         Ok((key, ca))
     }
@@ -67,7 +67,7 @@ impl Proxy {
 
     /// Resolves names to addresses, which must all be global: the addresses that were checked are the ones that are dialed. The
     /// certificate must still be valid for the name.
-    async fn look_up(&self, key: &mut TransportKey) -> Result<(), Box<Status>> {
+    async fn resolve_targets(&self, key: &mut TransportKey) -> Result<(), Box<Status>> {
         let refused = |why: String| Box::new(Status::bad_request(why));
         let until = Instant::now() + key.dial_timeout;
         let mut found = Vec::new();

@@ -11,77 +11,78 @@ use http::header::HeaderValue;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::header_text::text;
-use portico_kit::throttled::Throttled;
+use portico_kit::throttled_io::ThrottledIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::translation::IN_MESSAGES;
-use super::{Connected, failure};
+use super::translation::TUNNEL_PREFIX;
+use super::{ConnectResult, failure};
 use crate::Proxy;
 use crate::activity::Activity;
-use crate::outgoing::Outgoing;
+use crate::outgoing_request::OutgoingRequest;
 use crate::refusal::Refusal;
 use crate::settings::Limits;
-use crate::transport::{Answered, Permit};
+use crate::transport::{Http1Response, Permit};
 use crate::tunnel::Tunnel;
 use crate::upgrade::{self, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
 
 /// Maximum bytes of one read from the kubelet, and so of one message.
-const PIECE: usize = 32 * 1024;
+const READ_SIZE: usize = 32 * 1024;
 /// Time for the client to receive the last message.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Proxy {
     /// Requests SPDY from the kubelet, and completes the client's handshake if the kubelet agrees.
-    pub(super) async fn tunnelled(
+    pub(super) async fn open_tunnel(
         &self,
         permit: Permit,
-        mut request: Outgoing<'_>,
+        mut request: OutgoingRequest<'_>,
         client: Option<OnUpgrade>,
         handshake: Handshake,
-    ) -> Connected {
+    ) -> ConnectResult {
         let metrics = &self.shared.metrics;
         let client = client.ok_or_else(|| failure::unknown("the client's connection cannot be upgraded"))?;
-        let asked = upgrade::ask(&permit, &mut request, HeaderValue::from_static(upgrade::SPDY)).await;
-        let (answered, authority) = asked.map_err(failure::of_upgrade)?;
+        let upgrade_result =
+            upgrade::request_upgrade(&permit, &mut request, HeaderValue::from_static(upgrade::SPDY)).await;
+        let (answered, authority) = upgrade_result.map_err(failure::of_upgrade)?;
         match answered.1.status().as_u16() {
             101 if is_spdy(&answered.1) => {
-                metrics.tunnelled(101);
-                Ok(self.begin(permit, client, answered, handshake))
+                metrics.record_tunnel(101);
+                Ok(self.start_tunnel(permit, client, answered, handshake))
             }
             101 => {
-                metrics.tunnelled(500);
+                metrics.record_tunnel(500);
                 Err(failure::unknown("unable to upgrade: missing upgrade headers in response"))
             }
             code @ ..400 => Err(failure::of_upgrade(Refusal::NotUpgraded(code))),
             code => {
-                metrics.tunnelled(code);
-                Ok(upgrade::refused(&self.shared, permit, answered, &authority))
+                metrics.record_tunnel(code);
+                Ok(upgrade::refusal_response(&self.shared, permit, answered, &authority))
             }
         }
     }
 
-    fn begin(
+    fn start_tunnel(
         &self,
         permit: Permit,
         client: OnUpgrade,
-        (_connection, mut response): Answered,
+        (_connection, mut response): Http1Response,
         handshake: Handshake,
     ) -> Response<crate::ProxyBody> {
         let kubelet = hyper::upgrade::on(&mut response);
         let chosen = response.headers().get(STREAM_PROTOCOL).map(text);
         let chosen =
-            chosen.and_then(|chosen| HeaderValue::try_from(format!("{IN_MESSAGES}{}", chosen.trim())).ok());
+            chosen.and_then(|chosen| HeaderValue::try_from(format!("{TUNNEL_PREFIX}{}", chosen.trim())).ok());
         let opened = Tunnel::default();
         let mut response = handshake.response(chosen);
         response.extensions_mut().insert(opened.clone());
         let shared = self.shared.clone();
         self.shared.tasks.spawn_until_cancelled("proxy-message-tunnel", async move {
-            let _open = (shared.metrics.upgrade(), permit, opened);
+            let _open = (shared.metrics.track_upgrade(), permit, opened);
             let limits = &shared.limits;
-            if let Err(error) = carry(client, kubelet, limits).await {
+            if let Err(error) = copy_both_ways(client, kubelet, limits).await {
                 tracing::debug!(%error, "SPDY tunnel over WebSocket failed");
             }
         });
@@ -106,17 +107,17 @@ enum TunnelError {
 }
 
 /// Copies bytes both ways until one side ends, then ends both.
-async fn carry(client: OnUpgrade, kubelet: OnUpgrade, limits: &Limits) -> Result<(), TunnelError> {
+async fn copy_both_ways(client: OnUpgrade, kubelet: OnUpgrade, limits: &Limits) -> Result<(), TunnelError> {
     let socket = web_socket::open(client, limits.web_socket_message_bytes).await?;
-    let kubelet = Throttled::new(TokioIo::new(kubelet.await?), limits.connection_bytes_per_second);
+    let kubelet = ThrottledIo::new(TokioIo::new(kubelet.await?), limits.connection_bytes_per_second);
     let (mut from_kubelet, mut to_kubelet) = split(kubelet);
     let (mut to_client, mut from_client) = socket.split();
     let idle = limits.web_socket_idle_timeout;
     let activity = Activity::new(idle);
     let copied = tokio::select! {
-        copied = messages_of(&mut from_kubelet, &mut to_client, &activity) => copied,
-        copied = bytes_of(&mut from_client, &mut to_kubelet, &activity) => copied,
-        () = activity.idle() => Err(TunnelError::Idle(idle)),
+        copied = copy_to_messages(&mut from_kubelet, &mut to_client, &activity) => copied,
+        copied = copy_from_messages(&mut from_client, &mut to_kubelet, &activity) => copied,
+        () = activity.wait_idle() => Err(TunnelError::Idle(idle)),
     };
     let ended = async {
         to_kubelet.shutdown().await?;
@@ -127,23 +128,23 @@ async fn carry(client: OnUpgrade, kubelet: OnUpgrade, limits: &Limits) -> Result
     copied.and(ended)
 }
 
-async fn messages_of<R, C>(from: &mut R, to: &mut C, activity: &Activity) -> Result<(), TunnelError>
+async fn copy_to_messages<R, C>(from: &mut R, to: &mut C, activity: &Activity) -> Result<(), TunnelError>
 where
     R: AsyncRead + Unpin,
     C: futures::Sink<Message, Error = SocketError> + Unpin,
 {
     let mut piece = BytesMut::new();
     loop {
-        piece.reserve(PIECE);
+        piece.reserve(READ_SIZE);
         if from.read_buf(&mut piece).await? == 0 {
             return Ok(());
         }
-        activity.seen();
+        activity.record();
         to.send(Message::Binary(piece.split().freeze())).await?;
     }
 }
 
-async fn bytes_of<M, W>(from: &mut M, to: &mut W, activity: &Activity) -> Result<(), TunnelError>
+async fn copy_from_messages<M, W>(from: &mut M, to: &mut W, activity: &Activity) -> Result<(), TunnelError>
 where
     M: futures::Stream<Item = Result<Message, SocketError>> + Unpin,
     W: AsyncWrite + Unpin,
@@ -151,7 +152,7 @@ where
     loop {
         match from.next().await.transpose()? {
             Some(Message::Binary(bytes)) => {
-                activity.seen();
+                activity.record();
                 to.write_all(&bytes).await?;
                 to.flush().await?;
             }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use portico_machinery::connect::clean_path;
 
-pub(super) const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-pub(super) const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-pub(super) const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+pub(super) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(super) const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Address of a client as a value of `X-Forwarded-For`. Created once per connection.
@@ -31,16 +31,19 @@ pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
 
 /// Returns the value of `X-Forwarded-Uri`: the path cleaned as upstream's `path.Join` does, or `None` if it is
 /// not a valid header value.
-pub(super) fn uri(path: &str) -> Option<HeaderValue> {
+pub(super) fn forwarded_uri(path: &str) -> Option<HeaderValue> {
     let is_clean = !path.contains("//") && !path.contains("/.");
     let uri = if is_clean { HeaderValue::from_str(path) } else { HeaderValue::try_from(clean_path(path)) };
     uri.ok()
 }
 
 /// Returns the value of `X-Forwarded-For`: earlier hops, then the client. `None` if it is not a valid header value.
-pub(super) fn list(headers: &HeaderMap, ClientAddress(client): &ClientAddress) -> Option<HeaderValue> {
+pub(super) fn forwarded_for(
+    headers: &HeaderMap,
+    ClientAddress(client): &ClientAddress,
+) -> Option<HeaderValue> {
     let mut list = Vec::new();
-    for prior in headers.get_all(FOR) {
+    for prior in headers.get_all(FORWARDED_FOR) {
         list.extend_from_slice(prior.as_bytes());
         list.extend_from_slice(b", ");
     }

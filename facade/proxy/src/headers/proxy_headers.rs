@@ -4,12 +4,12 @@
 
 use http::header::{HeaderMap, HeaderValue};
 
-use super::forwarded::{self, AUDIT_ID, ClientAddress, FOR, PROTO, URI};
+use super::forwarded::{self, AUDIT_ID, ClientAddress, FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_URI};
 use super::identity::{Header, Identity};
 use crate::refusal::Refusal;
 
 /// Maximum number of headers without the caller's identity: four of the proxy, and two that name the target.
-const OTHERS: usize = 6;
+const MAX_FIXED_HEADERS: usize = 6;
 /// Value of `X-Forwarded-Proto`: the facade serves HTTPS only.
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
@@ -36,7 +36,7 @@ impl<'a> ProxyHeaders<'a> {
 
     /// Creates the headers for a connection to a pod, service or node: the client's address and requested path, no identity. The
     /// client's own headers for host and scheme stay, as upstream leaves them.
-    pub(crate) fn of_connection(client: &'a ClientAddress, uri: &'a HeaderValue) -> Self {
+    pub(crate) fn for_connect(client: &'a ClientAddress, uri: &'a HeaderValue) -> Self {
         Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
@@ -48,19 +48,19 @@ impl<'a> ProxyHeaders<'a> {
     /// Inserts the headers into a header map. `path` is the path of the request to the backend. The map must not contain identity
     /// headers before.
     pub(crate) fn insert_into(&self, headers: &mut HeaderMap, path: &str) {
-        headers.reserve(self.identity.len() + OTHERS);
+        headers.reserve(self.identity.len() + MAX_FIXED_HEADERS);
         for (name, value) in self.identity {
             headers.append(name, value.clone());
         }
-        if let Some(list) = self.client.and_then(|client| forwarded::list(headers, client)) {
-            headers.insert(FOR, list);
+        if let Some(list) = self.client.and_then(|client| forwarded::forwarded_for(headers, client)) {
+            headers.insert(FORWARDED_FOR, list);
         }
         if let Some(uri) = self.uri {
-            headers.insert(URI, uri.clone());
+            headers.insert(FORWARDED_URI, uri.clone());
         } else {
-            headers.insert(PROTO, HTTPS);
-            if let Some(uri) = forwarded::uri(path) {
-                headers.insert(URI, uri);
+            headers.insert(FORWARDED_PROTO, HTTPS);
+            if let Some(uri) = forwarded::forwarded_uri(path) {
+                headers.insert(FORWARDED_URI, uri);
             }
         }
         if let Some(audit_id) = self.audit_id {

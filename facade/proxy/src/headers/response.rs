@@ -7,11 +7,11 @@ use http::header::{
 use portico_kit::header_text::text;
 
 use super::forwarded::AUDIT_ID;
-use super::hop;
+use super::hop_by_hop;
 
 /// Cleans the headers as [`clean_direct_response`] does, and makes `Location` absolute.
 pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
-    clean_answer(headers);
+    clean_direct_response(headers);
     if let Some(location) = headers.get(LOCATION)
         && let Some(absolute) = absolute(location, authority)
     {
@@ -20,19 +20,19 @@ pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
 }
 
 /// Removes headers that only the facade sets (CORS, audit) and hop-by-hop headers.
-pub(crate) fn clean_answer(headers: &mut HeaderMap) {
+pub(crate) fn clean_direct_response(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
-        hop::remove_named_by_connection(headers);
+        hop_by_hop::remove_named_by_connection(headers);
     }
     let removed: Vec<HeaderName> =
-        headers.keys().filter(|name| is_ours(name) || hop::is_hop_by_hop(name)).cloned().collect();
+        headers.keys().filter(|name| is_reserved(name) || hop_by_hop::is_hop_by_hop(name)).cloned().collect();
     for name in removed {
         headers.remove(name);
     }
 }
 
 /// Returns true for headers that a backend must not set because the facade sets them.
-pub(super) fn is_ours(name: &HeaderName) -> bool {
+pub(super) fn is_reserved(name: &HeaderName) -> bool {
     *name == ACCESS_CONTROL_ALLOW_CREDENTIALS
         || *name == ACCESS_CONTROL_ALLOW_HEADERS
         || *name == ACCESS_CONTROL_ALLOW_METHODS

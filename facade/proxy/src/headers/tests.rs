@@ -43,7 +43,7 @@ fn list(headers: &HeaderMap) -> Vec<String> {
 }
 
 #[test]
-fn headers_that_a_client_must_not_set_are_removed_in_any_case_of_letters() {
+fn reserved_headers_are_removed_case_insensitively() {
     let mut headers = map(&[
         ("X-Remote-User", "root"),
         ("x-REMOTE-group", "system:masters"),
@@ -69,7 +69,7 @@ fn headers_that_a_client_must_not_set_are_removed_in_any_case_of_letters() {
 }
 
 #[test]
-fn trailers_pass_when_they_are_announced_and_belong_in_no_head() {
+fn announced_trailers_pass_unless_they_are_head_fields() {
     let forbidden = [
         "content-length",
         "transfer-encoding",
@@ -101,7 +101,7 @@ fn trailers_pass_when_they_are_announced_and_belong_in_no_head() {
 }
 
 #[test]
-fn hop_by_hop_headers_and_those_that_connection_names_are_gone() {
+fn hop_by_hop_headers_and_headers_named_by_connection_are_removed() {
     let mut headers = map(&[
         ("Connection", "close, X-Secret"),
         ("Connection", "keep-alive"),
@@ -138,7 +138,7 @@ fn naming_identity_headers_in_connection_does_not_remove_the_real_ones() {
 }
 
 #[test]
-fn an_identity_is_one_header_for_each_fact() {
+fn identity_has_one_header_per_attribute() {
     let mut user = UserInfo::new("alice", ["a", "b"]);
     user.uid = "u-1".into();
     user.extra = BTreeMap::from([
@@ -230,18 +230,18 @@ fn an_upgrade_is_a_token_of_connection_and_a_known_protocol() {
     let table = [
         (vec![("Connection", "keep-alive, Upgrade"), ("Upgrade", "websocket")], Some(to("websocket"))),
         (vec![("Connection", "UPGRADE"), ("Upgrade", "SPDY/3.1")], Some(to("SPDY/3.1"))),
-        (vec![("Connection", "keep-alive")], Some(Upgrade::No)),
-        (vec![("Upgrade", "websocket")], Some(Upgrade::No)),
-        (vec![("Connection", "not-upgrade"), ("Upgrade", "websocket")], Some(Upgrade::No)),
+        (vec![("Connection", "keep-alive")], Some(Upgrade::None)),
+        (vec![("Upgrade", "websocket")], Some(Upgrade::None)),
+        (vec![("Connection", "not-upgrade"), ("Upgrade", "websocket")], Some(Upgrade::None)),
         (vec![("Connection", "Upgrade"), ("Upgrade", "h2c")], None),
         (vec![("Connection", "Upgrade")], None),
         (vec![("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Upgrade", "h2c")], None),
     ];
-    for (given, want) in table {
-        let got = requested_upgrade(&map(&given));
+    for (input, want) in table {
+        let got = requested_upgrade(&map(&input));
         match want {
-            Some(want) => assert_eq!(got, want, "{given:?}"),
-            None => assert!(matches!(got, Upgrade::Refused(_)), "{given:?}"),
+            Some(want) => assert_eq!(got, want, "{input:?}"),
+            None => assert!(matches!(got, Upgrade::Refused(_)), "{input:?}"),
         }
     }
 }
@@ -274,9 +274,9 @@ fn a_location_on_the_same_host_becomes_absolute() {
         ("relative", "relative"),
         ("//elsewhere/x", "//elsewhere/x"),
     ];
-    for (given, want) in table {
-        let mut headers = map(&[("Location", given)]);
+    for (input, want) in table {
+        let mut headers = map(&[("Location", input)]);
         clean_response(&mut headers, &HeaderValue::from_static("b:1"));
-        assert_eq!(headers["location"], want, "{given}");
+        assert_eq!(headers["location"], want, "{input}");
     }
 }

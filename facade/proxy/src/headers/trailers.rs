@@ -9,7 +9,7 @@ use http::header::{
 };
 use portico_kit::header_text::tokens;
 
-use super::response::is_ours;
+use super::response::is_reserved;
 use super::strip::is_stripped;
 
 /// Maximum number of trailers that a request may announce; further ones are not forwarded.
@@ -31,7 +31,7 @@ pub(crate) fn keep_announced(trailers: &mut HeaderMap, announced: &[HeaderName])
 
 /// Removes trailers of a response that only the head may contain.
 pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
-    retain(trailers, |name| may_pass(name) && !is_ours(name));
+    retain(trailers, |name| may_pass(name) && !is_reserved(name));
 }
 
 fn retain(trailers: &mut HeaderMap, keep: impl Fn(&HeaderName) -> bool) {

@@ -2,7 +2,7 @@
 //!
 //! The attributes that contain links are upstream's list. Comments and raw text elements such as scripts are skipped.
 
-use super::Links;
+use super::LinkRewriter;
 
 /// Size of one tag of a proxied HTML page whose links are rewritten.
 ///
@@ -11,11 +11,11 @@ const MAX_TAG: usize = 64 * 1024;
 const COMMENT: &[u8] = b"<!--";
 const COMMENT_END: &[u8] = b"-->";
 /// Elements whose content is text up to their end tag.
-const RAW: [&str; 9] =
+const RAW_TEXT_ELEMENTS: [&str; 9] =
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "noscript"];
 
 /// Returns the attributes of an element that contain links.
-fn attributes(element: &[u8]) -> &'static [&'static str] {
+fn link_attributes(element: &[u8]) -> &'static [&'static str] {
     const TABLE: [(&str, &[&str]); 22] = [
         ("a", &["href"]),
         ("applet", &["codebase"]),
@@ -48,7 +48,7 @@ fn attributes(element: &[u8]) -> &'static [&'static str] {
 
 /// State of the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ScanState {
     Text,
     Comment,
     /// Inside an element of [`RAW_TEXT_ELEMENTS`].
@@ -57,18 +57,18 @@ enum Place {
 
 /// Rewrites the links of one page as its bytes arrive.
 #[derive(Debug)]
-pub(super) struct Html {
-    links: Links,
-    place: Place,
+pub(super) struct HtmlRewriter {
+    links: LinkRewriter,
+    state: ScanState,
     /// Input that cannot be interpreted until more arrives.
     pending: Vec<u8>,
     tag: TagScan,
 }
 
-impl Html {
-    pub(super) fn new(links: Links) -> Self {
-        let (links, tag) = (links.in_markup(), TagScan::default());
-        Self { links, place: Place::Text, pending: Vec::new(), tag }
+impl HtmlRewriter {
+    pub(super) fn new(links: LinkRewriter) -> Self {
+        let (links, tag) = (links.for_html(), TagScan::default());
+        Self { links, state: ScanState::Text, pending: Vec::new(), tag }
     }
 
     /// Processes more of the page, and writes the output that is final.
@@ -76,8 +76,8 @@ impl Html {
         let mut page = std::mem::take(&mut self.pending);
         page.extend_from_slice(data);
         let mut done = 0;
-        while let Some(taken) = self.step(&page[done..], out) {
-            done += taken;
+        while let Some(consumed) = self.step(&page[done..], out) {
+            done += consumed;
         }
         page.drain(..done);
         self.pending = page;
@@ -93,28 +93,30 @@ impl Html {
         if page.is_empty() {
             return None;
         }
-        match self.place {
-            Place::Text => self.text(page, out),
-            Place::Comment => Some(self.up_to(COMMENT_END, page, out)).filter(|taken| *taken > 0),
-            Place::Raw(name) => {
+        match self.state {
+            ScanState::Text => self.text(page, out),
+            ScanState::Comment => {
+                Some(self.copy_until(COMMENT_END, page, out)).filter(|consumed| *consumed > 0)
+            }
+            ScanState::Raw(name) => {
                 let end = format!("</{name}");
-                Some(self.up_to(end.as_bytes(), page, out)).filter(|taken| *taken > 0)
+                Some(self.copy_until(end.as_bytes(), page, out)).filter(|consumed| *consumed > 0)
             }
         }
     }
 
     /// Copies input up to the mark that ends the current state, or to a possible start of the mark.
-    fn up_to(&mut self, mark: &[u8], page: &[u8], out: &mut Vec<u8>) -> usize {
+    fn copy_until(&mut self, mark: &[u8], page: &[u8], out: &mut Vec<u8>) -> usize {
         let found = page.windows(mark.len()).position(|window| window.eq_ignore_ascii_case(mark));
-        let taken = match found {
+        let consumed = match found {
             Some(at) => {
-                self.place = Place::Text;
+                self.state = ScanState::Text;
                 at + mark.len()
             }
             None => page.len().saturating_sub(mark.len() - 1),
         };
-        out.extend_from_slice(&page[..taken]);
-        taken
+        out.extend_from_slice(&page[..consumed]);
+        consumed
     }
 
     fn text(&mut self, page: &[u8], out: &mut Vec<u8>) -> Option<usize> {
@@ -124,7 +126,7 @@ impl Html {
             return Some(at);
         }
         if page.starts_with(COMMENT) {
-            self.place = Place::Comment;
+            self.state = ScanState::Comment;
             out.extend_from_slice(COMMENT);
             return Some(COMMENT.len());
         }
@@ -153,15 +155,15 @@ impl Html {
     fn rewrite(&mut self, tag: &[u8], out: &mut Vec<u8>) {
         let name_end = 1 + tag[1..].iter().take_while(|byte| !ends_name(**byte)).count();
         let name = &tag[1..name_end];
-        if let Some(raw) = RAW.iter().find(|raw| raw.as_bytes().eq_ignore_ascii_case(name)) {
-            self.place = Place::Raw(raw);
+        if let Some(raw) = RAW_TEXT_ELEMENTS.iter().find(|raw| raw.as_bytes().eq_ignore_ascii_case(name)) {
+            self.state = ScanState::Raw(raw);
         }
-        let wanted = attributes(name);
+        let link_names = link_attributes(name);
         let mut copied = 0;
         for (attribute, value) in (Attributes { tag, at: name_end }) {
-            let held =
-                wanted.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(&tag[attribute.clone()]));
-            let link = std::str::from_utf8(&tag[value.clone()]).ok().filter(|_| held);
+            let is_link =
+                link_names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(&tag[attribute.clone()]));
+            let link = std::str::from_utf8(&tag[value.clone()]).ok().filter(|_| is_link);
             if let Some(rewritten) = link.and_then(|link| self.links.rewrite(link.trim())) {
                 out.extend_from_slice(&tag[copied..value.start]);
                 out.extend_from_slice(rewritten.as_bytes());
@@ -182,7 +184,7 @@ struct TagScan {
     at: usize,
     quote: Option<u8>,
     /// True if an attribute value may begin here.
-    value: bool,
+    expects_value: bool,
 }
 
 impl TagScan {
@@ -192,9 +194,11 @@ impl TagScan {
             self.at += 1;
             match (self.quote, byte) {
                 (None, b'>') => return Some(self.at),
-                (None, b'"' | b'\'') if self.value => self.quote = Some(*byte),
-                (None, byte) => self.value = *byte == b'=' || (self.value && byte.is_ascii_whitespace()),
-                (Some(open), byte) if open == *byte => (self.quote, self.value) = (None, false),
+                (None, b'"' | b'\'') if self.expects_value => self.quote = Some(*byte),
+                (None, byte) => {
+                    self.expects_value = *byte == b'=' || (self.expects_value && byte.is_ascii_whitespace())
+                }
+                (Some(open), byte) if open == *byte => (self.quote, self.expects_value) = (None, false),
                 (Some(_), _) => {}
             }
         }
@@ -202,7 +206,7 @@ impl TagScan {
     }
 }
 
-type Range = std::ops::Range<usize>;
+type Span = std::ops::Range<usize>;
 
 /// Iterator over names and values of a tag's attributes, as ranges of the tag; attributes without a value are skipped.
 struct Attributes<'a> {
@@ -211,7 +215,7 @@ struct Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    fn skip(&mut self, skipped: impl Fn(u8) -> bool) -> Range {
+    fn skip(&mut self, skipped: impl Fn(u8) -> bool) -> Span {
         let start = self.at;
         while self.tag.get(self.at).is_some_and(|byte| skipped(*byte)) {
             self.at += 1;
@@ -219,7 +223,7 @@ impl Attributes<'_> {
         start..self.at
     }
 
-    fn value(&mut self) -> Range {
+    fn value(&mut self) -> Span {
         match self.tag.get(self.at) {
             Some(&quote @ (b'"' | b'\'')) => {
                 self.at += 1;
@@ -233,7 +237,7 @@ impl Attributes<'_> {
 }
 
 impl Iterator for Attributes<'_> {
-    type Item = (Range, Range);
+    type Item = (Span, Span);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -259,8 +263,8 @@ mod tests {
     use super::super::tests::links;
     use super::*;
 
-    fn through(pieces: &[&[u8]]) -> String {
-        let (mut html, mut out) = (Html::new(links()), Vec::new());
+    fn rewrite_pieces(pieces: &[&[u8]]) -> String {
+        let (mut html, mut out) = (HtmlRewriter::new(links()), Vec::new());
         pieces.iter().for_each(|piece| html.push(piece, &mut out));
         html.finish(&mut out);
         String::from_utf8(out).unwrap()
@@ -272,27 +276,27 @@ mod tests {
 <img src="/i.png"/><input formaction="/f" disabled><p cite="/no">p</p><a href="https://e.org/">e</a></BODY></html>"#;
 
     #[test]
-    fn links_in_tags_are_led_back_and_nothing_else_changes() {
+    fn only_links_in_tags_are_rewritten() {
         let prefix = "/api/v1/pods/p/proxy";
         let mut want = PAGE.to_owned();
         for link in ["/css/a.css", "/a.js", "/b.png", "/x?a=1", "/i.png", "/f\""] {
             want = want.replace(link, &format!("{prefix}{link}"));
         }
         want = want.replace("http://10.0.0.1/y/", &format!("{prefix}/y/"));
-        assert_eq!(through(&[PAGE.as_bytes()]), want);
+        assert_eq!(rewrite_pieces(&[PAGE.as_bytes()]), want);
     }
 
     #[test]
-    fn an_endless_tag_is_not_kept() {
+    fn an_overlong_tag_is_not_buffered() {
         let page = format!("<a {}", "x".repeat(MAX_TAG));
-        let (mut html, mut out) = (Html::new(links()), Vec::new());
+        let (mut html, mut out) = (HtmlRewriter::new(links()), Vec::new());
         html.push(page.as_bytes(), &mut out);
         assert_eq!((out.len(), html.pending.len()), (page.len(), 0));
     }
 
     #[test]
-    fn each_byte_of_a_tag_that_dribbles_is_looked_at_once() {
-        let (mut html, mut out) = (Html::new(links()), Vec::new());
+    fn each_byte_of_a_slow_tag_is_scanned_once() {
+        let (mut html, mut out) = (HtmlRewriter::new(links()), Vec::new());
         for byte in format!("<a title=\"{}", ">".repeat(5000)).bytes() {
             html.push(&[byte], &mut out);
             assert!(html.tag.at == html.pending.len() || html.pending.len() < 2);
@@ -302,13 +306,13 @@ mod tests {
     }
 
     #[test]
-    fn no_path_becomes_markup() {
-        let asked = "/api/v1/namespaces/n/services/https:a\"><script>alert(1)</script>'&lt; `:443/proxy";
+    fn paths_do_not_become_markup() {
+        let proxy_path = "/api/v1/namespaces/n/services/https:a\"><script>alert(1)</script>'&lt; `:443/proxy";
         let mut path = Vec::new();
-        crate::location::escape_path(&mut path, asked);
+        crate::request_target::escape_path(&mut path, proxy_path);
         let value = http::HeaderValue::from_static;
-        let links = Links::new(String::from_utf8(path).unwrap(), &value("k8s"), &value("10.0.0.1:80"));
-        let (mut html, mut out) = (Html::new(links), Vec::new());
+        let links = LinkRewriter::new(String::from_utf8(path).unwrap(), &value("k8s"), &value("10.0.0.1:80"));
+        let (mut html, mut out) = (HtmlRewriter::new(links), Vec::new());
         html.push(b"<a href=\"/x\"><a href='/x'><a href=/x>", &mut out);
         let prefix = "/api/v1/namespaces/n/services/https:a%22%3E%3Cscript%3Ealert%281%29%3C/script%3E%27&amp;lt;%20%60:443/proxy";
         let want = format!("<a href=\"{prefix}/x\"><a href='{prefix}/x'><a href={prefix}/x>");
@@ -317,16 +321,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_where_a_page_is_cut(first in 0usize..600, second in 0usize..600) {
+        fn chunk_boundaries_do_not_matter(first in 0usize..600, second in 0usize..600) {
             let (a, b) = (first.min(second).min(PAGE.len()), first.max(second).min(PAGE.len()));
             let page = PAGE.as_bytes();
-            prop_assert_eq!(through(&[&page[..a], &page[a..b], &page[b..]]), through(&[page]));
+            prop_assert_eq!(rewrite_pieces(&[&page[..a], &page[a..b], &page[b..]]), rewrite_pieces(&[page]));
         }
 
         #[test]
-        fn what_holds_no_link_passes_unchanged(page in "[<>a-c=\"' /!-]{0,60}") {
+        fn pages_without_links_pass_unchanged(page in "[<>a-c=\"' /!-]{0,60}") {
             let page = page.replace("=", "");
-            prop_assert_eq!(through(&[page.as_bytes()]), page);
+            prop_assert_eq!(rewrite_pieces(&[page.as_bytes()]), page);
         }
     }
 }

@@ -11,44 +11,47 @@ use crate::request_body::{BoxError, RequestBody};
 /// A body with a copy. If the body exceeds the limit, breaks off or is dropped early, `on_complete` is dropped without a call.
 pub(super) struct Tee<F> {
     body: RequestBody,
-    kept: Option<Kept<F>>,
+    capture: Option<Capture<F>>,
 }
 
-struct Kept<F> {
+struct Capture<F> {
     chunks: BytesMut,
-    most: usize,
+    max_bytes: usize,
     /// Declared length, if known: the reader need not poll for the end of the body.
-    whole: Option<u64>,
-    done: F,
+    declared_length: Option<u64>,
+    on_complete: F,
 }
 
 impl<F: FnOnce(Bytes)> Tee<F> {
     /// Calls `on_complete` with the body if it has at most `max_bytes` bytes.
-    pub(super) fn new(body: RequestBody, most: usize, done: F) -> Self {
-        let whole = body.size_hint().exact();
-        Self { body, kept: Some(Kept { chunks: BytesMut::new(), most, whole, done }) }
+    pub(super) fn new(body: RequestBody, max_bytes: usize, on_complete: F) -> Self {
+        let declared_length = body.size_hint().exact();
+        Self {
+            body,
+            capture: Some(Capture { chunks: BytesMut::new(), max_bytes, declared_length, on_complete }),
+        }
     }
 
-    fn keep(&mut self, frame: &Frame<Bytes>) {
-        let Some(kept) = &mut self.kept else { return };
+    fn capture_frame(&mut self, frame: &Frame<Bytes>) {
+        let Some(capture) = &mut self.capture else { return };
         let Some(data) = frame.data_ref() else { return };
-        if kept.chunks.len() + data.len() > kept.most {
-            self.kept = None;
+        if capture.chunks.len() + data.len() > capture.max_bytes {
+            self.capture = None;
         } else {
             // Copied because a chunk may be a small part of a large buffer.
-            kept.chunks.extend_from_slice(data);
+            capture.chunks.extend_from_slice(data);
         }
     }
 
     /// Returns true if the declared length has arrived.
-    fn is_whole(&self) -> bool {
-        let kept = self.kept.as_ref();
-        kept.is_some_and(|kept| kept.whole == u64::try_from(kept.chunks.len()).ok())
+    fn is_complete(&self) -> bool {
+        let capture = self.capture.as_ref();
+        capture.is_some_and(|capture| capture.declared_length == u64::try_from(capture.chunks.len()).ok())
     }
 
     fn complete(&mut self) {
-        if let Some(Kept { chunks, done, .. }) = self.kept.take() {
-            done(chunks.freeze());
+        if let Some(Capture { chunks, on_complete, .. }) = self.capture.take() {
+            on_complete(chunks.freeze());
         }
     }
 }
@@ -64,11 +67,11 @@ impl<F: FnOnce(Bytes) + Unpin> Body for Tee<F> {
         let this = self.get_mut();
         let polled = ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &polled {
-            Some(Ok(frame)) => this.keep(frame),
-            Some(Err(_)) => this.kept = None,
+            Some(Ok(frame)) => this.capture_frame(frame),
+            Some(Err(_)) => this.capture = None,
             None => {}
         }
-        if polled.is_none() || this.body.is_end_stream() || this.is_whole() {
+        if polled.is_none() || this.body.is_end_stream() || this.is_complete() {
             this.complete();
         }
         Poll::Ready(polled)

@@ -21,9 +21,9 @@ pub(super) enum ClientMessage {
     /// The client sends no more data on this channel.
     Closed(u8),
     /// A message without effect.
-    Nothing,
+    Ignored,
     /// The client disconnects, or violates the protocol.
-    Left,
+    Disconnected,
 }
 
 impl ClientMessage {
@@ -31,15 +31,15 @@ impl ClientMessage {
         let mut bytes = match message {
             Message::Binary(bytes) => bytes,
             Message::Text(text) => text.into(),
-            Message::Close(_) => return Self::Left,
-            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return Self::Nothing,
+            Message::Close(_) => return Self::Disconnected,
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return Self::Ignored,
         };
         match *bytes {
-            [] => Self::Nothing,
+            [] => Self::Ignored,
             [CLOSE, channel] if channel < CHANNELS => Self::Closed(channel),
-            [CLOSE, ..] => Self::Left,
+            [CLOSE, ..] => Self::Disconnected,
             [channel, _, ..] if channel < CHANNELS => Self::Data(channel, bytes.split_off(1)),
-            [..] => Self::Nothing,
+            [..] => Self::Ignored,
         }
     }
 }
@@ -61,17 +61,17 @@ mod tests {
         let parsed = |bytes: &'static [u8]| ClientMessage::of(Message::Binary(Bytes::from_static(bytes)));
         assert_eq!(parsed(b"\0abc"), ClientMessage::Data(STDIN, Bytes::from_static(b"abc")));
         assert_eq!(parsed(b"\xff\0"), ClientMessage::Closed(STDIN));
-        for nothing in [&b""[..], b"\0", b"\x05abc", b"\x99abc"] {
-            assert_eq!(parsed(nothing), ClientMessage::Nothing, "{nothing:?}");
+        for ignored in [&b""[..], b"\0", b"\x05abc", b"\x99abc"] {
+            assert_eq!(parsed(ignored), ClientMessage::Ignored, "{ignored:?}");
         }
-        for left in [&b"\xff"[..], b"\xff\0\0", b"\xff\x05"] {
-            assert_eq!(parsed(left), ClientMessage::Left, "{left:?}");
+        for invalid in [&b"\xff"[..], b"\xff\0\0", b"\xff\x05"] {
+            assert_eq!(parsed(invalid), ClientMessage::Disconnected, "{invalid:?}");
         }
         assert_eq!(
             ClientMessage::of(Message::text("\0abc")),
             ClientMessage::Data(STDIN, Bytes::from_static(b"abc"))
         );
-        assert_eq!(ClientMessage::of(Message::Ping(Bytes::new())), ClientMessage::Nothing);
+        assert_eq!(ClientMessage::of(Message::Ping(Bytes::new())), ClientMessage::Ignored);
         assert_eq!(message(STDERR, b"x"), Message::Binary(Bytes::from_static(b"\x02x")));
     }
 }

@@ -7,39 +7,43 @@ use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::bounds::Bounds;
 use super::channel::{ERROR, STDERR, STDIN, STDOUT, message};
-use super::ending::Ending;
-use super::link::{FromKubelet, LinkError};
-use super::streams::Opened;
+use super::link::{FrameReader, LinkError};
+use super::outcome::CommandOutcome;
+use super::session_limits::SessionLimits;
+use super::streams::CommandStreams;
 use super::to_kubelet::Signal;
 use super::version::Version;
 use crate::activity::Activity;
 
 /// Forwards output of the kubelet to the client.
-pub(super) struct Listener<'a> {
-    pub(super) opened: &'a mut Opened,
+pub(super) struct OutputForwarder<'a> {
+    pub(super) streams: &'a mut CommandStreams,
     /// Becomes true when the kubelet has accepted all streams.
     pub(super) ready: watch::Sender<bool>,
     /// Signals for the other direction. Dropped if the queue is full: this direction must not wait for the other.
     pub(super) signals: mpsc::Sender<Signal>,
     pub(super) activity: &'a Activity,
     pub(super) version: Version,
-    pub(super) bounds: Bounds,
+    pub(super) limits: SessionLimits,
 }
 
-impl Listener<'_> {
+impl OutputForwarder<'_> {
     /// Returns when the command has ended, or when the connection to the kubelet or to the client has.
-    pub(super) async fn run<R, C>(mut self, mut from_kubelet: FromKubelet<R>, to_client: &mut C) -> Ending
+    pub(super) async fn run<R, C>(
+        mut self,
+        mut from_kubelet: FrameReader<R>,
+        to_client: &mut C,
+    ) -> CommandOutcome
     where
         R: AsyncRead + Unpin,
         C: Sink<Message, Error = SocketError> + Unpin,
     {
         let (mut error, mut whole) = (Vec::new(), false);
-        while !self.opened.all_ended() {
+        while !self.streams.all_ended() {
             let frame = match from_kubelet.next().await {
                 Ok(Some(frame)) => frame,
-                Err(LinkError::Spdy(error)) => return Ending::Broken(error.to_string()),
+                Err(LinkError::Spdy(error)) => return CommandOutcome::Failed(error.to_string()),
                 // Output that arrived before the end counts.
                 Ok(None) | Err(LinkError::Io(_)) => break,
             };
@@ -49,21 +53,21 @@ impl Listener<'_> {
                         return ending;
                     }
                     if fin {
-                        whole |= self.opened.id_of(ERROR) == Some(stream);
+                        whole |= self.streams.id_of(ERROR) == Some(stream);
                         self.ended(stream);
                     }
                 }
                 Frame::SynReply { stream, fin, .. } => {
-                    if self.opened.replied(stream) {
+                    if self.streams.accept(stream) {
                         self.ready.send_replace(true);
                     }
                     if fin {
-                        whole |= self.opened.id_of(ERROR) == Some(stream);
+                        whole |= self.streams.id_of(ERROR) == Some(stream);
                         self.ended(stream);
                     }
                 }
-                Frame::RstStream { .. } if !self.opened.all_replied() => {
-                    return Ending::Broken("Stream reset".to_owned());
+                Frame::RstStream { .. } if !self.streams.all_accepted() => {
+                    return CommandOutcome::Failed("Stream reset".to_owned());
                 }
                 Frame::RstStream { stream, .. } => self.ended(stream),
                 // Responses to own pings have an odd id.
@@ -72,7 +76,7 @@ impl Listener<'_> {
                 _ => {}
             }
         }
-        Ending::reported(self.version, &error, whole)
+        CommandOutcome::from_error_stream(self.version, &error, whole)
     }
 
     async fn data<C: Sink<Message, Error = SocketError> + Unpin>(
@@ -81,17 +85,17 @@ impl Listener<'_> {
         data: Bytes,
         error: &mut Vec<u8>,
         to_client: &mut C,
-    ) -> Result<(), Ending> {
-        match self.opened.channel_of(stream) {
+    ) -> Result<(), CommandOutcome> {
+        match self.streams.channel_of(stream) {
             _ if data.is_empty() => {}
-            Some(ERROR) if error.len() + data.len() > self.bounds.error_bytes => {
-                return Err(Ending::Broken("the kubelet's error is too long".to_owned()));
+            Some(ERROR) if error.len() + data.len() > self.limits.error_bytes => {
+                return Err(CommandOutcome::Failed("the kubelet's error is too long".to_owned()));
             }
             Some(ERROR) => error.extend_from_slice(&data),
             Some(channel @ (STDOUT | STDERR)) => {
-                self.activity.seen();
-                to_client.send(message(channel, &data)).await.map_err(|_| Ending::Left)?;
-                self.activity.seen();
+                self.activity.record();
+                to_client.send(message(channel, &data)).await.map_err(|_| CommandOutcome::Disconnected)?;
+                self.activity.record();
             }
             _ => {}
         }
@@ -99,8 +103,8 @@ impl Listener<'_> {
     }
 
     fn ended(&mut self, stream: u32) {
-        self.opened.end(stream);
-        if self.opened.id_of(STDIN) == Some(stream) {
+        self.streams.end(stream);
+        if self.streams.id_of(STDIN) == Some(stream) {
             self.signal(Signal::InputEnded);
         }
     }

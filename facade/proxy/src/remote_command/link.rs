@@ -3,13 +3,13 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use portico_spdy::{Decoder, Encoder, Frame, Limits, SpdyError};
+use portico_spdy::{Decoder, DecoderLimits, Encoder, Frame, SpdyError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Maximum bytes of input in one frame, as in `io.Copy`: the receiver buffers complete frames.
-const PIECE: usize = 32 * 1024;
+const MAX_FRAME_DATA: usize = 32 * 1024;
 /// Maximum bytes of one read.
-const READ: usize = 16 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 
 /// Error of a connection, which ends its use.
 #[derive(Debug, thiserror::Error)]
@@ -21,22 +21,22 @@ pub(super) enum LinkError {
 }
 
 /// Sending half of a connection.
-pub(super) struct ToKubelet<W> {
+pub(super) struct FrameWriter<W> {
     writer: W,
     encoder: Encoder,
     buffer: BytesMut,
     /// True if a frame was written incompletely: no frame can follow.
-    cut: bool,
+    is_incomplete: bool,
 }
 
-impl<W: AsyncWrite + Unpin> ToKubelet<W> {
+impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     pub(super) fn new(writer: W) -> Result<Self, LinkError> {
-        Ok(Self { writer, encoder: Encoder::new()?, buffer: BytesMut::new(), cut: false })
+        Ok(Self { writer, encoder: Encoder::new()?, buffer: BytesMut::new(), is_incomplete: false })
     }
 
     /// Sends frames; does nothing if an earlier send failed.
     pub(super) async fn send(&mut self, frames: impl IntoIterator<Item = Frame>) -> Result<(), LinkError> {
-        if self.cut {
+        if self.is_incomplete {
             return Ok(());
         }
         self.buffer.clear();
@@ -44,17 +44,17 @@ impl<W: AsyncWrite + Unpin> ToKubelet<W> {
             self.encoder.encode(&frame, &mut self.buffer)?;
         }
         // Stays true if this future is dropped early.
-        self.cut = true;
+        self.is_incomplete = true;
         self.writer.write_all(&self.buffer).await?;
         self.writer.flush().await?;
-        self.cut = false;
+        self.is_incomplete = false;
         Ok(())
     }
 
     /// Sends data in frames of a bounded length.
     pub(super) async fn data(&mut self, stream: u32, mut data: Bytes) -> Result<(), LinkError> {
         while !data.is_empty() {
-            let piece = data.split_to(data.len().min(PIECE));
+            let piece = data.split_to(data.len().min(MAX_FRAME_DATA));
             self.send([Frame::Data { stream, fin: false, data: piece }]).await?;
         }
         Ok(())
@@ -71,15 +71,15 @@ impl<W: AsyncWrite + Unpin> ToKubelet<W> {
 }
 
 /// Receiving half of a connection.
-pub(super) struct FromKubelet<R> {
+pub(super) struct FrameReader<R> {
     reader: R,
     decoder: Decoder,
     bytes: BytesMut,
 }
 
-impl<R: AsyncRead + Unpin> FromKubelet<R> {
+impl<R: AsyncRead + Unpin> FrameReader<R> {
     pub(super) fn new(reader: R) -> Self {
-        Self { reader, decoder: Decoder::new(Limits::default()), bytes: BytesMut::new() }
+        Self { reader, decoder: Decoder::new(DecoderLimits::default()), bytes: BytesMut::new() }
     }
 
     /// Returns the next frame, or `None` at the end of the connection.
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> FromKubelet<R> {
             if let Some(frame) = self.decoder.decode(&mut self.bytes)? {
                 return Ok(Some(frame));
             }
-            self.bytes.reserve(READ);
+            self.bytes.reserve(READ_SIZE);
             if self.reader.read_buf(&mut self.bytes).await? == 0 {
                 return Ok(None);
             }

@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::bounds::Bounds;
-use super::ending::Ending;
-use super::from_kubelet::Listener;
-use super::link::{FromKubelet, LinkError, ToKubelet};
-use super::streams::Opened;
-use super::to_kubelet::Feeder;
+use super::from_kubelet::OutputForwarder;
+use super::link::{FrameReader, FrameWriter, LinkError};
+use super::outcome::CommandOutcome;
+use super::session_limits::SessionLimits;
+use super::streams::CommandStreams;
+use super::to_kubelet::InputForwarder;
 use super::version::Version;
 use crate::activity::Activity;
 
@@ -32,40 +32,41 @@ pub(crate) async fn run<I, C, M>(
     kubelet: I,
     to_client: &mut C,
     from_client: &mut Peekable<M>,
-    (wanted, version): (Streams, Version),
-    bounds: Bounds,
-) -> Ending
+    (requested, version): (Streams, Version),
+    limits: SessionLimits,
+) -> CommandOutcome
 where
     I: AsyncRead + AsyncWrite,
     C: Sink<Message, Error = SocketError> + Unpin,
     M: Stream<Item = Result<Message, SocketError>> + Unpin,
 {
     let (reader, writer) = split(kubelet);
-    let mut opened = Opened::wanted(wanted, version);
-    let mut to_kubelet = match ToKubelet::new(writer) {
+    let mut opened = CommandStreams::new(requested, version);
+    let mut to_kubelet = match FrameWriter::new(writer) {
         Ok(to_kubelet) => to_kubelet,
-        Err(error) => return Ending::Broken(error.to_string()),
+        Err(error) => return CommandOutcome::Failed(error.to_string()),
     };
     if let Err(error) = to_kubelet.send(opened.syn_streams()).await {
-        return Ending::Broken(error.to_string());
+        return CommandOutcome::Failed(error.to_string());
     }
     let (signals, signalled) = mpsc::channel(SIGNALS);
     let (ready, mut is_ready) = watch::channel(false);
-    let activity = Activity::new(bounds.idle);
-    let feeder = Feeder::new(&opened, &activity, signalled, ready.subscribe());
-    let listener = Listener { opened: &mut opened, ready, signals, activity: &activity, version, bounds };
-    let from_kubelet = FromKubelet::new(reader);
-    let late = async {
-        if timeout(bounds.replies, is_ready.wait_for(|ready| *ready)).await.is_ok() {
+    let activity = Activity::new(limits.idle_timeout);
+    let feeder = InputForwarder::new(&opened, &activity, signalled, ready.subscribe());
+    let listener =
+        OutputForwarder { streams: &mut opened, ready, signals, activity: &activity, version, limits };
+    let from_kubelet = FrameReader::new(reader);
+    let reply_timeout = async {
+        if timeout(limits.reply_timeout, is_ready.wait_for(|ready| *ready)).await.is_ok() {
             std::future::pending::<()>().await;
         }
     };
     // Polled in random order: with a fixed order, a side that sends without pause would starve the other one.
     let ending = tokio::select! {
         ending = listener.run(from_kubelet, to_client) => ending,
-        () = feeder.run(&mut to_kubelet, from_client) => Ending::Left,
-        () = late => Ending::Broken("Timeout occurred".to_owned()),
-        () = activity.idle() => Ending::Broken(format!("no data for {}", format_duration(bounds.idle))),
+        () = feeder.run(&mut to_kubelet, from_client) => CommandOutcome::Disconnected,
+        () = reply_timeout => CommandOutcome::Failed("Timeout occurred".to_owned()),
+        () = activity.wait_idle() => CommandOutcome::Failed(format!("no data for {}", format_duration(limits.idle_timeout))),
     };
     if let Ok(Err(error)) = timeout(CLOSE_TIMEOUT, close_streams(&mut to_kubelet, &opened)).await {
         tracing::debug!(%error, "cannot close the streams of a command");
@@ -75,10 +76,10 @@ where
 
 /// Ends the open streams and the connection, as upstream does when it closes a connection.
 async fn close_streams<W: AsyncWrite + Unpin>(
-    to_kubelet: &mut ToKubelet<W>,
-    opened: &Opened,
+    to_kubelet: &mut FrameWriter<W>,
+    opened: &CommandStreams,
 ) -> Result<(), LinkError> {
-    let resets = opened.left().map(|stream| Frame::RstStream { stream, status: RstStatus::CANCEL });
+    let resets = opened.open_ids().map(|stream| Frame::RstStream { stream, status: RstStatus::CANCEL });
     to_kubelet.send(resets.chain([Frame::GoAway { last_good: 0, status: 0 }])).await?;
     to_kubelet.shutdown().await
 }

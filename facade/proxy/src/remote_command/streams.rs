@@ -13,31 +13,35 @@ const STREAM_TYPE: &str = "streamtype";
 
 /// State of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stream {
+pub(super) struct CommandStream {
     pub(super) id: u32,
     pub(super) channel: u8,
-    replied: bool,
+    accepted: bool,
     /// True if the kubelet has ended the stream.
     ended: bool,
 }
 
 /// All streams of a command.
 #[derive(Clone, Debug)]
-pub(super) struct Opened(Vec<Stream>);
+pub(super) struct CommandStreams(Vec<CommandStream>);
 
-impl Opened {
+impl CommandStreams {
     /// Creates the streams that a client requests, in upstream's order; ids of a client are odd. A terminal has no stderr stream.
-    pub(super) fn wanted(wanted: Streams, version: Version) -> Self {
+    pub(super) fn new(requested: Streams, version: Version) -> Self {
         let channels = [
             (ERROR, true),
-            (STDIN, wanted.stdin),
-            (STDOUT, wanted.stdout),
-            (STDERR, wanted.stderr && !wanted.tty),
-            (RESIZE, wanted.tty && version.resizes),
+            (STDIN, requested.stdin),
+            (STDOUT, requested.stdout),
+            (STDERR, requested.stderr && !requested.tty),
+            (RESIZE, requested.tty && version.has_resize_stream),
         ];
-        let channels = channels.into_iter().filter(|(_, wanted)| *wanted);
+        let channels = channels.into_iter().filter(|(_, requested)| *requested);
         let streams = channels.zip((1..).step_by(2));
-        Self(streams.map(|((channel, _), id)| Stream { id, channel, replied: false, ended: false }).collect())
+        Self(
+            streams
+                .map(|((channel, _), id)| CommandStream { id, channel, accepted: false, ended: false })
+                .collect(),
+        )
     }
 
     /// Returns the frames that open the streams.
@@ -48,7 +52,7 @@ impl Opened {
             priority: 0,
             fin: false,
             unidirectional: false,
-            headers: Headers::one(STREAM_TYPE, type_of(stream.channel)),
+            headers: Headers::single(STREAM_TYPE, type_of(stream.channel)),
         })
     }
 
@@ -58,20 +62,20 @@ impl Opened {
 
     /// Returns the channel of a stream that was accepted and has not ended.
     pub(super) fn channel_of(&self, id: u32) -> Option<u8> {
-        self.0.iter().find(|stream| stream.id == id && stream.replied && !stream.ended).map(|s| s.channel)
+        self.0.iter().find(|stream| stream.id == id && stream.accepted && !stream.ended).map(|s| s.channel)
     }
 
     /// Marks a stream as accepted. Returns true if it was the last pending one.
-    pub(super) fn replied(&mut self, id: u32) -> bool {
-        let Some(stream) = self.0.iter_mut().find(|stream| stream.id == id && !stream.replied) else {
+    pub(super) fn accept(&mut self, id: u32) -> bool {
+        let Some(stream) = self.0.iter_mut().find(|stream| stream.id == id && !stream.accepted) else {
             return false;
         };
-        stream.replied = true;
-        self.all_replied()
+        stream.accepted = true;
+        self.all_accepted()
     }
 
-    pub(super) fn all_replied(&self) -> bool {
-        self.0.iter().all(|stream| stream.replied)
+    pub(super) fn all_accepted(&self) -> bool {
+        self.0.iter().all(|stream| stream.accepted)
     }
 
     /// Marks a stream as ended by the kubelet.
@@ -81,19 +85,19 @@ impl Opened {
 
     /// Returns true if the kubelet has ended its output streams and the error stream.
     pub(super) fn all_ended(&self) -> bool {
-        let is_from_kubelet = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
+        let is_from_kubelet = |stream: &&CommandStream| matches!(stream.channel, ERROR | STDOUT | STDERR);
         self.0.iter().filter(is_from_kubelet).all(|stream| stream.ended)
     }
 
     /// Returns the streams that are still open.
-    pub(super) fn left(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn open_ids(&self) -> impl Iterator<Item = u32> {
         self.0.iter().filter(|stream| !stream.ended).map(|stream| stream.id)
     }
 }
 
 /// Returns a message that shows a client that its connection is established: empty, on the lowest channel that the client reads.
-pub(crate) fn greeting(wanted: Streams) -> Message {
-    let channel = match wanted {
+pub(crate) fn greeting(requested: Streams) -> Message {
+    let channel = match requested {
         Streams { stdout: true, .. } => STDOUT,
         Streams { stderr: true, .. } => STDERR,
         _ => ERROR,
@@ -115,8 +119,8 @@ fn type_of(channel: u8) -> &'static str {
 mod tests {
     use super::*;
 
-    fn opened(wanted: Streams, version: &str) -> Vec<(u8, u32)> {
-        let opened = Opened::wanted(wanted, Version::chosen(version).unwrap());
+    fn opened(requested: Streams, version: &str) -> Vec<(u8, u32)> {
+        let opened = CommandStreams::new(requested, Version::from_name(version).unwrap());
         opened.0.iter().map(|stream| (stream.channel, stream.id)).collect()
     }
 
@@ -129,22 +133,23 @@ mod tests {
         assert_eq!(opened(terminal, "v2.channel.k8s.io"), [(ERROR, 1), (STDIN, 3), (STDOUT, 5)]);
         assert_eq!(opened(Streams::default(), "v5.channel.k8s.io"), [(ERROR, 1)]);
         let errors = Streams { stdout: false, ..all };
-        let greeted = [all, errors, Streams::default()].map(|wanted| greeting(wanted).into_data().to_vec());
+        let greeted =
+            [all, errors, Streams::default()].map(|requested| greeting(requested).into_data().to_vec());
         assert_eq!(greeted, [[STDOUT], [STDERR], [ERROR]]);
     }
 
     #[test]
-    fn all_has_ended_when_output_and_status_have_ended() {
-        let wanted = Streams { stdin: true, stdout: true, ..Streams::default() };
-        let mut opened = Opened::wanted(wanted, Version::chosen("v4.channel.k8s.io").unwrap());
-        assert_eq!([1, 3, 5, 5].map(|id| opened.replied(id)), [false, false, true, false]);
+    fn all_ended_after_output_and_status() {
+        let requested = Streams { stdin: true, stdout: true, ..Streams::default() };
+        let mut opened = CommandStreams::new(requested, Version::from_name("v4.channel.k8s.io").unwrap());
+        assert_eq!([1, 3, 5, 5].map(|id| opened.accept(id)), [false, false, true, false]);
         opened.end(5);
         assert_eq!(
             (opened.channel_of(5), opened.channel_of(1), opened.all_ended()),
             (None, Some(ERROR), false)
         );
         opened.end(1);
-        assert!(opened.all_ended(), "input does not matter");
-        assert_eq!(opened.left().collect::<Vec<_>>(), [3]);
+        assert!(opened.all_ended(), "the input stream need not end");
+        assert_eq!(opened.open_ids().collect::<Vec<_>>(), [3]);
     }
 }

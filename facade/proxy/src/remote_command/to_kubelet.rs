@@ -12,14 +12,14 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
 use super::channel::{ClientMessage, RESIZE, STDIN};
-use super::link::{LinkError, ToKubelet};
-use super::streams::Opened;
+use super::link::{FrameWriter, LinkError};
+use super::streams::CommandStreams;
 use crate::activity::Activity;
 
 /// Interval of PING frames to the kubelet, as upstream's: intermediate proxies must not consider the connection idle.
 const PING_PERIOD: Duration = Duration::from_secs(5);
 /// Maximum id of a PING: ids have 32 bits, those of a client are odd.
-const LAST_PING: u32 = u32::MAX;
+const MAX_PING_ID: u32 = u32::MAX;
 
 /// Signal from the other direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Signal {
 }
 
 /// Next event to process.
-enum Next {
+enum InputEvent {
     Signal(Signal),
     Ping,
     Ready,
@@ -39,7 +39,7 @@ enum Next {
 }
 
 /// Forwards input of the client to the kubelet.
-pub(super) struct Feeder<'a> {
+pub(super) struct InputForwarder<'a> {
     stdin: Option<u32>,
     resize: Option<u32>,
     activity: &'a Activity,
@@ -49,9 +49,9 @@ pub(super) struct Feeder<'a> {
     ping: u32,
 }
 
-impl<'a> Feeder<'a> {
+impl<'a> InputForwarder<'a> {
     pub(super) fn new(
-        opened: &Opened,
+        opened: &CommandStreams,
         activity: &'a Activity,
         signals: mpsc::Receiver<Signal>,
         ready: watch::Receiver<bool>,
@@ -64,7 +64,7 @@ impl<'a> Feeder<'a> {
 
     /// Returns when the client disconnects. A kubelet that accepts no more input may still send output, so that does not end the
     /// session. Messages are not read before the kubelet has accepted all streams, because it drops earlier input.
-    pub(super) async fn run<W, M>(mut self, to_kubelet: &mut ToKubelet<W>, from_client: &mut Peekable<M>)
+    pub(super) async fn run<W, M>(mut self, to_kubelet: &mut FrameWriter<W>, from_client: &mut Peekable<M>)
     where
         W: AsyncWrite + Unpin,
         M: Stream<Item = Result<Message, SocketError>> + Unpin,
@@ -73,21 +73,21 @@ impl<'a> Feeder<'a> {
         loop {
             let next = tokio::select! {
                 biased;
-                Some(signal) = self.signals.recv() => Next::Signal(signal),
-                _ = self.pings.tick() => Next::Ping,
-                true = is_ready(&mut self.ready), if !ready => Next::Ready,
-                message = received(from_client, ready) => match message {
-                    Some(message) => Next::FromClient(message),
+                Some(signal) = self.signals.recv() => InputEvent::Signal(signal),
+                _ = self.pings.tick() => InputEvent::Ping,
+                true = is_ready(&mut self.ready), if !ready => InputEvent::Ready,
+                message = next_message(from_client, ready) => match message {
+                    Some(message) => InputEvent::FromClient(message),
                     None => return,
                 },
             };
             let sent = match next {
-                Next::Signal(Signal::Pong(id)) => to_kubelet.send([Frame::Ping(id)]).await,
-                Next::Signal(Signal::InputEnded) => self.end_input(to_kubelet).await,
-                Next::Ping => self.ping(to_kubelet).await,
-                Next::FromClient(ClientMessage::Left) => return,
-                Next::FromClient(message) => self.on_message(to_kubelet, message).await,
-                Next::Ready => {
+                InputEvent::Signal(Signal::Pong(id)) => to_kubelet.send([Frame::Ping(id)]).await,
+                InputEvent::Signal(Signal::InputEnded) => self.end_input(to_kubelet).await,
+                InputEvent::Ping => self.ping(to_kubelet).await,
+                InputEvent::FromClient(ClientMessage::Disconnected) => return,
+                InputEvent::FromClient(message) => self.on_message(to_kubelet, message).await,
+                InputEvent::Ready => {
                     ready = true;
                     Ok(())
                 }
@@ -98,20 +98,23 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    async fn ping<W: AsyncWrite + Unpin>(&mut self, to_kubelet: &mut ToKubelet<W>) -> Result<(), LinkError> {
+    async fn ping<W: AsyncWrite + Unpin>(
+        &mut self,
+        to_kubelet: &mut FrameWriter<W>,
+    ) -> Result<(), LinkError> {
         let id = self.ping;
-        self.ping = if id == LAST_PING { 1 } else { id + 2 };
+        self.ping = if id == MAX_PING_ID { 1 } else { id + 2 };
         to_kubelet.send([Frame::Ping(id)]).await
     }
 
     async fn on_message<W: AsyncWrite + Unpin>(
         &mut self,
-        to_kubelet: &mut ToKubelet<W>,
+        to_kubelet: &mut FrameWriter<W>,
         message: ClientMessage,
     ) -> Result<(), LinkError> {
         match message {
             ClientMessage::Data(channel, data) => {
-                self.activity.seen();
+                self.activity.record();
                 let stream = match channel {
                     STDIN => self.stdin,
                     RESIZE => self.resize,
@@ -123,14 +126,14 @@ impl<'a> Feeder<'a> {
                 }
             }
             ClientMessage::Closed(STDIN) => self.end_input(to_kubelet).await,
-            ClientMessage::Closed(_) | ClientMessage::Nothing | ClientMessage::Left => Ok(()),
+            ClientMessage::Closed(_) | ClientMessage::Ignored | ClientMessage::Disconnected => Ok(()),
         }
     }
 
     /// Closes the input stream; does nothing if it is closed already.
     async fn end_input<W: AsyncWrite + Unpin>(
         &mut self,
-        to_kubelet: &mut ToKubelet<W>,
+        to_kubelet: &mut FrameWriter<W>,
     ) -> Result<(), LinkError> {
         match self.stdin.take() {
             Some(stdin) => to_kubelet.end(stdin).await,
@@ -141,7 +144,7 @@ impl<'a> Feeder<'a> {
 
 /// Returns when the client disconnects before it sends any data. Pings are read, so that they do not hide the
 /// end; messages stay unread.
-pub(crate) async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
+pub(crate) async fn wait_disconnected<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
     from_client: &mut Peekable<M>,
 ) {
     let mut from_client = Pin::new(from_client);
@@ -155,12 +158,12 @@ pub(crate) async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>
 }
 
 /// Returns the client's next message once the kubelet is `ready`; `None` if the client has disconnected.
-async fn received<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
+async fn next_message<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
     from_client: &mut Peekable<M>,
     ready: bool,
 ) -> Option<ClientMessage> {
     if !ready {
-        gone(from_client).await;
+        wait_disconnected(from_client).await;
         return None;
     }
     Some(ClientMessage::of(from_client.next().await?.ok()?))

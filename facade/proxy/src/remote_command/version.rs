@@ -9,20 +9,20 @@ pub(crate) const OFFERED: [&str; 4] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     /// True if a terminal has a stream for its size: v3 and later.
-    pub(crate) resizes: bool,
+    pub(crate) has_resize_stream: bool,
     /// True if the error stream always carries a Status: v4 and later. In earlier versions it carries text if the command failed.
-    pub(crate) says_status: bool,
+    pub(crate) sends_status: bool,
 }
 
 impl Version {
     /// Returns the version that the kubelet selected from [`OFFERED`].
-    pub(crate) fn chosen(name: &str) -> Option<Self> {
-        let (resizes, says_status) = match name {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let (has_resize_stream, sends_status) = match name {
             "v5.channel.k8s.io" | "v4.channel.k8s.io" => (true, true),
             "v3.channel.k8s.io" => (true, false),
             "v2.channel.k8s.io" => (false, false),
             _ => return None,
         };
-        Some(Self { resizes, says_status })
+        Some(Self { has_resize_stream, sends_status })
     }
 }

@@ -7,39 +7,39 @@ use std::time::Duration;
 use http::StatusCode;
 use http::response::Parts;
 use portico_kit::dial::{Connection, NegotiatedAlpn};
-use portico_kit::received::Received;
+use portico_kit::received_body::ReceivedBody;
+use portico_kit::request_trace::RequestTrace;
 use portico_kit::tls::Alpn;
-use portico_kit::walk::Walk;
 use tokio::time::{Instant, timeout};
 
-use super::answer_body::Carrier;
-use super::dialling::Dials;
-use super::http1::{Answered, Http1, Http1Error};
-use super::http2::{Http2, Http2Error, Stream};
-use super::order::Order;
+use super::dialing::DialDeadline;
+use super::http1::{Http1, Http1Error, Http1Response};
+use super::http2::{Http2, Http2Error, Http2Stream};
 use super::registry::Transport;
-use super::send_error::{SendError, http_error};
+use super::response_body::Carrier;
+use super::send_error::{SendError, from_http2};
 use super::target::Target;
-use crate::outgoing::Outgoing;
+use super::target_order::TargetOrder;
+use crate::outgoing_request::OutgoingRequest;
 use crate::stage::Stage;
 
 /// A response: head, body, and the carrier of the body.
-pub(crate) struct Answer {
+pub(crate) struct BackendResponse {
     pub(crate) head: Parts,
-    pub(crate) body: Received,
+    pub(crate) body: ReceivedBody,
     pub(crate) carrier: Carrier,
     /// Index of the target that responded.
     pub(crate) target: usize,
 }
 
-impl Answer {
-    fn http1((connection, response): Answered, target: usize) -> Self {
+impl BackendResponse {
+    fn http1((connection, response): Http1Response, target: usize) -> Self {
         let (head, body) = response.into_parts();
         Self { head, body, carrier: Carrier::Http1(connection), target }
     }
 }
 
-enum Attempt {
+enum AttemptError {
     /// The request was not sent; another target may succeed.
     Unsent(SendError),
     Failed(SendError),
@@ -55,20 +55,20 @@ impl Transport {
     /// places later; ejected targets come last.
     pub(super) async fn send_once(
         &self,
-        request: &mut Outgoing<'_>,
+        request: &mut OutgoingRequest<'_>,
         per_try: Option<Duration>,
         (turn, passed): (usize, usize),
-    ) -> Result<Answer, SendError> {
-        let (mut dials, mut order) = (Dials::default(), Order::of(turn, passed));
+    ) -> Result<BackendResponse, SendError> {
+        let (mut dials, mut order) = (DialDeadline::default(), TargetOrder::of(turn, passed));
         let mut failed = None;
         while let Some(index) = order.next(self) {
-            if let Some(walk) = &request.walk {
-                self.note_choice(walk, index);
+            if let Some(trace) = &request.trace {
+                self.trace_choice(trace, index);
             }
             match self.attempt(index, request, &mut dials, per_try).await {
                 Ok(answer) => return Ok(answer),
-                Err(Attempt::Failed(error)) => return Err(error),
-                Err(Attempt::Unsent(error)) => failed = Some(prefer(failed, error)),
+                Err(AttemptError::Failed(error)) => return Err(error),
+                Err(AttemptError::Unsent(error)) => failed = Some(prefer_dial_error(failed, error)),
             }
         }
         Err(failed.unwrap_or_else(no_targets))
@@ -78,10 +78,10 @@ impl Transport {
     async fn attempt(
         &self,
         index: usize,
-        request: &mut Outgoing<'_>,
-        dials: &mut Dials,
+        request: &mut OutgoingRequest<'_>,
+        dials: &mut DialDeadline,
         per_try: Option<Duration>,
-    ) -> Result<Answer, Attempt> {
+    ) -> Result<BackendResponse, AttemptError> {
         let outcome = match per_try {
             None => self.exchange(index, request, dials).await,
             Some(time) => {
@@ -89,24 +89,26 @@ impl Transport {
                 exchanged.unwrap_or_else(|_| {
                     let target = &self.targets[index].address;
                     let message = format!("no answer of {target} within {time:?} (backend-per-try-timeout)");
-                    Err(Attempt::Failed(SendError::Http(message)))
+                    Err(AttemptError::Failed(SendError::Http(message)))
                 })
             }
         };
         let well = match &outcome {
             Ok(answer) => !is_failure(answer.head.status),
             // The client or a filter caused the failure.
-            Err(Attempt::Failed(SendError::Body(_)) | Attempt::Unsent(SendError::Body(_))) => return outcome,
+            Err(AttemptError::Failed(SendError::Body(_)) | AttemptError::Unsent(SendError::Body(_))) => {
+                return outcome;
+            }
             Err(_) => false,
         };
-        self.note(&self.targets[index], well);
+        self.record_outcome(&self.targets[index], well);
         outcome
     }
 
     /// Records the outcome of a request to this target; after several consecutive failures the target is ejected.
-    pub(crate) fn note(&self, target: &Target, well: bool) {
-        if target.ended(well) {
-            self.shared.metrics.ejected();
+    pub(crate) fn record_outcome(&self, target: &Target, succeeded: bool) {
+        if target.record_outcome(succeeded) {
+            self.shared.metrics.record_ejection();
             tracing::warn!(address = %target.address, "backend address ejected after repeated failures");
         }
     }
@@ -114,21 +116,21 @@ impl Transport {
     async fn exchange(
         &self,
         index: usize,
-        request: &mut Outgoing<'_>,
-        dials: &mut Dials,
-    ) -> Result<Answer, Attempt> {
+        request: &mut OutgoingRequest<'_>,
+        dials: &mut DialDeadline,
+    ) -> Result<BackendResponse, AttemptError> {
         if self.http2() {
             // Boxed, so that it does not enlarge the future of a request over HTTP/1.1.
-            Box::pin(self.over_http2(index, request, dials)).await
+            Box::pin(self.send_http2(index, request, dials)).await
         } else {
-            self.over_http1(index, request, dials).await
+            self.send_http1(index, request, dials).await
         }
     }
 
     /// Opens a new HTTP/1.1 connection for a request that changes the protocol. Targets rotate as for other
     /// requests, and unreachable targets are recorded as failures.
-    pub(crate) async fn dedicated(&self) -> Result<(Http1, &Target), SendError> {
-        let (mut dials, mut order) = (Dials::default(), Order::of(self.turns.next(), 0));
+    pub(crate) async fn dedicated_connection(&self) -> Result<(Http1, &Target), SendError> {
+        let (mut dials, mut order) = (DialDeadline::default(), TargetOrder::of(self.rotation.next(), 0));
         let mut failed = None;
         while let Some(index) = order.next(self) {
             let target = &self.targets[index];
@@ -139,54 +141,56 @@ impl Transport {
             match opened.await {
                 Ok(connection) => return Ok((connection, target)),
                 Err(error) => {
-                    self.note(target, false);
-                    failed = Some(prefer(failed, error));
+                    self.record_outcome(target, false);
+                    failed = Some(prefer_dial_error(failed, error));
                 }
             }
         }
         Err(failed.unwrap_or_else(no_targets))
     }
 
-    async fn over_http1(
+    async fn send_http1(
         &self,
         index: usize,
-        request: &mut Outgoing<'_>,
-        dials: &mut Dials,
-    ) -> Result<Answer, Attempt> {
+        request: &mut OutgoingRequest<'_>,
+        dials: &mut DialDeadline,
+    ) -> Result<BackendResponse, AttemptError> {
         let target = &self.targets[index];
         while let Some(connection) = target.take(self.shared.generation()) {
-            if let Some(walk) = &request.walk {
-                walk.took("connection", Duration::ZERO, "reused, HTTP/1.1");
+            if let Some(trace) = &request.trace {
+                trace.record_duration("connection", Duration::ZERO, "reused, HTTP/1.1");
             }
             match connection.send(request, &target.authority).await {
-                Ok(answered) => return Ok(Answer::http1(answered, index)),
-                Err(Http1Error::Broken(error)) => return Err(Attempt::Failed(error)),
+                Ok(answered) => return Ok(BackendResponse::http1(answered, index)),
+                Err(Http1Error::Broken(error)) => return Err(AttemptError::Failed(error)),
                 Err(Http1Error::Unsent(_)) => self.shared.metrics.retries.inc(),
             };
         }
-        self.waits();
+        self.record_wait();
         // Boxed like all rare paths: otherwise it would enlarge the future of every request.
         let first = async {
-            let (io, generation) =
-                self.dial_noting(target, dials, request.walk.as_deref()).await.map_err(Attempt::Unsent)?;
-            self.first_on_http1(io, generation, index, request).await
+            let (io, generation) = self
+                .dial_traced(target, dials, request.trace.as_deref())
+                .await
+                .map_err(AttemptError::Unsent)?;
+            self.send_on_new_http1(io, generation, index, request).await
         };
         Box::pin(first).await
     }
 
-    async fn first_on_http1(
+    async fn send_on_new_http1(
         &self,
         io: Connection,
         generation: u64,
         target: usize,
-        request: &mut Outgoing<'_>,
-    ) -> Result<Answer, Attempt> {
+        request: &mut OutgoingRequest<'_>,
+    ) -> Result<BackendResponse, AttemptError> {
         let opened = self.open_http1(&self.targets[target], io, generation).await;
-        let connection = opened.map_err(Attempt::Unsent)?;
+        let connection = opened.map_err(AttemptError::Unsent)?;
         match connection.send(request, self.authority(target)).await {
-            Ok(answered) => Ok(Answer::http1(answered, target)),
-            Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
-            Err(Http1Error::Unsent(error)) => Err(Attempt::Unsent(error)),
+            Ok(answered) => Ok(BackendResponse::http1(answered, target)),
+            Err(Http1Error::Broken(error)) => Err(AttemptError::Failed(error)),
+            Err(Http1Error::Unsent(error)) => Err(AttemptError::Unsent(error)),
         }
     }
 
@@ -196,83 +200,90 @@ impl Transport {
         io: Connection,
         generation: u64,
     ) -> Result<Http1, SendError> {
-        let opened = Http1::open(io, generation, &self.shared.tasks, target.open.one_more()).await;
-        opened.map_err(|error| http_error(&error))
+        let opened = Http1::open(io, generation, &self.shared.tasks, target.open_connections.track()).await;
+        opened.map_err(|error| from_http2(&error))
     }
 
-    async fn over_http2(
+    async fn send_http2(
         &self,
         index: usize,
-        request: &mut Outgoing<'_>,
-        dials: &mut Dials,
-    ) -> Result<Answer, Attempt> {
+        request: &mut OutgoingRequest<'_>,
+        dials: &mut DialDeadline,
+    ) -> Result<BackendResponse, AttemptError> {
         let target = &self.targets[index];
         // Two attempts: a connection that closes returns the requests that it has not started.
         for _ in 0..2 {
-            let stream = match self.stream(target, dials, request.walk.as_deref()).await {
-                Ok(Opened::Stream(stream)) => stream,
-                Ok(Opened::Http1(io, generation)) => {
-                    return self.first_on_http1(io, generation, index, request).await;
+            let stream = match self.open_stream(target, dials, request.trace.as_deref()).await {
+                Ok(NegotiatedConnection::Stream(stream)) => stream,
+                Ok(NegotiatedConnection::Http1(io, generation)) => {
+                    return self.send_on_new_http1(io, generation, index, request).await;
                 }
-                Err(error) => return Err(Attempt::Unsent(error)),
+                Err(error) => return Err(AttemptError::Unsent(error)),
             };
             match stream.send(request.take_http2(&target.authority)).await {
                 Ok(response) => {
                     let (head, body) = response.into_parts();
-                    return Ok(Answer { head, body, carrier: Carrier::Http2(stream), target: index });
+                    return Ok(BackendResponse {
+                        head,
+                        body,
+                        carrier: Carrier::Http2(stream),
+                        target: index,
+                    });
                 }
-                Err(Http2Error::Broken(error)) => return Err(Attempt::Failed(error)),
+                Err(Http2Error::Broken(error)) => return Err(AttemptError::Failed(error)),
                 Err(Http2Error::Unsent(back)) => {
                     self.shared.metrics.retries.inc();
-                    request.take_back(*back);
+                    request.put_back(*back);
                 }
             }
         }
         let message = "the backend's HTTP/2 connections end before they take a request".to_owned();
-        Err(Attempt::Unsent(SendError::Http(message)))
+        Err(AttemptError::Unsent(SendError::Http(message)))
     }
 
     /// Returns a stream on a connection with capacity, or on a new one; or a connection whose peer supports only HTTP/1.1.
-    pub(super) async fn stream(
+    pub(super) async fn open_stream(
         &self,
         target: &Target,
-        dials: &mut Dials,
-        walk: Option<&Walk>,
-    ) -> Result<Opened, SendError> {
+        dials: &mut DialDeadline,
+        trace: Option<&RequestTrace>,
+    ) -> Result<NegotiatedConnection, SendError> {
         let limits = &self.shared.limits;
         let begin = Instant::now();
         let join = || {
             let stream = target.join(self.shared.generation(), limits.http2_max_streams)?;
-            if let Some(walk) = walk {
-                walk.passed("connection", begin.into_std(), "reused, HTTP/2");
+            if let Some(trace) = trace {
+                trace.record_passed("connection", begin.into_std(), "reused, HTTP/2");
             }
             Some(stream)
         };
         if let Some(stream) = join() {
-            return Ok(Opened::Stream(stream));
+            return Ok(NegotiatedConnection::Stream(stream));
         }
-        self.waits();
+        self.record_wait();
         // The semaphore is never closed; if it were, dialing without it would still be correct.
-        let _turn = target.opening.acquire().await.ok();
+        let _turn = target.dial_permit.acquire().await.ok();
         if let Some(stream) = join() {
-            return Ok(Opened::Stream(stream));
+            return Ok(NegotiatedConnection::Stream(stream));
         }
-        let (io, generation) = self.dial_noting(target, dials, walk).await?;
+        let (io, generation) = self.dial_traced(target, dials, trace).await?;
         if io.alpn() == NegotiatedAlpn::Http1 {
-            return Ok(Opened::Http1(io, generation));
+            return Ok(NegotiatedConnection::Http1(io, generation));
         }
-        let open = target.open.one_more();
+        let open = target.open_connections.track();
         let opened = Http2::open(io, generation, &self.shared.tasks, limits, open).await;
-        let connection = opened.map_err(|error| http_error(&error))?;
+        let connection = opened.map_err(|error| from_http2(&error))?;
         let stream = connection.join(usize::MAX);
-        target.share(connection);
-        stream.map(Opened::Stream).ok_or_else(|| SendError::Http("no room on a new connection".to_owned()))
+        target.add_http2(connection);
+        stream
+            .map(NegotiatedConnection::Stream)
+            .ok_or_else(|| SendError::Http("no room on a new connection".to_owned()))
     }
 }
 
 /// Stream or connection for a request to an HTTP/2 backend.
-pub(super) enum Opened {
-    Stream(Stream),
+pub(super) enum NegotiatedConnection {
+    Stream(Http2Stream),
     Http1(Connection, u64),
 }
 
@@ -281,7 +292,7 @@ pub(super) fn no_targets() -> SendError {
 }
 
 /// Prefers the error of a dial to the error of the circuit that this dial opened.
-pub(super) fn prefer(old: Option<SendError>, new: SendError) -> SendError {
+pub(super) fn prefer_dial_error(old: Option<SendError>, new: SendError) -> SendError {
     match (old, new) {
         (Some(old @ (SendError::Dial { .. } | SendError::Http(_))), SendError::Open { .. }) => old,
         (_, new) => new,

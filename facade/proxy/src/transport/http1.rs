@@ -7,15 +7,15 @@ use http::{HeaderValue, Response};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use portico_kit::dial::{Connection, http_reason};
-use portico_kit::received::Received;
+use portico_kit::received_body::ReceivedBody;
 use portico_kit::tasks::TaskSet;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
 use super::open_connections::OpenConnection;
 use super::send_error::SendError;
-use super::upload::{Exchange, Upload};
-use crate::outgoing::Outgoing;
+use super::upload::{Upload, UploadStatus};
+use crate::outgoing_request::OutgoingRequest;
 
 /// Size of the response head of a backend.
 ///
@@ -24,12 +24,12 @@ const MAX_HEAD_BYTES: usize = 1 << 20;
 /// Error of an exchange whose backend closes the connection without a response.
 const CLOSED: &str = "EOF: the backend closed the connection before it answered";
 /// Task name of a connection, for logs.
-const TASK: &str = "proxy-http1-connection";
+const TASK_NAME: &str = "proxy-http1-connection";
 
 pub(crate) struct Http1 {
     sender: http1::SendRequest<Upload>,
     /// Upload status of the current request.
-    exchange: Arc<Exchange>,
+    exchange: Arc<UploadStatus>,
     /// Generation of the client certificate with which the connection was opened.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
@@ -46,7 +46,7 @@ pub(crate) enum Http1Error {
 }
 
 /// A connection and the response to its request.
-pub(crate) type Answered = (Http1, Response<Received>);
+pub(crate) type Http1Response = (Http1, Response<ReceivedBody>);
 
 impl Http1 {
     pub(super) async fn open(
@@ -58,7 +58,7 @@ impl Http1 {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD_BYTES);
         let (sender, connection) = builder.handshake(TokioIo::new(io)).await?;
-        tasks.spawn_until_cancelled(TASK, async move {
+        tasks.spawn_until_cancelled(TASK_NAME, async move {
             let _open = open;
             if let Err(error) = connection.with_upgrades().await {
                 tracing::debug!(error = http_reason(&error), "HTTP/1.1 connection to a backend failed");
@@ -86,19 +86,19 @@ impl Http1 {
     /// Sends a request and waits for the response head. Dropping the future cancels the request and closes the connection.
     pub(crate) async fn send(
         mut self,
-        request: &mut Outgoing<'_>,
+        request: &mut OutgoingRequest<'_>,
         authority: &HeaderValue,
-    ) -> Result<Answered, Http1Error> {
+    ) -> Result<Http1Response, Http1Error> {
         if self.sender.ready().await.is_err() {
             return Err(Http1Error::Unsent(SendError::Http("the connection had ended".to_owned())));
         }
-        self.exchange = Exchange::of(&request.body);
+        self.exchange = UploadStatus::for_body(&request.body);
         let sent = request.take_http1(authority).map(|body| Upload::new(body, &self.exchange));
         match self.sender.try_send_request(sent).await {
-            Ok(response) => Ok((self, Received::response(response))),
+            Ok(response) => Ok((self, ReceivedBody::wrap_response(response))),
             Err(mut error) => Err(match error.take_message() {
                 Some(unsent) => {
-                    request.take_back(unsent.map(Upload::into_body));
+                    request.put_back(unsent.map(Upload::into_body));
                     Http1Error::Unsent(self.failure(&error.into_error()))
                 }
                 None => Http1Error::Broken(self.failure(&error.into_error())),

@@ -15,7 +15,7 @@ impl OpenConnections {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn one_more(&self) -> OpenConnection {
+    pub(super) fn track(&self) -> OpenConnection {
         self.0.fetch_add(1, Ordering::Relaxed);
         OpenConnection(self.clone())
     }

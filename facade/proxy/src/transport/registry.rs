@@ -16,11 +16,11 @@ use tokio::time::Instant;
 
 use super::http1::Http1;
 use super::key::{ClientCertificate, TransportKey};
+use super::rotation::Rotation;
 use super::target::Target;
-use super::trust::{Settings, TrustStore};
-use super::turns::Turns;
+use super::trust::{TlsInputs, TrustStore};
 use super::usage::{EndpointUsage, Usage};
-use crate::backend_counts::{AllCounts, BackendCounts};
+use crate::backend_counts::{BackendCounts, BackendCountsRegistry};
 use crate::client_cert::ClientCert;
 use crate::metrics::ProxyMetrics;
 use crate::mirror_counts::MirrorCounts;
@@ -99,9 +99,9 @@ struct Tls {
 pub struct Transport {
     pub(super) shared: Arc<Shared>,
     pub(super) targets: Box<[Target]>,
-    pub(super) turns: Turns,
+    pub(super) rotation: Rotation,
     /// Requests that are being retried.
-    pub(super) repeating: AtomicUsize,
+    pub(super) retrying: AtomicUsize,
     pub(super) key: TransportKey,
     /// Counters of the backend; `None` for a connection that was dialed for one request.
     counts: Option<Arc<BackendCounts>>,
@@ -111,7 +111,7 @@ pub struct Transport {
     /// Counters of a mirror. They outlive the routes that use it.
     mirror_counts: Option<Arc<MirrorCounts>>,
     /// Set by each request, cleared by each sweep.
-    used: AtomicBool,
+    used_since_sweep: AtomicBool,
     /// Time of the last sweep that found the transport in use.
     last_used: Mutex<Instant>,
 }
@@ -128,8 +128,8 @@ impl Transport {
             return Err(TransportError::MissingBundle(hash.clone()));
         }
         let target = |address: &Address| {
-            let made = Target::new(address, &shared.limits, key.policy.ejection);
-            made.ok_or_else(|| TransportError::Target(address.to_string()))
+            let target = Target::new(address, &shared.limits, key.policy.ejection);
+            target.ok_or_else(|| TransportError::Target(address.to_string()))
         };
         let targets = key.targets.iter().map(target).collect::<Result<_, _>>()?;
         let mirror_counts = key.mirror_of.as_ref().map(|_| Arc::default());
@@ -137,14 +137,14 @@ impl Transport {
             mirror_counts,
             shared,
             targets,
-            turns: Turns::new(key.targets.len(), &key.policy.weights),
-            repeating: AtomicUsize::new(0),
+            rotation: Rotation::new(key.targets.len(), &key.policy.weights),
+            retrying: AtomicUsize::new(0),
             key,
             counts,
             ca,
             tls: ArcSwapOption::empty(),
             in_flight: AtomicUsize::new(0),
-            used: AtomicBool::new(true),
+            used_since_sweep: AtomicBool::new(true),
             last_used: Mutex::new(Instant::now()),
         };
         transport.tls()?;
@@ -181,7 +181,7 @@ impl Transport {
         let newest = self.targets.iter().filter_map(|target| Some((target, target.circuit.last()?)));
         let (target, outcome) = newest.max_by_key(|(_, outcome)| outcome.at_ms)?;
         let (failed, message) =
-            outcome.failed.map_or((None, String::new()), |(stage, text)| (Some(stage), text));
+            outcome.failure.map_or((None, String::new()), |(stage, text)| (Some(stage), text));
         Some(Observation {
             service,
             server_name: self.key.server_name.clone(),
@@ -195,7 +195,7 @@ impl Transport {
     }
 
     fn last_used(&self) -> Instant {
-        let is_used = self.used.load(Ordering::Relaxed) || self.in_flight() > 0;
+        let is_used = self.used_since_sweep.load(Ordering::Relaxed) || self.in_flight() > 0;
         if is_used { Instant::now() } else { *self.last_used.lock() }
     }
 
@@ -205,7 +205,7 @@ impl Transport {
         let state = |(at, target): (usize, &Target)| {
             let last = target.circuit.last();
             let since_ms = last.as_ref().map(|outcome| outcome.since_ms);
-            let (failed, message) = last.and_then(|outcome| outcome.failed).unzip();
+            let (failed, message) = last.and_then(|outcome| outcome.failure).unzip();
             TargetState {
                 target: target.address.to_string(),
                 is_open: target.circuit.is_open(),
@@ -222,25 +222,25 @@ impl Transport {
 
     /// Returns a permit for one more request, or the limit as the error.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
-        if !self.count_in() {
+        if !self.try_count() {
             if let Some(counts) = &self.counts {
-                counts.refused();
+                counts.record_refused();
             }
             return Err(self.max_requests());
         }
-        if !self.used.load(Ordering::Relaxed) {
-            self.used.store(true, Ordering::Relaxed);
+        if !self.used_since_sweep.load(Ordering::Relaxed) {
+            self.used_since_sweep.store(true, Ordering::Relaxed);
         }
         Ok(Permit { transport: self.clone() })
     }
 
     /// Counts a copy of a request until the guard is dropped, or returns `None` if the limit is reached.
     pub(super) fn admit_copy(&self) -> Option<CopyPermit<'_>> {
-        self.count_in().then(|| CopyPermit(&self.in_flight))
+        self.try_count().then(|| CopyPermit(&self.in_flight))
     }
 
     /// Counts one more request in flight, unless the limit is reached.
-    fn count_in(&self) -> bool {
+    fn try_count(&self) -> bool {
         let has_room = self.in_flight.fetch_add(1, Ordering::Relaxed) < self.max_requests();
         if !has_room {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -248,11 +248,11 @@ impl Transport {
         has_room
     }
 
-    pub(super) fn put(&self, target: usize, connection: Http1) {
+    pub(super) fn put_back(&self, target: usize, connection: Http1) {
         if connection.generation == self.shared.generation()
             && let Some(target) = self.targets.get(target)
         {
-            target.put(connection, self.shared.limits.max_idle_per_target.min(self.max_connections()));
+            target.put_back(connection, self.shared.limits.max_idle_per_target.min(self.max_connections()));
         }
     }
 
@@ -262,9 +262,9 @@ impl Transport {
     }
 
     /// Counts a request that waits for a connection.
-    pub(super) fn waits(&self) {
+    pub(super) fn record_wait(&self) {
         if let Some(counts) = &self.counts {
-            counts.waits();
+            counts.record_wait();
         }
     }
 
@@ -272,13 +272,13 @@ impl Transport {
     pub(super) fn usage(&self) -> Option<Usage> {
         let endpoint = |(at, target): (usize, &Target)| EndpointUsage {
             endpoint: target.address.to_string(),
-            weight: self.turns.weight(at),
-            open: target.open.count(),
+            weight: self.rotation.weight(at),
+            open: target.open_connections.count(),
         };
         Some(Usage {
             service: self.counts.as_ref()?.service.clone(),
             in_flight: self.in_flight(),
-            most: self.max_requests(),
+            max_in_flight: self.max_requests(),
             endpoints: self.targets.iter().enumerate().map(endpoint).collect(),
         })
     }
@@ -298,10 +298,10 @@ impl Transport {
         {
             return Ok((generation, Some(tls.settings.clone())));
         }
-        let wanted =
-            Settings { trust: trust.clone(), client_certificate: *client_certificate, http2: *http2 };
+        let inputs =
+            TlsInputs { trust: trust.clone(), client_certificate: *client_certificate, http2: *http2 };
         let pair = self.shared.pair(*client_certificate);
-        let mut settings = self.shared.trust.settings(wanted, self.ca.as_ref(), generation, pair)?;
+        let mut settings = self.shared.trust.settings(inputs, self.ca.as_ref(), generation, pair)?;
         if !server_name.is_empty() {
             settings = settings.with_server_name(server_name.clone())?;
         }
@@ -313,7 +313,7 @@ impl Transport {
     /// number of remaining idle connections.
     fn sweep(&self, now: Instant) -> usize {
         let mut last_used = self.last_used.lock();
-        if self.used.swap(false, Ordering::Relaxed) || self.in_flight() > 0 {
+        if self.used_since_sweep.swap(false, Ordering::Relaxed) || self.in_flight() > 0 {
             *last_used = now;
         }
         let timeout = self.shared.limits.idle_timeout;
@@ -325,7 +325,7 @@ impl Transport {
         self.targets.iter().map(|target| target.sweep(generation, oldest, rest)).sum()
     }
 
-    fn rests(&self, now: Instant) -> bool {
+    fn is_unused(&self, now: Instant) -> bool {
         let unused = now.duration_since(*self.last_used.lock());
         unused > self.shared.limits.idle_timeout && self.in_flight() == 0
     }
@@ -370,9 +370,9 @@ impl Drop for CopyPermit<'_> {
 /// The transports by key.
 #[derive(Default)]
 pub(crate) struct Transports {
-    known: Mutex<HashMap<TransportKey, Arc<Transport>>>,
+    by_key: Mutex<HashMap<TransportKey, Arc<Transport>>>,
     /// Counters of Services to which routes lead.
-    pub(crate) counts: AllCounts,
+    pub(crate) counts: BackendCountsRegistry,
 }
 
 impl std::fmt::Debug for Transports {
@@ -391,38 +391,38 @@ impl Transports {
         counts: Option<&Arc<BackendCounts>>,
         ca: Option<&Bytes>,
     ) -> Result<Arc<Transport>, TransportError> {
-        if let Some(found) = self.known.lock().get(&key) {
+        if let Some(found) = self.by_key.lock().get(&key) {
             if counts.is_some() {
                 // A new route uses the transport: the control service may know that the backend is available again.
                 found.targets.iter().for_each(|target| target.circuit.probe_soon());
             }
             return Ok(found.clone());
         }
-        let made = Transport::new(shared.clone(), key.clone(), counts.cloned(), ca.cloned())?;
-        let kept = self.known.lock().entry(key).or_insert_with(|| Arc::new(made)).clone();
-        Ok(kept)
+        let transport = Transport::new(shared.clone(), key.clone(), counts.cloned(), ca.cloned())?;
+        let transport = self.by_key.lock().entry(key).or_insert_with(|| Arc::new(transport)).clone();
+        Ok(transport)
     }
 
     /// Returns the current use of each backend.
     pub(super) fn usage(&self) -> Vec<Usage> {
-        self.known.lock().values().filter_map(|transport| transport.usage()).collect()
+        self.by_key.lock().values().filter_map(|transport| transport.usage()).collect()
     }
 
     pub(crate) fn observations(&self) -> Vec<Observation> {
-        self.known.lock().values().filter_map(|transport| transport.observation()).collect()
+        self.by_key.lock().values().filter_map(|transport| transport.observation()).collect()
     }
 
     /// Drops idle connections, TLS settings, and transports that no route uses.
     pub(crate) fn sweep(&self, shared: &Shared) {
         let now = Instant::now();
-        let all: Vec<Arc<Transport>> = self.known.lock().values().cloned().collect();
+        let all: Vec<Arc<Transport>> = self.by_key.lock().values().cloned().collect();
         let idle: usize = all.iter().map(|transport| transport.sweep(now)).sum();
         drop(all);
-        let mut known = self.known.lock();
-        known.retain(|_, transport| Arc::strong_count(transport) > 1 || !transport.rests(now));
-        shared.metrics.transports.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
+        let mut transports = self.by_key.lock();
+        transports.retain(|_, transport| Arc::strong_count(transport) > 1 || !transport.is_unused(now));
+        shared.metrics.transports.set(i64::try_from(transports.len()).unwrap_or(i64::MAX));
         shared.metrics.connections.set(i64::try_from(idle).unwrap_or(i64::MAX));
-        drop(known);
+        drop(transports);
         self.counts.sweep();
         shared.trust.sweep();
     }

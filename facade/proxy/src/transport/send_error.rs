@@ -46,6 +46,6 @@ pub(super) fn broken_off(reason: &str) -> BoxError {
 }
 
 /// Converts an error of HTTP/2.
-pub(super) fn http_error(error: &hyper::Error) -> SendError {
+pub(super) fn from_http2(error: &hyper::Error) -> SendError {
     SendError::Http(http_reason(error))
 }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::http1::Http1;
-use super::http2::{Http2, Stream};
+use super::http2::{Http2, Http2Stream};
 use super::open_connections::OpenConnections;
 use crate::observation::EjectionState;
 use crate::settings::Limits;
@@ -30,24 +30,24 @@ pub(crate) struct Target {
     /// Ejection after failed requests, open while the address is ejected; `None` without an ejection policy.
     pub(super) ejection: Option<Circuit<()>>,
     /// Open connections, idle or in use, except those that have changed the protocol.
-    pub(super) open: OpenConnections,
-    idle: Mutex<Vec<Idle>>,
-    shared: Mutex<Vec<Arc<Http2>>>,
+    pub(super) open_connections: OpenConnections,
+    idle: Mutex<Vec<IdleConnections>>,
+    http2_connections: Mutex<Vec<Arc<Http2>>>,
     /// Allows one HTTP/2 dial at a time: other requests wait for its streams.
-    pub(super) opening: Semaphore,
+    pub(super) dial_permit: Semaphore,
 }
 
 /// The idle connections of one runtime. A connection's events arrive in the runtime that opened it: used from
 /// another runtime, each event would wake a thread.
-struct Idle {
+struct IdleConnections {
     runtime: Id,
     /// Last in, first out: the connection used last is the least likely to be closed.
     connections: Vec<Http1>,
 }
 
-impl Idle {
+impl IdleConnections {
     /// Returns the connections of this runtime, from a short list of runtimes.
-    fn of(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Http1> {
+    fn of_runtime(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Http1> {
         let found = all.iter().position(|idle| idle.runtime == runtime);
         let at = found.unwrap_or_else(|| {
             all.push(Self { runtime, connections: Vec::new() });
@@ -58,8 +58,8 @@ impl Idle {
 
     /// Removes the oldest connection of the runtime with the most connections, preferably not of this one.
     fn take_oldest(all: &mut [Self], runtime: Id) -> Option<Http1> {
-        let most = all.iter_mut().max_by_key(|idle| (idle.connections.len(), idle.runtime != runtime))?;
-        (!most.connections.is_empty()).then(|| most.connections.remove(0))
+        let fullest = all.iter_mut().max_by_key(|idle| (idle.connections.len(), idle.runtime != runtime))?;
+        (!fullest.connections.is_empty()).then(|| fullest.connections.remove(0))
     }
 }
 
@@ -73,25 +73,25 @@ impl Target {
         Some(Self {
             address: dial::Target::new(target.host.clone(), target.port),
             authority: HeaderValue::try_from(target.to_string()).ok()?,
-            circuit: Circuit::new(circuit::Limits {
+            circuit: Circuit::new(circuit::CircuitLimits {
                 failures: limits.circuit_failures,
                 open: limits.circuit_open,
                 open_max: limits.circuit_open_max,
             }),
             ejection: ejection.map(|ejection| {
                 let (open, failures) = (ejection.time, ejection.failures);
-                Circuit::new(circuit::Limits { failures, open, open_max: open * MAX_EJECTION })
+                Circuit::new(circuit::CircuitLimits { failures, open, open_max: open * MAX_EJECTION })
             }),
-            open: OpenConnections::default(),
+            open_connections: OpenConnections::default(),
             idle: Mutex::new(Vec::new()),
-            shared: Mutex::new(Vec::new()),
-            opening: Semaphore::new(1),
+            http2_connections: Mutex::new(Vec::new()),
+            dial_permit: Semaphore::new(1),
         })
     }
 
     /// Returns true if the address may get a request; an ejected address gets one probe from time to
     /// time, which can end the ejection.
-    pub(super) fn is_in(&self) -> bool {
+    pub(super) fn is_available(&self) -> bool {
         self.ejection.as_ref().is_none_or(Circuit::allows)
     }
 
@@ -99,28 +99,28 @@ impl Target {
     pub(super) fn ejection_state(&self) -> Option<EjectionState> {
         let ejection = self.ejection.as_ref()?;
         Some(EjectionState {
-            is_out: ejection.is_open(),
+            is_ejected: ejection.is_open(),
             failures: ejection.failures(),
             since_ms: ejection.last().map(|outcome| outcome.since_ms),
-            tried_at_ms: ejection.probe_at_ms(),
+            probe_at_ms: ejection.probe_at_ms(),
         })
     }
 
     /// Records the outcome of a request; returns true if the address is ejected from now on.
-    pub(super) fn ended(&self, well: bool) -> bool {
+    pub(super) fn record_outcome(&self, succeeded: bool) -> bool {
         let Some(ejection) = &self.ejection else { return false };
-        if well {
+        if succeeded {
             if ejection.is_open() {
                 tracing::info!(address = %self.address, "backend address restored after its ejection");
             }
             // Written only if it changes the state.
             if ejection.failures() > 0 {
-                ejection.reached();
+                ejection.record_success();
             }
             return false;
         }
         let was_out = ejection.is_open();
-        ejection.failed(());
+        ejection.record_failure(());
         !was_out && ejection.is_open()
     }
 
@@ -128,7 +128,7 @@ impl Target {
     pub(super) fn take(&self, generation: u64) -> Option<Http1> {
         let runtime = Handle::current().id();
         loop {
-            let connection = Idle::of(&mut self.idle.lock(), runtime).pop()?;
+            let connection = IdleConnections::of_runtime(&mut self.idle.lock(), runtime).pop()?;
             if connection.generation == generation && !connection.is_closed() {
                 return Some(connection);
             }
@@ -136,27 +136,27 @@ impl Target {
     }
 
     /// Puts a connection back into the pool. If more than `max` are then idle, one of them is closed.
-    pub(super) fn put(&self, mut connection: Http1, max: usize) {
+    pub(super) fn put_back(&self, mut connection: Http1, max: usize) {
         connection.idle_since = Instant::now();
         let runtime = connection.runtime;
         let mut all = self.idle.lock();
-        Idle::of(&mut all, runtime).push(connection);
+        IdleConnections::of_runtime(&mut all, runtime).push(connection);
         let idle: usize = all.iter().map(|idle| idle.connections.len()).sum();
-        let surplus = if idle > max { Idle::take_oldest(&mut all, runtime) } else { None };
+        let surplus = if idle > max { IdleConnections::take_oldest(&mut all, runtime) } else { None };
         // The connection is closed after the lock is released.
         drop(all);
         drop(surplus);
     }
 
     /// Returns a stream on a connection with fewer than `max_streams`.
-    pub(super) fn join(&self, generation: u64, max_streams: usize) -> Option<Stream> {
-        let mut shared = self.shared.lock();
+    pub(super) fn join(&self, generation: u64, max_streams: usize) -> Option<Http2Stream> {
+        let mut shared = self.http2_connections.lock();
         shared.retain(|connection| !connection.is_closed() && connection.generation == generation);
         shared.iter().find_map(|connection| connection.join(max_streams))
     }
 
-    pub(super) fn share(&self, connection: Arc<Http2>) {
-        self.shared.lock().push(connection);
+    pub(super) fn add_http2(&self, connection: Arc<Http2>) {
+        self.http2_connections.lock().push(connection);
     }
 
     /// Closes connections that are dead, of an old generation, or idle since before `oldest`; returns the number of remaining
@@ -168,19 +168,19 @@ impl Target {
             let young = oldest.is_none_or(|oldest| connection.idle_since >= oldest);
             young && connection.generation == generation && !connection.is_closed()
         };
-        let mut left = 0;
-        for Idle { runtime, mut connections } in all {
+        let mut remaining = 0;
+        for IdleConnections { runtime, mut connections } in all {
             connections.retain(keep);
-            left += connections.len();
+            remaining += connections.len();
             let mut all = self.idle.lock();
-            let idle = Idle::of(&mut all, runtime);
+            let idle = IdleConnections::of_runtime(&mut all, runtime);
             // The old ones first: they are taken last.
             let fresh = std::mem::replace(idle, connections);
             idle.extend(fresh);
         }
-        self.shared.lock().retain(|connection| {
+        self.http2_connections.lock().retain(|connection| {
             !connection.is_closed() && connection.generation == generation && !(rest && connection.is_idle())
         });
-        left
+        remaining
     }
 }

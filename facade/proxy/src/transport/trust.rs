@@ -12,7 +12,7 @@ use super::key::ClientCertificate;
 
 /// Inputs of TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Settings {
+pub(super) struct TlsInputs {
     pub(super) trust: Trust,
     pub(super) client_certificate: ClientCertificate,
     pub(super) http2: bool,
@@ -21,41 +21,41 @@ pub(super) struct Settings {
 /// The settings in use. Bounded by the number of distinct bundles; unused ones are dropped.
 #[derive(Default)]
 pub(super) struct TrustStore {
-    known: Mutex<HashMap<Settings, (u64, ClientTls)>>,
+    cache: Mutex<HashMap<TlsInputs, (u64, ClientTls)>>,
 }
 
 impl TrustStore {
     /// Returns settings without a server name, created on first use under each generation of the client certificate.
     pub(super) fn settings(
         &self,
-        wanted: Settings,
+        inputs: TlsInputs,
         ca: Option<&Bytes>,
         generation: u64,
         pair: Option<CertPair>,
     ) -> Result<ClientTls, TlsError> {
-        if let Some((made, tls)) = self.known.lock().get(&wanted)
-            && *made == generation
+        if let Some((cached_generation, tls)) = self.cache.lock().get(&inputs)
+            && *cached_generation == generation
         {
             return Ok(tls.clone());
         }
         // Parsed outside the lock: two concurrent callers both parse, and the later result is kept.
-        let roots = match &wanted.trust {
+        let roots = match &inputs.trust {
             Trust::System => Roots::System,
             Trust::Insecure => Roots::Insecure,
             Trust::Bundle(_) => Roots::Pem {
-                what: "caBundle".to_owned(),
+                label: "caBundle".to_owned(),
                 pem: Arc::from(ca.map_or(&[][..], |pem| pem.as_ref())),
             },
         };
-        let alpn = if wanted.http2 { Alpn::Both } else { Alpn::Http1 };
+        let alpn = if inputs.http2 { Alpn::Both } else { Alpn::Http1 };
         let tls = ClientTls::builder().roots(roots).alpn(alpn).client_cert(pair).build()?;
-        self.known.lock().insert(wanted, (generation, tls.clone()));
+        self.cache.lock().insert(inputs, (generation, tls.clone()));
         Ok(tls)
     }
 
     /// Drops settings that no transport uses.
     pub(super) fn sweep(&self) {
         // Two references: the cached one, and the one that `config()` returns here.
-        self.known.lock().retain(|_, (_, tls)| Arc::strong_count(&tls.config()) > 2);
+        self.cache.lock().retain(|_, (_, tls)| Arc::strong_count(&tls.config()) > 2);
     }
 }

@@ -17,15 +17,15 @@ use crate::request_body::{BoxError, RequestBody};
 
 /// Status of an upload, owned by the reader of the response.
 #[derive(Default)]
-pub(super) struct Exchange {
+pub(super) struct UploadStatus {
     failure: Mutex<Option<SendError>>,
     /// True if the complete body was passed to the connection.
     sent: AtomicBool,
 }
 
-impl Exchange {
+impl UploadStatus {
     /// Creates the status of a request with this body.
-    pub(super) fn of(body: &RequestBody) -> Arc<Self> {
+    pub(super) fn for_body(body: &RequestBody) -> Arc<Self> {
         Arc::new(Self { sent: body.is_end_stream().into(), ..Self::default() })
     }
 
@@ -43,16 +43,16 @@ impl Exchange {
 /// Body of a request. Fails if the reader of the response is gone.
 pub(super) struct Upload {
     body: RequestBody,
-    exchange: Weak<Exchange>,
+    status: Weak<UploadStatus>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the request was canceled")]
-struct GivenUp;
+struct RequestCanceled;
 
 impl Upload {
-    pub(super) fn new(body: RequestBody, exchange: &Arc<Exchange>) -> Self {
-        Self { body, exchange: Arc::downgrade(exchange) }
+    pub(super) fn new(body: RequestBody, status: &Arc<UploadStatus>) -> Self {
+        Self { body, status: Arc::downgrade(status) }
     }
 
     /// Takes back the body of a request that was not sent.
@@ -70,7 +70,9 @@ impl Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let Some(exchange) = self.exchange.upgrade() else { return Poll::Ready(Some(Err(GivenUp.into()))) };
+        let Some(exchange) = self.status.upgrade() else {
+            return Poll::Ready(Some(Err(RequestCanceled.into())));
+        };
         if let Some(Err(error)) = &polled {
             *exchange.failure.lock() = Some(body_error(error.as_ref()));
         } else if polled.is_none() || self.body.is_end_stream() {

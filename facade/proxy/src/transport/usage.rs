@@ -8,7 +8,7 @@ pub(super) struct Usage {
     /// Requests in flight.
     pub(super) in_flight: usize,
     /// Maximum number of requests in flight.
-    pub(super) most: usize,
+    pub(super) max_in_flight: usize,
     pub(super) endpoints: Vec<EndpointUsage>,
 }
 

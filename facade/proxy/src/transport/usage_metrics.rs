@@ -34,7 +34,7 @@ pub(crate) struct UsageMetrics {
 }
 
 #[derive(Default)]
-struct OfBackend {
+struct BackendSeries {
     /// Requests in flight, and their limit; `None` while no transport leads to the backend.
     requests: Option<(usize, usize)>,
     waits: u64,
@@ -42,7 +42,7 @@ struct OfBackend {
 }
 
 #[derive(Default)]
-struct OfEndpoint {
+struct EndpointSeries {
     weight: Option<u32>,
     open: usize,
 }
@@ -50,36 +50,36 @@ struct OfEndpoint {
 /// Sums by Service: several routes may lead to one Service in different ways, and form one series.
 #[derive(Default)]
 struct Sums {
-    backends: BTreeMap<String, OfBackend>,
-    endpoints: BTreeMap<(String, String), OfEndpoint>,
+    backends: BTreeMap<String, BackendSeries>,
+    endpoints: BTreeMap<(String, String), EndpointSeries>,
 }
 
 impl UsageMetrics {
     /// Registers the metrics; they exist as long as the transports.
     pub(crate) fn register(registry: &Registry, transports: Weak<Transports>) {
-        registry.collector(Box::new(Self { transports }));
+        registry.register_collector(Box::new(Self { transports }));
     }
 }
 
 impl Sums {
     fn count(&mut self, counts: &BackendCounts) {
-        let of = self.backends.entry(label(&counts.service)).or_default();
-        (of.waits, of.refused) = counts.read();
+        let series = self.backends.entry(label(&counts.service)).or_default();
+        (series.waits, series.refused) = counts.read();
     }
 
     fn add(&mut self, usage: Usage) {
         let service = label(&usage.service);
-        let of = self.backends.entry(service.clone()).or_default();
-        let (in_flight, most) = of.requests.unwrap_or_default();
-        of.requests = Some((in_flight + usage.in_flight, most + usage.most));
+        let series = self.backends.entry(service.clone()).or_default();
+        let (in_flight, max_in_flight) = series.requests.unwrap_or_default();
+        series.requests = Some((in_flight + usage.in_flight, max_in_flight + usage.max_in_flight));
         for endpoint in usage.endpoints {
-            let of = self.endpoints.entry((service.clone(), endpoint.endpoint)).or_default();
-            of.weight = of.weight.max(endpoint.weight);
-            of.open += endpoint.open;
+            let series = self.endpoints.entry((service.clone(), endpoint.endpoint)).or_default();
+            series.weight = series.weight.max(endpoint.weight);
+            series.open += endpoint.open;
         }
     }
 
-    fn left_out(&self) -> usize {
+    fn omitted(&self) -> usize {
         self.backends.len().saturating_sub(MAX_BACKENDS) + self.endpoints.len().saturating_sub(MAX_ENDPOINTS)
     }
 
@@ -87,13 +87,13 @@ impl Sums {
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         desc: Desc,
-        metric: impl Fn(&OfBackend) -> Option<Value>,
+        metric: impl Fn(&BackendSeries) -> Option<Value>,
     ) -> Result<(), Error> {
         let series = self
             .backends
             .iter()
             .take(MAX_BACKENDS)
-            .filter_map(|(service, of)| Some(([("service", service.as_str())], metric(of)?)));
+            .filter_map(|(service, values)| Some(([("service", service.as_str())], metric(values)?)));
         encode(encoder, desc, series)
     }
 
@@ -101,10 +101,10 @@ impl Sums {
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         desc: Desc,
-        metric: impl Fn(&OfEndpoint) -> Option<Value>,
+        metric: impl Fn(&EndpointSeries) -> Option<Value>,
     ) -> Result<(), Error> {
-        let series = self.endpoints.iter().take(MAX_ENDPOINTS).filter_map(|((service, endpoint), of)| {
-            Some(([("service", service.as_str()), ("endpoint", endpoint.as_str())], metric(of)?))
+        let series = self.endpoints.iter().take(MAX_ENDPOINTS).filter_map(|((service, endpoint), values)| {
+            Some(([("service", service.as_str()), ("endpoint", endpoint.as_str())], metric(values)?))
         });
         encode(encoder, desc, series)
     }
@@ -154,7 +154,7 @@ impl Collector for UsageMetrics {
         sums.backends(
             cx,
             Desc::gauge("portico_proxy_backend_requests", &["service"], "Requests in flight to a backend"),
-            |of| of.requests.map(|(in_flight, _)| gauge(in_flight)),
+            |series| series.requests.map(|(in_flight, _)| gauge(in_flight)),
         )?;
         sums.backends(
             cx,
@@ -163,7 +163,7 @@ impl Collector for UsageMetrics {
                 &["service"],
                 "Maximum number of concurrent requests to a backend",
             ),
-            |of| of.requests.map(|(_, most)| gauge(most)),
+            |series| series.requests.map(|(_, max_in_flight)| gauge(max_in_flight)),
         )?;
         sums.backends(
             cx,
@@ -172,7 +172,7 @@ impl Collector for UsageMetrics {
                 &["service"],
                 "Requests that had to wait for a new connection to a backend",
             ),
-            |of| Some(Value::Counter(of.waits)),
+            |series| Some(Value::Counter(series.waits)),
         )?;
         sums.backends(
             cx,
@@ -181,7 +181,7 @@ impl Collector for UsageMetrics {
                 &["service"],
                 "Requests rejected because too many were in flight to a backend",
             ),
-            |of| Some(Value::Counter(of.refused)),
+            |series| Some(Value::Counter(series.refused)),
         )?;
         sums.endpoints(
             cx,
@@ -190,7 +190,7 @@ impl Collector for UsageMetrics {
                 &["endpoint", "service"],
                 "Open connections to an address of a backend, without upgraded ones",
             ),
-            |of| Some(gauge(of.open)),
+            |series| Some(gauge(series.open)),
         )?;
         sums.endpoints(
             cx,
@@ -199,14 +199,14 @@ impl Collector for UsageMetrics {
                 &["endpoint", "service"],
                 "Weight of an address of a backend whose policy has weights",
             ),
-            |of| of.weight.map(|weight| Value::Gauge(i64::from(weight))),
+            |series| series.weight.map(|weight| Value::Gauge(i64::from(weight))),
         )?;
         let desc = Desc::gauge(
             "portico_proxy_backend_series_left_out",
             &[],
             "Backends and addresses beyond the maximum number that these metrics list",
         );
-        let left_out = i64::try_from(sums.left_out()).unwrap_or(i64::MAX);
+        let left_out = i64::try_from(sums.omitted()).unwrap_or(i64::MAX);
         ConstGauge::new(left_out).encode(desc.encode(cx)?)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portico_kit::pki::{Authority, CertInfo, Profile};
+use portico_kit::pki::{Authority, CertInfo, CertProfile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,11 +18,11 @@ use tokio_rustls::server::TlsStream;
 pub const NAME: &str = "flunders.wardle.svc";
 pub const HOUR: Duration = Duration::from_secs(3600);
 /// Limit on waiting for an event that must happen, far above the time that a busy machine needs.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const EVENT_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A request as it arrived.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub line: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -33,7 +33,7 @@ pub struct Seen {
     pub connection: usize,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Returns all values of a header.
     pub fn all(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect()
@@ -72,36 +72,39 @@ pub fn with_status(status: &str, headers: &str, body: &str) -> Reply {
     Reply::Bytes(format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len()))
 }
 
-type Script = Arc<dyn Fn(Seen) -> Reply + Send + Sync>;
+type Script = Arc<dyn Fn(ReceivedRequest) -> Reply + Send + Sync>;
 
 pub struct Backend {
     pub address: SocketAddr,
     pub authority: Arc<Authority>,
-    seen: mpsc::UnboundedReceiver<Seen>,
+    seen: mpsc::UnboundedReceiver<ReceivedRequest>,
     pub connections: Arc<AtomicUsize>,
     open: watch::Receiver<usize>,
     /// Number of completed handshakes.
-    reached: watch::Receiver<usize>,
+    handshakes: watch::Receiver<usize>,
     pub tasks: TaskSet,
 }
 
 impl Backend {
     /// Starts a backend with a certificate for [`NAME`].
-    pub async fn start(script: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::with_names(&[NAME], script).await
     }
 
-    pub async fn with_names(names: &[&str], script: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn with_names(
+        names: &[&str],
+        script: impl Fn(ReceivedRequest) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let authority = Arc::new(Authority::create("backend-ca").unwrap());
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let pair = authority.issue(&Profile::server("backend", &names, HOUR)).unwrap();
+        let pair = authority.issue(&CertProfile::server("backend", &names, HOUR)).unwrap();
         Self::with_pair(authority, pair.cert_pair("backend").unwrap(), script).await
     }
 
     pub async fn with_pair(
         authority: Arc<Authority>,
         pair: CertPair,
-        script: impl Fn(Seen) -> Reply + Send + Sync + 'static,
+        script: impl Fn(ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
@@ -110,7 +113,7 @@ impl Backend {
         let (tx, seen) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));
         let (opened, open) = watch::channel(0);
-        let (reaching, reached) = watch::channel(0);
+        let (reaching, handshakes) = watch::channel(0);
         let (opened, reaching) = (Arc::new(opened), Arc::new(reaching));
         let (script, count, set): (Script, _, _) = (Arc::new(script), connections.clone(), tasks.clone());
         tasks.spawn_until_cancelled("backend", async move {
@@ -128,34 +131,34 @@ impl Backend {
                 });
             }
         });
-        Self { address, authority, seen, connections, open, reached, tasks }
+        Self { address, authority, seen, connections, open, handshakes, tasks }
     }
 
     /// Returns the next request that arrives.
-    pub async fn seen(&mut self) -> Seen {
-        tokio::time::timeout(PATIENCE, self.seen.recv()).await.expect("no request arrived").unwrap()
+    pub async fn next_request(&mut self) -> ReceivedRequest {
+        tokio::time::timeout(EVENT_TIMEOUT, self.seen.recv()).await.expect("no request arrived").unwrap()
     }
 
     /// Waits for a new connection since the last call.
-    pub async fn is_reached(&mut self) {
-        let waiting = tokio::time::timeout(PATIENCE, self.reached.changed());
-        waiting.await.expect("nobody connects to the backend").unwrap();
+    pub async fn wait_connected(&mut self) {
+        let waiting = tokio::time::timeout(EVENT_TIMEOUT, self.handshakes.changed());
+        waiting.await.expect("no connection to the backend").unwrap();
     }
 
     /// Waits until no connection is open.
-    pub async fn left_alone(&mut self) {
-        self.left_with(0).await;
+    pub async fn wait_disconnected(&mut self) {
+        self.wait_connections(0).await;
     }
 
     /// Waits until this many connections are open.
-    pub async fn left_with(&mut self, connections: usize) {
+    pub async fn wait_connections(&mut self, connections: usize) {
         let waiting = self.open.wait_for(|open| *open == connections);
-        let left = tokio::time::timeout(PATIENCE, waiting).await;
+        let left = tokio::time::timeout(EVENT_TIMEOUT, waiting).await;
         left.expect("another number of connections to the backend stays open").unwrap();
     }
 
     /// Returns true if a request has arrived that the test has not read.
-    pub fn has_more(&mut self) -> bool {
+    pub fn has_unread_request(&mut self) -> bool {
         self.seen.try_recv().is_ok()
     }
 }
@@ -170,7 +173,7 @@ async fn serve(
     mut stream: TlsStream<TcpStream>,
     number: usize,
     script: &Script,
-    tx: &mpsc::UnboundedSender<Seen>,
+    tx: &mpsc::UnboundedSender<ReceivedRequest>,
 ) {
     let session = stream.get_ref().1;
     let sni = session.server_name().map(str::to_owned);
@@ -225,7 +228,7 @@ async fn serve(
 }
 
 /// Reads a head, and a body by `Content-Length` or chunks (kept encoded).
-async fn read_request(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -> Option<Seen> {
+async fn read_request(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -> Option<ReceivedRequest> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at + 4;
@@ -254,7 +257,7 @@ async fn read_request(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -
         }
         buffer.drain(..length).collect()
     };
-    Some(Seen { line, headers, body, ..Seen::default() })
+    Some(ReceivedRequest { line, headers, body, ..ReceivedRequest::default() })
 }
 
 fn ends_with_trailers(buffer: &[u8]) -> bool {

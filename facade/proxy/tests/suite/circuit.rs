@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use portico_proxy::{Stage, Upstream};
+use portico_proxy::{RouteEntry, Stage};
 
-use crate::backend::{Backend, PATIENCE, ok};
+use crate::backend::{Backend, EVENT_TIMEOUT, ok};
 use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
-async fn a_dead_backend_is_dialled_now_and_then_only_and_recovers() {
+async fn a_dead_backend_is_dialed_rarely_and_recovers() {
     let backend = Backend::start(|_| ok("{}")).await;
     let reserve = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = reserve.local_addr().unwrap();
@@ -31,7 +31,7 @@ async fn a_dead_backend_is_dialled_now_and_then_only_and_recovers() {
     assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "2");
     // A changed route is tried at once.
     let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
-    let changed = Upstream::new(Arc::new(front.upstream.route().clone()), &|_| Some(ca.clone()));
+    let changed = RouteEntry::new(Arc::new(front.upstream.route().clone()), &|_| Some(ca.clone()));
     assert_eq!(front.direct(&changed).await, 503);
     assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "3");
     let seen = front.upstream.observation().unwrap();
@@ -40,19 +40,19 @@ async fn a_dead_backend_is_dialled_now_and_then_only_and_recovers() {
 }
 
 #[tokio::test]
-async fn a_backend_that_comes_back_is_found_by_the_next_probe() {
-    let gone = Backend::start(|_| ok("{}")).await;
+async fn a_recovered_backend_is_found_by_the_next_probe() {
+    let stopped = Backend::start(|_| ok("{}")).await;
     let reserve = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = reserve.local_addr().unwrap();
     drop(reserve);
-    let mut setup = Setup::to_addresses(&[address], gone.authority.cert_pem());
+    let mut setup = Setup::to_addresses(&[address], stopped.authority.cert_pem());
     setup.limits.circuit_failures = 1;
     (setup.limits.circuit_open, setup.limits.circuit_open_max) =
         (Duration::from_millis(1), Duration::from_millis(1));
     let front = setup.start().await;
     assert_eq!(front.get(FLUNDERS).await.status, 503);
     let relay = tokio::net::TcpListener::bind(address).await.unwrap();
-    let to = gone.address;
+    let to = stopped.address;
     front.tasks.spawn_until_cancelled("relay", async move {
         while let Ok((mut from, _)) = relay.accept().await {
             let mut to = tokio::net::TcpStream::connect(to).await.unwrap();
@@ -60,6 +60,6 @@ async fn a_backend_that_comes_back_is_found_by_the_next_probe() {
         }
     });
     let recovered = async { while front.get(FLUNDERS).await.status != 200 {} };
-    tokio::time::timeout(PATIENCE, recovered).await.expect("the backend is back");
+    tokio::time::timeout(EVENT_TIMEOUT, recovered).await.expect("the backend is back");
     assert_eq!(front.upstream.observation().unwrap().failed, None);
 }

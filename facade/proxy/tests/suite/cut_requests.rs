@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use crate::backend::{Backend, Reply, ok};
-use crate::front::{FLUNDERS, Front, Raw, Setup};
+use crate::front::{FLUNDERS, Front, RawClient, Setup};
 
 /// Two chunks and a trailer.
 const CHUNKS: &str = "5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nx-sum: 7\r\n\r\n";
@@ -31,12 +31,12 @@ enum Cut {
     Reset,
 }
 
-async fn cut(client: Raw, how: Cut) -> String {
-    let Raw { mut stream } = client;
+async fn cut(client: RawClient, how: Cut) -> String {
+    let RawClient { mut stream } = client;
     match how {
         Cut::HalfClose => {
             tokio::io::AsyncWriteExt::shutdown(&mut stream).await.unwrap();
-            return Raw { stream }.rest().await;
+            return RawClient { stream }.read_to_end().await;
         }
         Cut::Reset => stream.set_zero_linger().unwrap(),
         Cut::Close => {}
@@ -45,7 +45,7 @@ async fn cut(client: Raw, how: Cut) -> String {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_cut_at_any_byte_is_no_request_for_the_backend() {
+async fn a_truncated_upload_is_no_request_for_the_backend() {
     for (head, body) in [chunked(), with_length()] {
         let mut backend = Backend::start(|_| ok("whole")).await;
         let front = Setup::to(&[&backend]).start().await;
@@ -58,24 +58,24 @@ async fn an_upload_that_is_cut_at_any_byte_is_no_request_for_the_backend() {
             client.write(&whole[..length]).await;
             let answer = cut(client, how).await;
             clients += 1;
-            front.at_rest(clients).await;
+            front.wait_idle(clients).await;
             assert!(!answer.contains(" 200 "), "{how:?} after {length} bytes: {answer}");
             if length >= head.len() && matches!(how, Cut::HalfClose) {
                 assert!(answer.starts_with("HTTP/1.1 503 "), "after {length} bytes: {answer}");
                 assert!(answer.contains("the request's body ended before it was complete"), "{answer}");
             }
         }
-        backend.left_alone().await;
-        assert!(!backend.has_more(), "an incomplete request arrived");
+        backend.wait_disconnected().await;
+        assert!(!backend.has_unread_request(), "an incomplete request arrived");
         let mut client = front.raw().await;
         client.write(&whole).await;
-        client.until("whole").await;
-        assert_eq!(backend.seen().await.line, format!("POST {FLUNDERS} HTTP/1.1"));
+        client.read_until("whole").await;
+        assert_eq!(backend.next_request().await.line, format!("POST {FLUNDERS} HTTP/1.1"));
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_chunked_as_it_should_be_is_a_bad_request() {
+async fn malformed_chunks_are_a_bad_request() {
     let mut backend = Backend::start(|_| ok("whole")).await;
     let front = Setup::to(&[&backend]).start().await;
     for body in [
@@ -96,16 +96,16 @@ async fn a_body_that_is_not_chunked_as_it_should_be_is_a_bad_request() {
         let mut client = front.raw().await;
         let head = format!("POST {FLUNDERS} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
         client.write(&format!("{head}{body}")).await;
-        let answer = client.rest().await;
+        let answer = client.read_to_end().await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{body:?}: {answer}");
         assert!(answer.contains("not chunked as HTTP/1.1 wants it"), "{body:?}: {answer}");
     }
-    backend.left_alone().await;
-    assert!(!backend.has_more(), "a malformed request arrived");
+    backend.wait_disconnected().await;
+    assert!(!backend.has_unread_request(), "a malformed request arrived");
 }
 
 #[tokio::test]
-async fn a_client_that_stalls_anywhere_in_its_body_gets_a_timeout_and_holds_nothing() {
+async fn a_stalled_body_times_out_and_releases_everything() {
     let mut backend = Backend::start(|_| ok("whole")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.deadline = Some(Duration::from_millis(300));
@@ -117,7 +117,7 @@ async fn a_client_that_stalls_anywhere_in_its_body_gets_a_timeout_and_holds_noth
             async move {
                 let mut client = front.raw().await;
                 client.write(&sent).await;
-                let answer = client.until("\r\n\r\n").await;
+                let answer = client.read_until("\r\n\r\n").await;
                 assert!(answer.starts_with("HTTP/1.1 504 "), "after {sent:?}: {answer}");
                 client
             }
@@ -126,13 +126,13 @@ async fn a_client_that_stalls_anywhere_in_its_body_gets_a_timeout_and_holds_noth
     let ((one, chunks), (other, length)) = (chunked(), with_length());
     let clients = join_all(stalled(one, chunks).chain(stalled(other, length))).await;
     assert_eq!(front.upstream_in_flight(), 0);
-    backend.left_alone().await;
+    backend.wait_disconnected().await;
     drop(clients);
-    assert!(!backend.has_more(), "an incomplete request arrived");
+    assert!(!backend.has_unread_request(), "an incomplete request arrived");
 }
 
 #[tokio::test]
-async fn an_upload_that_is_cut_while_it_is_answered_ends_both() {
+async fn an_upload_truncated_during_the_response_ends_both() {
     let answered = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nearly\r\n";
     for end in ["", "5\r\nhel", "0x5\r\n"] {
         let mut backend = Backend::start(move |_| Reply::Stall(answered.to_owned())).await;
@@ -142,12 +142,12 @@ async fn an_upload_that_is_cut_while_it_is_answered_ends_both() {
             "POST {FLUNDERS} HTTP/1.1\r\nhost: a\r\nexpect-early: 1\r\ntransfer-encoding: chunked\r\n\r\n"
         );
         client.write(&format!("{head}5\r\nhello\r\n")).await;
-        client.until("early").await;
+        client.read_until("early").await;
         client.write(end).await;
         let rest = cut(client, Cut::HalfClose).await;
         assert!(!rest.contains("0\r\n\r\n"), "after {end:?} a whole response: {rest}");
-        front.at_rest(1).await;
-        backend.left_alone().await;
+        front.wait_idle(1).await;
+        backend.wait_disconnected().await;
     }
 }
 
@@ -182,14 +182,14 @@ mod frames {
     }
 }
 
-async fn write(front: &Front, bytes: &[u8]) -> Raw {
+async fn write(front: &Front, bytes: &[u8]) -> RawClient {
     let mut client = front.raw().await;
     tokio::io::AsyncWriteExt::write_all(&mut client.stream, bytes).await.unwrap();
     client
 }
 
 #[tokio::test]
-async fn an_upload_over_http2_that_is_cut_at_any_byte_or_reset_is_no_request_for_the_backend() {
+async fn a_truncated_or_reset_http2_upload_is_no_request_for_the_backend() {
     let mut backend = Backend::start(|_| ok("whole")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.http2 = true;
@@ -200,10 +200,10 @@ async fn an_upload_over_http2_that_is_cut_at_any_byte_or_reset_is_no_request_for
     for length in 1..whole.len() {
         drop(write(&front, &whole[..length]).await);
         clients += 1;
-        front.at_rest(clients).await;
+        front.wait_idle(clients).await;
     }
-    backend.left_alone().await;
-    assert!(!backend.has_more(), "an incomplete request arrived");
+    backend.wait_disconnected().await;
+    assert!(!backend.has_unread_request(), "an incomplete request arrived");
     // A reset with NO_ERROR (0) refuses more data; it does not end a body. It arrives while the backend waits for the rest.
     let mut backend = Backend::start(|_| ok("whole")).await;
     let mut setup = Setup::to(&[&backend]);
@@ -211,16 +211,19 @@ async fn an_upload_over_http2_that_is_cut_at_any_byte_or_reset_is_no_request_for
     let (front, mut clients) = (setup.start().await, 0);
     for code in [0, 0, 0, 0, 1, 2, 7, 8] {
         for open in [open.clone(), [frames::preface(), frames::head(FLUNDERS)].concat()] {
-            let Raw { mut stream } = write(&front, &open).await;
-            backend.is_reached().await;
+            let RawClient { mut stream } = write(&front, &open).await;
+            backend.wait_connected().await;
             tokio::io::AsyncWriteExt::write_all(&mut stream, &frames::reset(code)).await.unwrap();
             tokio::io::AsyncWriteExt::shutdown(&mut stream).await.unwrap();
             clients += 1;
-            front.at_rest(clients).await;
+            front.wait_idle(clients).await;
         }
     }
-    backend.left_alone().await;
-    assert!(!backend.has_more(), "an incomplete request arrived");
+    backend.wait_disconnected().await;
+    assert!(!backend.has_unread_request(), "an incomplete request arrived");
     let _client = write(&front, &whole).await;
-    assert!(backend.seen().await.body.ends_with(b" world\r\n0\r\n\r\n"), "a whole one arrives");
+    assert!(
+        backend.next_request().await.body.ends_with(b" world\r\n0\r\n\r\n"),
+        "a complete request arrives"
+    );
 }

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use crate::backend::{Backend, PATIENCE, Reply, Seen};
+use crate::backend::{Backend, EVENT_TIMEOUT, ReceivedRequest, Reply};
 use crate::front::{FLUNDERS, Front, Setup};
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
@@ -18,7 +18,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer:
 const LENGTH: &str = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\nhello world";
 
 /// Parses `?length=N&kind=K` of a request's target: selects the kind of response and its length.
-fn asked(seen: &Seen) -> (String, bool) {
+fn requested_response(seen: &ReceivedRequest) -> (String, bool) {
     let query = seen.target().split_once('?').unwrap().1;
     let number = |key: &str| -> usize {
         let found = query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
@@ -29,9 +29,9 @@ fn asked(seen: &Seen) -> (String, bool) {
 }
 
 /// Exchange as seen by a client; `None` if its connection breaks.
-type Got = Option<(StatusCode, Option<Bytes>)>;
+type Received = Option<(StatusCode, Option<Bytes>)>;
 
-async fn get(front: &Front, http2: bool, path: String) -> Got {
+async fn get(front: &Front, http2: bool, path: String) -> Received {
     let io = TokioIo::new(TcpStream::connect(front.address).await.unwrap());
     let request = Request::builder().uri(format!("http://front{path}")).header("host", "front");
     let request = request.body(Empty::<Bytes>::new()).unwrap();
@@ -51,18 +51,18 @@ async fn get(front: &Front, http2: bool, path: String) -> Got {
         let (head, body) = answering.await.ok()?.into_parts();
         Some((head.status, body.collect().await.ok().map(|whole| whole.to_bytes())))
     };
-    tokio::time::timeout(PATIENCE, exchange).await.expect("the exchange does not end")
+    tokio::time::timeout(EVENT_TIMEOUT, exchange).await.expect("the exchange does not end")
 }
 
 fn path(kind: usize, length: usize, notice: bool) -> String {
     format!("{FLUNDERS}?kind={kind}&length={length}&notice={}", u8::from(notice))
 }
 
-fn assert_incomplete(got: &Got, in_head: bool, refused: u16, what: &str) {
+fn assert_incomplete(got: &Received, in_head: bool, refused: u16, what: &str) {
     match got {
         Some((status, Some(body))) => {
             assert_plain(&String::from_utf8_lossy(body));
-            assert!(in_head && status.as_u16() == refused, "{what}: a whole response: {got:?}");
+            assert!(in_head && status.as_u16() == refused, "{what}: a complete response: {got:?}");
         }
         Some((status, None)) => assert!(!in_head && *status == 200, "{what}: {got:?}"),
         None => assert!(!in_head, "{what}: no response"),
@@ -77,8 +77,8 @@ fn assert_plain(text: &str) {
 }
 
 #[tokio::test]
-async fn a_response_that_is_cut_at_any_byte_is_never_taken_for_whole() {
-    let mut backend = Backend::start(|seen| match asked(&seen) {
+async fn a_truncated_response_is_never_complete() {
+    let mut backend = Backend::start(|seen| match requested_response(&seen) {
         (bytes, true) => Reply::Close(bytes),
         (bytes, false) => Reply::Drop(bytes),
     })
@@ -97,14 +97,14 @@ async fn a_response_that_is_cut_at_any_byte_is_never_taken_for_whole() {
             let got = get(&front, http2, path(kind, whole.len(), true)).await;
             assert_eq!(got, Some((StatusCode::OK, Some(Bytes::from_static(b"hello world")))));
         }
-        front.at_rest(0).await;
-        backend.left_alone().await;
+        front.wait_idle(0).await;
+        backend.wait_disconnected().await;
     }
 }
 
 #[tokio::test]
-async fn a_backend_that_stalls_anywhere_is_left_at_the_deadline() {
-    let mut backend = Backend::start(|seen| Reply::Stall(asked(&seen).0)).await;
+async fn a_stalled_backend_ends_at_the_deadline() {
+    let mut backend = Backend::start(|seen| Reply::Stall(requested_response(&seen).0)).await;
     for http2 in [false, true] {
         let mut setup = Setup::to(&[&backend]);
         (setup.http2, setup.deadline) = (http2, Some(Duration::from_secs(1)));
@@ -122,14 +122,14 @@ async fn a_backend_that_stalls_anywhere_is_left_at_the_deadline() {
         });
         let late = join_all(stalled).await;
         assert!(late.contains(&true) && late.contains(&false), "heads and bodies stall");
-        front.at_rest(0).await;
-        backend.left_alone().await;
+        front.wait_idle(0).await;
+        backend.wait_disconnected().await;
     }
 }
 
 #[tokio::test]
-async fn a_client_that_goes_while_it_is_answered_gives_everything_back() {
-    let mut backend = Backend::start(|seen| Reply::Stall(asked(&seen).0)).await;
+async fn a_client_that_disconnects_during_the_response_releases_everything() {
+    let mut backend = Backend::start(|seen| Reply::Stall(requested_response(&seen).0)).await;
     for http2 in [false, true] {
         let mut setup = Setup::to(&[&backend]);
         setup.http2 = http2;
@@ -137,14 +137,14 @@ async fn a_client_that_goes_while_it_is_answered_gives_everything_back() {
         for (kind, whole) in [CHUNKED, LENGTH].into_iter().enumerate() {
             for length in (0..whole.len()).step_by(7) {
                 let going = get(&front, http2, path(kind, length, false));
-                let arrived = backend.seen();
+                let arrived = backend.next_request();
                 tokio::select! {
                     got = going => panic!("the backend stalls, and yet: {got:?}"),
                     _ = arrived => {}
                 }
             }
         }
-        front.at_rest(0).await;
-        backend.left_alone().await;
+        front.wait_idle(0).await;
+        backend.wait_disconnected().await;
     }
 }

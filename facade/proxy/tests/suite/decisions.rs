@@ -31,11 +31,11 @@ async fn an_unavailable_version_answers_503_with_the_conditions_reason() {
         assert_eq!(answer.headers["content-type"], "application/json");
         assert!(!answer.headers.contains_key("retry-after"), "client-go would repeat the request ten times");
     }
-    assert!(!backend.has_more());
+    assert!(!backend.has_unread_request());
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_has_looked_at_yet_answers_503() {
+async fn an_unchecked_version_returns_503() {
     let backend = Backend::start(|_| ok("")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.route.available = Availability::default();
@@ -52,7 +52,7 @@ async fn a_request_without_a_user_is_an_internal_error() {
 }
 
 #[tokio::test]
-async fn a_bad_bundle_answers_500_with_what_is_wrong_in_it() {
+async fn a_bad_bundle_returns_500_with_the_reason() {
     let backend = Backend::start(|_| ok("")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.bundle =
@@ -83,13 +83,13 @@ async fn a_service_that_does_not_resolve_answers_503_at_the_stage_resolve() {
 
 #[tokio::test]
 async fn a_dead_backend_answers_503_at_the_stage_dial() {
-    let gone = {
+    let closed_address = {
         let backend = Backend::start(|_| ok("")).await;
         let address = backend.address;
         backend.tasks.shutdown(Duration::from_secs(5)).await;
         (address, backend.authority.clone())
     };
-    let front = Setup::to_addresses(&[gone.0], gone.1.cert_pem()).start().await;
+    let front = Setup::to_addresses(&[closed_address.0], closed_address.1.cert_pem()).start().await;
     let answer = front.get(FLUNDERS).await;
     let status = answer.failure();
     assert_eq!(status.reason, "ServiceUnavailable");
@@ -106,8 +106,8 @@ async fn a_backend_that_ends_the_connection_unanswered_is_a_503_at_the_stage_htt
     let (code, reason, message) = front.send("POST", FLUNDERS, &[], "{}").await.cause();
     assert_eq!((code, reason.as_str()), (503, "HTTPFailed"));
     assert!(message.contains("EOF"), "{message}");
-    backend.seen().await;
-    assert!(!backend.has_more(), "what has left is never sent again");
+    backend.next_request().await;
+    assert!(!backend.has_unread_request(), "a request that was sent is never retried");
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn a_backends_own_errors_are_passed_through() {
 }
 
 #[tokio::test]
-async fn discovery_has_a_deadline_of_its_own_and_resources_the_requests() {
+async fn discovery_has_a_separate_deadline() {
     let (held, _hold) = mpsc::channel(1);
     let backend = Backend::start(move |_| Reply::Hang(held.clone())).await;
     let mut setup = Setup::to(&[&backend]);
@@ -151,17 +151,17 @@ async fn discovery_has_a_deadline_of_its_own_and_resources_the_requests() {
 }
 
 #[tokio::test]
-async fn a_broken_escape_is_a_bad_request_and_goes_nowhere() {
+async fn a_broken_escape_is_a_bad_request_and_is_not_forwarded() {
     let mut backend = Backend::start(|_| ok("")).await;
     let front = Setup::to(&[&backend]).start().await;
     let mut raw = front.raw().await;
     raw.write(&format!("GET {FLUNDERS}/%zz HTTP/1.1\r\nHost: front\r\nConnection: close\r\n\r\n")).await;
-    assert!(raw.rest().await.starts_with("HTTP/1.1 400 "));
-    assert!(!backend.has_more());
+    assert!(raw.read_to_end().await.starts_with("HTTP/1.1 400 "));
+    assert!(!backend.has_unread_request());
 }
 
 #[tokio::test]
-async fn refusals_are_upstreams_words_when_the_operator_wants_so() {
+async fn plain_text_errors_have_upstreams_text() {
     let backend = Backend::start(|_| Reply::Close(String::new())).await;
     for (available, code, words) in
         [(true, 503, "error trying to reach service: EOF"), (false, 503, "service unavailable\n")]

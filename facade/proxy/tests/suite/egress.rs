@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::backend::{Backend, Reply, ok};
 use crate::front::{FLUNDERS, Front, Setup};
 
-const ASK: &str = "GET /apis/wardle.example.com/v1/flunders HTTP/1.1\r\nHost: front\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const UPGRADE_REQUEST: &str = "GET /apis/wardle.example.com/v1/flunders HTTP/1.1\r\nHost: front\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
 /// A CONNECT proxy with this response; it counts the requests.
 async fn proxy(tasks: &TaskSet, answer: &'static str) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (port, asked) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
-    let (count, set) = (asked.clone(), tasks.clone());
+    let (port, connects) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+    let (count, set) = (connects.clone(), tasks.clone());
     tasks.spawn_until_cancelled("egress-proxy", async move {
         while let Ok((mut from, _)) = listener.accept().await {
             count.fetch_add(1, Ordering::SeqCst);
@@ -36,49 +36,49 @@ async fn proxy(tasks: &TaskSet, answer: &'static str) -> (u16, Arc<AtomicUsize>)
             });
         }
     });
-    (port, asked)
+    (port, connects)
 }
 
 async fn front(backend: &Backend, answer: &'static str) -> (Front, Arc<AtomicUsize>) {
-    let (port, asked) = proxy(&backend.tasks, answer).await;
+    let (port, connects) = proxy(&backend.tasks, answer).await;
     let transport = Transport::Tcp { host: "127.0.0.1".into(), port, tls: None };
     let selection = Selection { protocol: Protocol::HttpConnect(transport) };
     let dialer = EgressDialer::new(&selection, None).unwrap();
     let mut setup = Setup::to(&[backend]);
     setup.connector = Connector::with_egress(ConnectorOptions::default(), dialer);
-    (setup.start().await, asked)
+    (setup.start().await, connects)
 }
 
 #[tokio::test]
-async fn a_working_egress_proxy_is_asked_once_for_a_request_and_once_for_an_upgrade() {
+async fn requests_and_upgrades_each_use_the_egress_proxy_once() {
     let backend = Backend::start(|seen| match seen.all("upgrade").is_empty() {
         true => ok("{}"),
         false => Reply::Echo("HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n".into()),
     })
     .await;
-    let (front, asked) = front(&backend, "HTTP/1.1 200 Connection established\r\n\r\n").await;
+    let (front, connects) = front(&backend, "HTTP/1.1 200 Connection established\r\n\r\n").await;
     for _ in 0..3 {
         assert_eq!(front.get(FLUNDERS).await.body, "{}");
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(connects.load(Ordering::SeqCst), 1);
     let mut raw = front.raw().await;
-    raw.write(ASK).await;
-    raw.until("\r\n\r\n").await;
+    raw.write(UPGRADE_REQUEST).await;
+    raw.read_until("\r\n\r\n").await;
     raw.write("through the tunnel").await;
-    raw.until("through the tunnel").await;
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    raw.read_until("through the tunnel").await;
+    assert_eq!(connects.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn a_broken_egress_proxy_answers_503_and_the_backend_is_never_called() {
     let mut backend = Backend::start(|_| ok("{}")).await;
-    let (front, asked) = front(&backend, "HTTP/1.1 502 Bad Gateway\r\n\r\n").await;
+    let (front, connects) = front(&backend, "HTTP/1.1 502 Bad Gateway\r\n\r\n").await;
     let (code, reason, message) = front.get(FLUNDERS).await.cause();
     assert_eq!((code, reason.as_str()), (503, "DialFailed"));
     assert!(message.contains("egress proxy"), "{message}");
     let mut raw = front.raw().await;
-    raw.write(ASK).await;
-    assert!(raw.until("}\n").await.starts_with("HTTP/1.1 503 "));
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
-    assert!(!backend.has_more() && backend.connections.load(Ordering::SeqCst) == 0);
+    raw.write(UPGRADE_REQUEST).await;
+    assert!(raw.read_until("}\n").await.starts_with("HTTP/1.1 503 "));
+    assert_eq!(connects.load(Ordering::SeqCst), 2);
+    assert!(!backend.has_unread_request() && backend.connections.load(Ordering::SeqCst) == 0);
 }

@@ -14,21 +14,21 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use portico_kit::dial::{Connector, ConnectorOptions};
 use portico_kit::metrics::Registry;
-use portico_kit::received::Received;
+use portico_kit::received_body::ReceivedBody;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use portico_machinery::route::{Availability, Backend as To, Route, ServiceReference, Target, Trust};
 use portico_machinery::{GroupVersion, RequestInfo, Status, UserInfo};
 use portico_proxy::{
     ClientAddress, ClientCert, Identity, Kubelets, Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings,
-    RequestBody, Upstream,
+    RequestBody, RouteEntry,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::backend::{Backend, NAME, PATIENCE};
+use crate::backend::{Backend, EVENT_TIMEOUT, NAME};
 
 /// A path of a resource.
 pub const FLUNDERS: &str = "/apis/wardle.example.com/v1/flunders";
@@ -106,7 +106,7 @@ impl Setup {
         let settings = ProxySettings { connector, client_cert, kubelets, tasks: tasks.clone(), limits };
         let proxy = Proxy::new(settings, ProxyMetrics::new(&registry));
         let upstream =
-            Arc::new(Upstream::new(Arc::new(route), &|hash| (hash == "hash").then(|| bundle.clone())));
+            Arc::new(RouteEntry::new(Arc::new(route), &|hash| (hash == "hash").then(|| bundle.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (ending, ended) = watch::channel(0);
         let ending = Arc::new(ending);
@@ -129,9 +129,9 @@ impl Setup {
                             client: Some(&client),
                             request_info: &info,
                             deadline: deadline.map(|wait| Instant::now() + wait),
-                            walk: None,
+                            trace: None,
                         };
-                        let (request, _) = Received::request(request);
+                        let (request, _) = ReceivedBody::wrap_request(request);
                         Ok::<_, Infallible>(proxy.handle(&upstream, request, context).await)
                     }
                 });
@@ -157,7 +157,7 @@ pub struct Front {
     pub address: SocketAddr,
     pub tasks: TaskSet,
     pub proxy: Proxy,
-    pub upstream: Arc<Upstream>,
+    pub upstream: Arc<RouteEntry>,
     pub registry: Registry,
     /// Number of ended client connections.
     ended: watch::Receiver<usize>,
@@ -212,7 +212,7 @@ impl Front {
         self.tasks.spawn_until_cancelled("client", async move {
             let _ = connection.await;
         });
-        let response = tokio::time::timeout(PATIENCE, sender.send_request(request));
+        let response = tokio::time::timeout(EVENT_TIMEOUT, sender.send_request(request));
         let (parts, body) = response.await.expect("no answer").unwrap().into_parts();
         let collected = body.collect().await.unwrap();
         let trailers = collected.trailers().cloned();
@@ -226,7 +226,7 @@ impl Front {
     }
 
     /// Returns the code of a GET through another route, without the listener.
-    pub async fn direct(&self, upstream: &Upstream) -> u16 {
+    pub async fn direct(&self, upstream: &RouteEntry) -> u16 {
         let identity = Identity::new(&UserInfo::new("alice", ["dev"]));
         let info = RequestInfo::parse("GET", FLUNDERS, "").unwrap();
         let context = ProxyContext {
@@ -235,7 +235,7 @@ impl Front {
             client: None,
             request_info: &info,
             deadline: None,
-            walk: None,
+            trace: None,
         };
         let request = Request::builder().uri(FLUNDERS).body(RequestBody::empty()).unwrap();
         let response = self.proxy.handle(upstream, request, context).await;
@@ -245,7 +245,7 @@ impl Front {
     }
 
     /// Waits until this many client connections have ended, and no request is in flight.
-    pub async fn at_rest(&self, connections: usize) {
+    pub async fn wait_idle(&self, connections: usize) {
         let mut ended = self.ended.clone();
         let resting = async {
             ended.wait_for(|ended| *ended >= connections).await.unwrap();
@@ -253,12 +253,12 @@ impl Front {
                 tokio::task::yield_now().await;
             }
         };
-        let rested = tokio::time::timeout(PATIENCE, resting).await;
+        let rested = tokio::time::timeout(EVENT_TIMEOUT, resting).await;
         rested.expect("connections or permits are not given back");
     }
 
-    pub async fn raw(&self) -> Raw {
-        Raw { stream: TcpStream::connect(self.address).await.unwrap() }
+    pub async fn raw(&self) -> RawClient {
+        RawClient { stream: TcpStream::connect(self.address).await.unwrap() }
     }
 
     /// Returns the value of the metric line with this prefix.
@@ -270,17 +270,17 @@ impl Front {
 }
 
 /// A client that writes and reads bytes.
-pub struct Raw {
+pub struct RawClient {
     pub stream: TcpStream,
 }
 
-impl Raw {
+impl RawClient {
     pub async fn write(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
     /// Reads until this text has arrived, and returns all input.
-    pub async fn until(&mut self, words: &str) -> String {
+    pub async fn read_until(&mut self, words: &str) -> String {
         let mut all = Vec::new();
         let reading = async {
             let mut piece = [0; 4096];
@@ -290,14 +290,14 @@ impl Raw {
                 all.extend_from_slice(&piece[..read]);
             }
         };
-        tokio::time::timeout(PATIENCE, reading).await.expect("these words did not come");
+        tokio::time::timeout(EVENT_TIMEOUT, reading).await.expect("the expected text did not arrive");
         String::from_utf8(all).unwrap()
     }
 
     /// Reads to the end of the connection.
-    pub async fn rest(&mut self) -> String {
+    pub async fn read_to_end(&mut self) -> String {
         let mut all = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, self.stream.read_to_end(&mut all)).await;
+        let read = tokio::time::timeout(EVENT_TIMEOUT, self.stream.read_to_end(&mut all)).await;
         // A reset is an end as well.
         let _ = read.expect("the connection does not end");
         String::from_utf8(all).unwrap()

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use portico_kit::pki::{Authority, Profile};
+use portico_kit::pki::{Authority, CertProfile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{ServerTls, ServerTlsOptions};
 use tokio::net::TcpListener;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use crate::backend::{Backend, HOUR, NAME, ok};
 use crate::front::{FLUNDERS, Front, Setup};
 
-struct H2 {
+struct Http2Backend {
     address: SocketAddr,
     authority: Authority,
     connections: Arc<AtomicUsize>,
@@ -41,10 +41,13 @@ async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infal
     Ok(Response::new(Full::new([line.into_bytes(), body.to_vec()].concat().into())))
 }
 
-async fn start() -> H2 {
+async fn start() -> Http2Backend {
     let authority = Authority::create("h2-ca").unwrap();
-    let pair =
-        authority.issue(&Profile::server("h2", &[NAME.to_owned()], HOUR)).unwrap().cert_pair("h2").unwrap();
+    let pair = authority
+        .issue(&CertProfile::server("h2", &[NAME.to_owned()], HOUR))
+        .unwrap()
+        .cert_pair("h2")
+        .unwrap();
     let tls = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, tasks, connections) =
@@ -62,7 +65,7 @@ async fn start() -> H2 {
             });
         }
     });
-    H2 { address, authority, connections, tasks }
+    Http2Backend { address, authority, connections, tasks }
 }
 
 #[tokio::test]
@@ -80,7 +83,7 @@ async fn requests_share_one_connection_and_name_the_target_as_authority() {
 }
 
 #[tokio::test]
-async fn a_full_connection_is_joined_by_another() {
+async fn a_full_connection_causes_another_one() {
     let backend = start().await;
     let mut setup = Setup::to_addresses(&[backend.address], backend.authority.cert_pem());
     setup.backend().http2 = true;
@@ -99,18 +102,21 @@ async fn a_backend_without_http2_is_served_over_http1() {
     setup.backend().http2 = true;
     let front = setup.start().await;
     assert_eq!(front.get(FLUNDERS).await.status, 200);
-    assert_eq!(backend.seen().await.line, format!("GET {FLUNDERS} HTTP/1.1"));
+    assert_eq!(backend.next_request().await.line, format!("GET {FLUNDERS} HTTP/1.1"));
 }
 
 /// Starts a backend whose responses `serve` sends; also returns the bodies of the requests.
-async fn by_hand<F, R>(serve: F) -> (H2, mpsc::UnboundedReceiver<Result<Bytes, h2::Error>>)
+async fn scripted<F, R>(serve: F) -> (Http2Backend, mpsc::UnboundedReceiver<Result<Bytes, h2::Error>>)
 where
     F: Fn(h2::server::SendResponse<Bytes>) -> R + Copy + Send + Sync + 'static,
     R: Future<Output = ()> + Send,
 {
     let authority = Authority::create("h2-ca").unwrap();
-    let pair =
-        authority.issue(&Profile::server("h2", &[NAME.to_owned()], HOUR)).unwrap().cert_pair("h2").unwrap();
+    let pair = authority
+        .issue(&CertProfile::server("h2", &[NAME.to_owned()], HOUR))
+        .unwrap()
+        .cert_pair("h2")
+        .unwrap();
     let tls = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, tasks, connections) = (listener.local_addr().unwrap(), TaskSet::new(), Arc::default());
@@ -140,10 +146,10 @@ where
             });
         }
     });
-    (H2 { address, authority, connections, tasks }, rx)
+    (Http2Backend { address, authority, connections, tasks }, rx)
 }
 
-async fn front_of(backend: &H2) -> Front {
+async fn front_of(backend: &Http2Backend) -> Front {
     let mut setup = Setup::to_addresses(&[backend.address], backend.authority.cert_pem());
     setup.backend().http2 = true;
     setup.start().await
@@ -152,7 +158,7 @@ async fn front_of(backend: &H2) -> Front {
 #[tokio::test]
 async fn an_upload_that_is_cut_or_malformed_is_reset_at_the_backend() {
     // The backend responds only after the body has ended, so an incomplete request gets no response.
-    let (backend, mut arrived) = by_hand(|_| async {}).await;
+    let (backend, mut arrived) = scripted(|_| async {}).await;
     let front = front_of(&backend).await;
     for (body, code) in [("2\r\nab\r\n", 503), ("2\r\nab\r\n5\r\nhel", 503), ("2\r\nab\r\n0x0\r\n\r\n", 400)]
     {
@@ -160,7 +166,7 @@ async fn an_upload_that_is_cut_or_malformed_is_reset_at_the_backend() {
         let head = format!("POST {FLUNDERS} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
         client.write(&format!("{head}{body}")).await;
         tokio::io::AsyncWriteExt::shutdown(&mut client.stream).await.unwrap();
-        let answer = client.rest().await;
+        let answer = client.read_to_end().await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {code} ")), "{body:?}: {answer}");
         assert!(arrived.recv().await.unwrap().is_err(), "{body:?} arrived as a whole request");
     }
@@ -168,8 +174,8 @@ async fn an_upload_that_is_cut_or_malformed_is_reset_at_the_backend() {
 }
 
 #[tokio::test]
-async fn a_filters_refusal_of_a_body_is_what_the_client_gets_over_http2_too() {
-    let (backend, mut arrived) = by_hand(|_| async {}).await;
+async fn a_filters_refusal_of_the_body_reaches_the_client_over_http2() {
+    let (backend, mut arrived) = scripted(|_| async {}).await;
     let front = front_of(&backend).await;
     let frames = futures::stream::iter([
         Ok::<_, portico_proxy::BoxError>(hyper::body::Frame::data(Bytes::from_static(b"{"))),
@@ -182,11 +188,11 @@ async fn a_filters_refusal_of_a_body_is_what_the_client_gets_over_http2_too() {
 }
 
 #[tokio::test]
-async fn a_response_that_is_reset_is_never_taken_for_whole() {
+async fn a_reset_response_is_never_complete() {
     // NO_ERROR as well: it refuses more of the request, and does not end the response.
     let codes = [h2::Reason::NO_ERROR, h2::Reason::CANCEL, h2::Reason::INTERNAL_ERROR];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let (backend, _arrived) = by_hand(move |mut respond| async move {
+    let (backend, _arrived) = scripted(move |mut respond| async move {
         let mut body = respond.send_response(Response::new(()), false).unwrap();
         body.send_data(Bytes::from_static(b"some"), false).unwrap();
         tokio::task::yield_now().await;
@@ -197,7 +203,7 @@ async fn a_response_that_is_reset_is_never_taken_for_whole() {
     for code in codes {
         let mut client = front.raw().await;
         client.write(&format!("GET {FLUNDERS} HTTP/1.1\r\nhost: a\r\n\r\n")).await;
-        let answer = client.rest().await;
+        let answer = client.read_to_end().await;
         let refused = answer.starts_with("HTTP/1.1 503 ");
         assert!(refused || !answer.ends_with("0\r\n\r\n"), "{code:?}: {answer}");
     }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use portico_proxy::Upstream;
+use portico_proxy::RouteEntry;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::backend::{Backend, PATIENCE, Reply, ok};
+use crate::backend::{Backend, EVENT_TIMEOUT, Reply, ok};
 use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn one_request_after_another_uses_one_connection() {
     let front = Setup::to(&[&backend]).start().await;
     for _ in 0..5 {
         assert_eq!(front.get(FLUNDERS).await.body, "{}");
-        assert_eq!(backend.seen().await.connection, 0);
+        assert_eq!(backend.next_request().await.connection, 0);
     }
 }
 
@@ -49,7 +49,7 @@ async fn idle_connections_are_bounded() {
     let front = setup.start().await;
     for expected in 0..3 {
         front.get(FLUNDERS).await;
-        assert_eq!(backend.seen().await.connection, expected);
+        assert_eq!(backend.next_request().await.connection, expected);
     }
     assert!(waiting.lock().unwrap().is_empty());
 }
@@ -71,15 +71,15 @@ async fn idle_connections_are_bounded_over_all_runtimes() {
         });
     });
     for connection in 0..2 {
-        assert_eq!(backend.seen().await.connection, connection, "each runtime dials");
+        assert_eq!(backend.next_request().await.connection, connection, "each runtime dials");
     }
-    backend.left_with(1).await;
+    backend.wait_connections(1).await;
     drop(end);
     other.join().unwrap();
 }
 
 #[tokio::test]
-async fn a_stray_answer_on_an_idle_connection_is_never_taken_for_an_answer() {
+async fn an_unsolicited_response_on_an_idle_connection_is_discarded() {
     // Two responses to one request: the second must not reach the next client.
     let backend = Backend::start(|_| {
         let one = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine";
@@ -98,27 +98,27 @@ async fn equal_routes_share_connections_and_an_edited_one_keeps_them() {
     let mut backend = Backend::start(|_| ok("{}")).await;
     let front = Setup::to(&[&backend]).start().await;
     front.get(FLUNDERS).await;
-    assert_eq!(backend.seen().await.connection, 0);
+    assert_eq!(backend.next_request().await.connection, 0);
     // The same content under another name and revision.
     let mut route = front.upstream.route().clone();
     (route.name, route.revision) = ("v2.wardle.example.com".into(), 9);
     let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
-    let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
+    let other = RouteEntry::new(Arc::new(route), &|_| Some(ca.clone()));
     assert_eq!(front.direct(&other).await, 200);
-    assert_eq!(backend.seen().await.connection, 0);
+    assert_eq!(backend.next_request().await.connection, 0);
     // Another server name needs another transport.
     let mut route = front.upstream.route().clone();
     Arc::make_mut(route.backend.as_mut().unwrap()).server_name = "other.wardle.svc".into();
-    let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
+    let other = RouteEntry::new(Arc::new(route), &|_| Some(ca.clone()));
     assert_eq!(front.direct(&other).await, 503);
 }
 
 #[tokio::test]
-async fn requests_go_round_the_targets_and_past_a_dead_one() {
+async fn requests_rotate_over_the_targets_and_skip_a_dead_one() {
     let count = Arc::new(AtomicUsize::new(0));
     let (a, b) = (Backend::start(|_| ok("a")).await, count.clone());
     let pair =
-        portico_kit::pki::Profile::server("b", &[crate::backend::NAME.to_owned()], crate::backend::HOUR);
+        portico_kit::pki::CertProfile::server("b", &[crate::backend::NAME.to_owned()], crate::backend::HOUR);
     let pair = a.authority.issue(&pair).unwrap().cert_pair("b").unwrap();
     let b = Backend::with_pair(a.authority.clone(), pair, move |_| {
         b.fetch_add(1, Ordering::SeqCst);
@@ -138,7 +138,7 @@ async fn requests_go_round_the_targets_and_past_a_dead_one() {
 }
 
 #[tokio::test]
-async fn counts_of_a_service_go_on_in_an_entry_that_follows_and_nowhere_else() {
+async fn counters_continue_in_a_new_entry_of_the_same_service() {
     let backend = Backend::start(|_| ok("{}")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.limits.max_requests_per_backend = 0;
@@ -156,20 +156,20 @@ async fn counts_of_a_service_go_on_in_an_entry_that_follows_and_nowhere_else() {
     let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
     let mut route = front.upstream.route().clone();
     Arc::make_mut(route.backend.as_mut().unwrap()).policy.retries = 1;
-    let changed = Upstream::new(Arc::new(route.clone()), &|_| Some(ca.clone()));
-    changed.follow(&front.upstream);
+    let changed = RouteEntry::new(Arc::new(route.clone()), &|_| Some(ca.clone()));
+    changed.take_counts(&front.upstream);
     assert_eq!(front.direct(&changed).await, 503);
-    assert_eq!(refused(&first), Some(2), "one series, under whichever policy");
+    assert_eq!(refused(&first), Some(2), "one series for all policies");
     // The same addresses through another port of the Service.
     Arc::make_mut(route.backend.as_mut().unwrap()).service.port += 1;
-    let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
-    other.follow(&changed);
+    let other = RouteEntry::new(Arc::new(route), &|_| Some(ca.clone()));
+    other.take_counts(&changed);
     assert_eq!(front.direct(&other).await, 503);
     assert_eq!((refused(&first), refused(&next)), (Some(2), Some(1)));
 }
 
 #[tokio::test]
-async fn a_copy_of_a_request_counts_as_one_under_way() {
+async fn a_copy_of_a_request_counts_as_a_request_in_flight() {
     let (held, _hold) = mpsc::channel(1);
     let mut slow = Backend::start(move |_| Reply::Hang(held.clone())).await;
     let spare = Backend::start(|_| ok("{}")).await;
@@ -179,19 +179,19 @@ async fn a_copy_of_a_request_counts_as_one_under_way() {
     let front = setup.start().await;
     let mut raw = front.raw().await;
     raw.write(&format!("GET {FLUNDERS} HTTP/1.1\r\nHost: front\r\n\r\n")).await;
-    slow.seen().await;
+    slow.next_request().await;
     let refused = async {
         while front.metric("portico_proxy_repeated_requests_total{reason=\"too_many\"}") != "1" {
             tokio::task::yield_now().await;
         }
     };
-    let refused = tokio::time::timeout(PATIENCE, refused).await;
+    let refused = tokio::time::timeout(EVENT_TIMEOUT, refused).await;
     refused.expect("the copy is not refused");
     assert_eq!(spare.connections.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_backend_has_a_limit_of_requests_under_way() {
+async fn a_backend_has_a_limit_of_requests_in_flight() {
     let (held, _hold) = mpsc::channel(1);
     let mut backend = Backend::start(move |seen| match seen.target().ends_with("hang") {
         true => Reply::Hang(held.clone()),
@@ -203,7 +203,7 @@ async fn a_backend_has_a_limit_of_requests_under_way() {
     let front = setup.start().await;
     let mut raw = front.raw().await;
     raw.write(&format!("GET {FLUNDERS}/hang HTTP/1.1\r\nHost: front\r\n\r\n")).await;
-    backend.seen().await;
+    backend.next_request().await;
     let (code, reason, _) = front.get(FLUNDERS).await.cause();
     assert_eq!((code, reason.as_str()), (503, "TooManyRequests"));
     drop(raw);

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use crate::backend::{Backend, PATIENCE, Reply, ok, with_status};
+use crate::backend::{Backend, EVENT_TIMEOUT, Reply, ok, with_status};
 use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
@@ -25,8 +25,8 @@ async fn redirects_are_not_passed_on_and_never_followed() {
         let front = Setup::to(&[&backend]).start().await;
         let answer = front.get(FLUNDERS).await;
         assert_eq!(answer.status.as_u16(), want, "{status}");
-        backend.seen().await;
-        assert!(!backend.has_more(), "{status}: a second request was sent");
+        backend.next_request().await;
+        assert!(!backend.has_unread_request(), "{status}: a second request was sent");
         match want {
             502 => {
                 assert!(
@@ -44,7 +44,7 @@ async fn redirects_are_not_passed_on_and_never_followed() {
 }
 
 #[tokio::test]
-async fn redirects_pass_when_the_operator_wants_so() {
+async fn redirects_pass_if_allowed() {
     let backend = Backend::start(|_| with_status("301 M", "location: https://other/x\r\n", "")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.limits.reject_redirects = false;
@@ -56,7 +56,7 @@ async fn redirects_pass_when_the_operator_wants_so() {
 }
 
 #[tokio::test]
-async fn cors_and_audit_headers_of_a_backend_are_dropped_and_others_kept() {
+async fn cors_and_audit_headers_of_a_backend_are_dropped() {
     let backend = Backend::start(|_| {
         let headers =
             "access-control-allow-origin: *\r\naudit-id: theirs\r\nwarning: 299 - \"w\"\r\nkeep-alive: x\r\n";
@@ -85,8 +85,8 @@ async fn head_has_the_length_and_no_body_and_the_connection_is_used_again() {
         (&"17".parse().unwrap(), &"1".parse().unwrap())
     );
     assert_eq!(front.get(FLUNDERS).await.body, "x");
-    backend.seen().await;
-    assert_eq!(backend.seen().await.connection, 0);
+    backend.next_request().await;
+    assert_eq!(backend.next_request().await.connection, 0);
 }
 
 #[tokio::test]
@@ -98,17 +98,17 @@ async fn each_piece_of_a_stream_arrives_before_the_next_is_sent() {
     let mut raw = front.raw().await;
     raw.write(&format!("GET {FLUNDERS}?watch=true HTTP/1.1\r\nHost: front\r\n\r\n")).await;
     pieces.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".into()).await.unwrap();
-    raw.until("\r\n\r\n").await;
+    raw.read_until("\r\n\r\n").await;
     for n in 0..3 {
         pieces.send(format!("9\r\n{{\"n\": {n}}}\n\r\n")).await.unwrap();
-        raw.until(&format!("{{\"n\": {n}}}\n")).await;
+        raw.read_until(&format!("{{\"n\": {n}}}\n")).await;
     }
     pieces.send("0\r\n\r\n".into()).await.unwrap();
-    raw.until("0\r\n\r\n").await;
+    raw.read_until("0\r\n\r\n").await;
 }
 
 #[tokio::test]
-async fn trailers_and_informational_answers_do_no_harm() {
+async fn trailers_and_informational_responses_are_handled() {
     let backend = Backend::start(|_| {
         Reply::Bytes(
             "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\
@@ -124,19 +124,19 @@ async fn trailers_and_informational_answers_do_no_harm() {
 }
 
 #[tokio::test]
-async fn an_answer_cut_in_the_middle_is_cut_for_the_client_too() {
+async fn a_truncated_response_is_truncated_for_the_client() {
     let backend =
         Backend::start(|_| Reply::Close("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n0123456789".into()))
             .await;
     let front = Setup::to(&[&backend]).start().await;
     let mut raw = front.raw().await;
     raw.write(&format!("GET {FLUNDERS} HTTP/1.1\r\nHost: front\r\n\r\n")).await;
-    let all = raw.rest().await;
+    let all = raw.read_to_end().await;
     assert!(all.starts_with("HTTP/1.1 200 ") && all.ends_with("\r\n\r\n0123456789"), "{all}");
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_request_at_the_backend() {
+async fn a_client_that_disconnects_cancels_its_request_at_the_backend() {
     for answered in [false, true] {
         let (held, mut released) = mpsc::channel::<()>(1);
         let (pieces, source) = mpsc::channel(1);
@@ -150,27 +150,27 @@ async fn a_client_that_goes_away_cancels_its_request_at_the_backend() {
         let front = Setup::to(&[&backend]).start().await;
         let mut raw = front.raw().await;
         raw.write(&format!("GET {FLUNDERS} HTTP/1.1\r\nHost: front\r\n\r\n")).await;
-        backend.seen().await;
+        backend.next_request().await;
         if answered {
             pieces.send("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n12345".into()).await.unwrap();
-            raw.until("12345").await;
+            raw.read_until("12345").await;
             drop(raw);
             let transport_empties = async {
                 while front.upstream_in_flight() > 0 {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::time::timeout(PATIENCE, transport_empties).await.expect("still under way");
+            tokio::time::timeout(EVENT_TIMEOUT, transport_empties).await.expect("still under way");
         } else {
             drop(raw);
-            let closed = tokio::time::timeout(PATIENCE, released.recv()).await;
+            let closed = tokio::time::timeout(EVENT_TIMEOUT, released.recv()).await;
             assert_eq!(closed.expect("the backend still waits"), None);
         }
     }
 }
 
 #[tokio::test]
-async fn a_big_answer_passes_whole() {
+async fn a_large_response_passes_completely() {
     let body = "x".repeat(3_000_000);
     let sent = body.clone();
     let backend = Backend::start(move |_| ok(&sent)).await;

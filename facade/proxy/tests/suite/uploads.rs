@@ -23,7 +23,7 @@ pub async fn post(front: &Front, body: RequestBody) -> http::Response<portico_pr
         client: None,
         request_info: &request_info,
         deadline: None,
-        walk: None,
+        trace: None,
     };
     let request = Request::builder().method("POST").uri(FLUNDERS).body(body).unwrap();
     front.proxy.handle(&front.upstream, request, context).await
@@ -46,13 +46,13 @@ async fn a_body_of_unknown_length_arrives_in_chunks() {
     };
     let (response, ()) = tokio::join!(post(&front, RequestBody::new(StreamBody::new(frames))), sending);
     assert_eq!(response.status(), 200);
-    let seen = backend.seen().await;
+    let seen = backend.next_request().await;
     assert_eq!((seen.all("transfer-encoding"), seen.all("content-length").len()), (vec!["chunked"], 0));
     assert_eq!(seen.body, b"4\r\n{\"a\"\r\n4\r\n: 1}\r\n0\r\n\r\n");
 }
 
 #[tokio::test]
-async fn a_filters_refusal_of_the_body_is_what_the_client_gets() {
+async fn a_filters_refusal_of_the_body_reaches_the_client() {
     let mut backend = Backend::start(|_| ok("")).await;
     let front = Setup::to(&[&backend]).start().await;
     let frames = futures::stream::iter([
@@ -61,11 +61,11 @@ async fn a_filters_refusal_of_the_body_is_what_the_client_gets() {
     ]);
     let response = post(&front, RequestBody::new(StreamBody::new(frames))).await;
     assert_eq!(response.status(), 413);
-    assert!(!backend.has_more(), "an incomplete request is no request");
+    assert!(!backend.has_unread_request(), "an incomplete request is no request");
 }
 
 #[tokio::test]
-async fn an_answer_before_the_body_is_complete_is_passed_and_the_connection_is_not_used_again() {
+async fn an_early_response_passes_and_its_connection_is_not_reused() {
     let backend = Backend::start(|seen| match seen.all("expect-early").is_empty() {
         true => ok("late"),
         false => with_status("413 Too Large", "", "early"),
@@ -86,7 +86,7 @@ async fn an_answer_before_the_body_is_complete_is_passed_and_the_connection_is_n
         client: None,
         request_info: &request_info,
         deadline: None,
-        walk: None,
+        trace: None,
     };
     let body = RequestBody::new(StreamBody::new(frames));
     let request =
@@ -99,11 +99,11 @@ async fn an_answer_before_the_body_is_complete_is_passed_and_the_connection_is_n
 }
 
 #[tokio::test]
-async fn a_big_upload_arrives_whole() {
+async fn a_large_upload_arrives_completely() {
     let mut backend =
         Backend::start(|_| Reply::Bytes("HTTP/1.1 201 C\r\ncontent-length: 0\r\n\r\n".into())).await;
     let front = Setup::to(&[&backend]).start().await;
     let body = "y".repeat(2_000_000);
     assert_eq!(front.send("POST", FLUNDERS, &[], &body).await.status, 201);
-    assert!(backend.seen().await.body == body.as_bytes());
+    assert!(backend.next_request().await.body == body.as_bytes());
 }

@@ -9,12 +9,12 @@ use portico_machinery::Status;
 use portico_machinery::status::Reason;
 
 use super::lines::lines;
-use crate::endpoints::state::Shared;
+use crate::endpoints::state::SharedEndpoints;
 use crate::request::{RequestView, Response};
 use crate::respond;
 
 /// Serves one line per event.
-pub async fn audit_tail(State(endpoints): Shared, request: Request) -> Response {
+pub async fn audit_tail(State(endpoints): SharedEndpoints, request: Request) -> Response {
     let Some(console) = &endpoints.console else { return respond::not_found(&request) };
     let Some(tail) = &console.audit_tail else {
         let message = "Audit is off. Start the server with --audit-policy-file and --audit-log-path or --audit-webhook-config-file.";

@@ -16,15 +16,15 @@ use jiff::Timestamp;
 use portico_gostd::url::first_value;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::Status;
-use portico_proxy::{EjectionState, Stage, TargetState, Upstream};
+use portico_proxy::{EjectionState, RouteEntry, Stage, TargetState};
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use crate::active_config::{ActiveConfig, ActiveConfigCell};
 use crate::body::Body;
 use crate::console_paths::is_watch;
 use crate::endpoints::json_body::{JSON, JSON_LINES};
-use crate::endpoints::state::Shared;
-use crate::in_force::{Current, InForce};
+use crate::endpoints::state::SharedEndpoints;
 use crate::request::{RequestView, Response};
 use crate::respond;
 
@@ -78,34 +78,34 @@ struct Ejection {
 }
 
 /// Serves the backends of the current routes.
-pub async fn backends(State(endpoints): Shared, request: Request) -> Response {
+pub async fn backends(State(endpoints): SharedEndpoints, request: Request) -> Response {
     let Some(console) = &endpoints.console else { return respond::not_found(&request) };
     if request.method() != Method::GET {
-        return respond::status(&request, &Status::no_method());
+        return respond::status(&request, &Status::method_not_allowed());
     }
     let name = first_value(request.query(), "name").map(Cow::into_owned);
     if !is_watch(request.query()) {
-        return match written(request.in_force(), name.as_deref()) {
-            Ok(json) => respond::whole(StatusCode::OK, JSON, json),
+        return match encode_state(request.active_config(), name.as_deref()) {
+            Ok(json) => respond::with_body(StatusCode::OK, JSON, json),
             Err(error) => respond::internal(&request, &error.to_string()),
         };
     }
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (current, stopping) = (console.in_force.clone(), console.stopping.clone());
+    let (current, stopping) = (console.active_config.clone(), console.stopping.clone());
     let follower = Follower { current, stopping, name, ticks, last: Vec::new() };
     let body = StreamBody::new(stream::unfold(follower, |mut follower| async {
         let line = follower.next().await?;
         Some((Ok::<_, Infallible>(Frame::data(line)), follower))
     }));
-    let mut response = respond::whole(StatusCode::OK, JSON_LINES, "");
+    let mut response = respond::with_body(StatusCode::OK, JSON_LINES, "");
     *response.body_mut() = Body::streamed(body);
     response
 }
 
 /// State of a client that follows changes.
 struct Follower {
-    current: Current,
+    current: ActiveConfigCell,
     stopping: Signal,
     name: Option<String>,
     ticks: Interval,
@@ -121,7 +121,7 @@ impl Follower {
                 () = self.stopping.signaled() => return None,
             }
             // A state that cannot be encoded ends the stream.
-            let state = written(&self.current.load(), self.name.as_deref()).ok()?;
+            let state = encode_state(&self.current.load(), self.name.as_deref()).ok()?;
             if state != self.last {
                 let line = [&*state, b"\n"].concat().into();
                 self.last = state;
@@ -131,8 +131,8 @@ impl Follower {
     }
 }
 
-fn written(in_force: &InForce, name: Option<&str>) -> serde_json::Result<Vec<u8>> {
-    let upstreams = in_force.routes.routes().filter(|upstream| {
+fn encode_state(config: &ActiveConfig, name: Option<&str>) -> serde_json::Result<Vec<u8>> {
+    let upstreams = config.routes.routes().filter(|upstream| {
         let route = upstream.route();
         route.backend.is_some() && name.is_none_or(|name| route.name == name)
     });
@@ -141,7 +141,7 @@ fn written(in_force: &InForce, name: Option<&str>) -> serde_json::Result<Vec<u8>
     serde_json::to_vec(&Backends { backends })
 }
 
-fn backend(upstream: &Upstream) -> Backend {
+fn backend(upstream: &RouteEntry) -> Backend {
     let targets = upstream.target_states().into_iter().map(target).collect();
     Backend { name: upstream.route().name.clone(), in_flight: upstream.in_flight(), targets }
 }
@@ -161,10 +161,10 @@ fn target(state: TargetState) -> Target {
 
 fn ejection(state: EjectionState) -> Ejection {
     Ejection {
-        out: state.is_out,
+        out: state.is_ejected,
         failures: state.failures,
         since: time(state.since_ms),
-        tried_at: time(state.tried_at_ms),
+        tried_at: time(state.probe_at_ms),
     }
 }
 

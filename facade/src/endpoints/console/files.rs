@@ -95,11 +95,11 @@ impl Files {
             gzip,
         };
         let assets = ASSETS.iter().map(|(name, media_type, packed)| {
-            (*name, file(media_type, decompressed(name, packed), Some(Bytes::from_static(packed))))
+            (*name, file(media_type, decompress(name, packed), Some(Bytes::from_static(packed))))
         });
         let assets = assets.collect();
         let page = Bytes::from(page);
-        Self { page: file("text/html; charset=utf-8", page.clone(), compressed(&page)), assets, folder }
+        Self { page: file("text/html; charset=utf-8", page.clone(), compress(&page)), assets, folder }
     }
 }
 
@@ -115,21 +115,21 @@ fn preloads() -> String {
 }
 
 /// Hashes contents. Equal bytes have the same fingerprint in all processes of one build.
-fn fingerprint(of: &(impl Hash + ?Sized)) -> String {
+fn fingerprint(contents: &(impl Hash + ?Sized)) -> String {
     let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
+    contents.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
 /// Compresses the page, which is assembled at runtime.
-fn compressed(bytes: &[u8]) -> Option<Bytes> {
+fn compress(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory does not fail.
     encoder.write_all(bytes).and_then(|()| encoder.finish()).ok().map(Bytes::from)
 }
 
 /// Decompresses an asset for clients that do not accept gzip.
-fn decompressed(name: &str, packed: &[u8]) -> Bytes {
+fn decompress(name: &str, packed: &[u8]) -> Bytes {
     let mut plain = Vec::new();
     if let Err(error) = GzDecoder::new(packed).read_to_end(&mut plain) {
         tracing::error!(%error, name, "failed to decompress a file of the console");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_folder_is_served_and_every_module_that_is_imported_is_there() {
+    fn every_file_of_the_folder_is_served_and_every_imported_module_exists() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("console");
         for entry in std::fs::read_dir(folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();

@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use portico_kit::lifecycle::Signal;
-use portico_kit::recent::{Lines, Recent};
+use portico_kit::recent_lines::{Lines, RecentLines};
 use portico_machinery::Status;
 
 use crate::body::Body;
@@ -21,31 +21,31 @@ use crate::request::{RequestView, Response};
 use crate::respond;
 
 /// Serves the lines of `recent`.
-pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) -> Response {
+pub(super) fn lines(request: &Request, recent: &Arc<RecentLines>, stopping: &Signal) -> Response {
     if request.method() != Method::GET {
-        return respond::status(request, &Status::no_method());
+        return respond::status(request, &Status::method_not_allowed());
     }
-    let all = recent.all();
+    let all = recent.read_all();
     if !is_watch(request.query()) {
-        return respond::whole(StatusCode::OK, JSON_LINES, text(&all));
+        return respond::with_body(StatusCode::OK, JSON_LINES, text(&all));
     }
     let reader =
-        Reader { recent: Arc::clone(recent), stopping: stopping.clone(), first: Some(all), place: 0 };
+        Reader { recent: Arc::clone(recent), stopping: stopping.clone(), first: Some(all), next_index: 0 };
     let body = StreamBody::new(stream::unfold(reader, |mut reader| async {
         let text = reader.next().await?;
         Some((Ok::<_, Infallible>(Frame::data(text)), reader))
     }));
-    let mut response = respond::whole(StatusCode::OK, JSON_LINES, "");
+    let mut response = respond::with_body(StatusCode::OK, JSON_LINES, "");
     *response.body_mut() = Body::streamed(body);
     response
 }
 
 /// Position of a client in the stream of lines.
 struct Reader {
-    recent: Arc<Recent>,
+    recent: Arc<RecentLines>,
     stopping: Signal,
     first: Option<Lines>,
-    place: u64,
+    next_index: u64,
 }
 
 impl Reader {
@@ -56,13 +56,13 @@ impl Reader {
                 Some(first) => first,
                 None => {
                     tokio::select! {
-                        () = self.recent.grown(self.place) => {}
+                        () = self.recent.wait_for_line(self.next_index) => {}
                         () = self.stopping.signaled() => return None,
                     }
-                    self.recent.from(self.place)
+                    self.recent.read_from(self.next_index)
                 }
             };
-            self.place = lines.next;
+            self.next_index = lines.next;
             if !lines.lines.is_empty() || lines.missed > 0 {
                 return Some(text(&lines));
             }

@@ -18,26 +18,26 @@ const FREQUENCY: i32 = 100;
 const MAX_SECONDS: u64 = 300;
 
 /// True while a profile is recorded. There is only one at a time, because the timer signal belongs to the process.
-static TAKING: AtomicBool = AtomicBool::new(false);
+static IS_RECORDING: AtomicBool = AtomicBool::new(false);
 
-struct Taking;
+struct RecordingGuard;
 
-impl Drop for Taking {
+impl Drop for RecordingGuard {
     fn drop(&mut self) {
-        TAKING.store(false, Ordering::Release);
+        IS_RECORDING.store(false, Ordering::Release);
     }
 }
 
 /// Serves a profile over the seconds that the query names.
 pub(super) async fn profile(query: &str) -> Response {
     let seconds = first_value(query, "seconds").and_then(|s| s.parse().ok()).unwrap_or(30u64);
-    if TAKING.swap(true, Ordering::AcqRel) {
+    if IS_RECORDING.swap(true, Ordering::AcqRel) {
         let message = "Could not enable CPU profiling: cpu profiling already in use";
         return respond::text(StatusCode::INTERNAL_SERVER_ERROR, message);
     }
-    let _taking = Taking;
-    match take(Duration::from_secs(seconds.clamp(1, MAX_SECONDS))).await {
-        Ok(bytes) => respond::whole(StatusCode::OK, "application/octet-stream", bytes),
+    let _taking = RecordingGuard;
+    match record(Duration::from_secs(seconds.clamp(1, MAX_SECONDS))).await {
+        Ok(bytes) => respond::with_body(StatusCode::OK, "application/octet-stream", bytes),
         Err(error) => respond::text(
             StatusCode::INTERNAL_SERVER_ERROR,
             &format!("Could not enable CPU profiling: {error}"),
@@ -45,7 +45,7 @@ pub(super) async fn profile(query: &str) -> Response {
     }
 }
 
-async fn take(time: Duration) -> Result<Vec<u8>, String> {
+async fn record(time: Duration) -> Result<Vec<u8>, String> {
     let guard =
         pprof::ProfilerGuardBuilder::default().frequency(FREQUENCY).build().map_err(|e| e.to_string())?;
     tokio::time::sleep(time).await;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use axum::extract::{Request, State};
 use serde::Serialize;
 
-use super::negotiation::{Page, Version, answer, object};
-use crate::endpoints::state::Shared;
+use super::negotiation::{Page, Version, object, serve_page};
+use crate::endpoints::state::SharedEndpoints;
 use crate::request::Response;
 
 /// Fields of the object.
@@ -17,9 +17,9 @@ struct Content<'a> {
 
 struct Flags<'a>(&'a BTreeMap<String, String>);
 
-pub async fn flagz(State(endpoints): Shared, request: Request) -> Response {
-    let none = BTreeMap::new();
-    answer(&request, &Flags(endpoints.chosen.zpages.flags.as_ref().unwrap_or(&none)))
+pub async fn flagz(State(endpoints): SharedEndpoints, request: Request) -> Response {
+    let no_flags = BTreeMap::new();
+    serve_page(&request, &Flags(endpoints.options.zpages.flags.as_ref().unwrap_or(&no_flags)))
 }
 
 impl Page for Flags<'_> {

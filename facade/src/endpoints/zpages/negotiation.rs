@@ -11,7 +11,7 @@ use portico_machinery::accept::{MediaRange, parse_accept};
 use portico_machinery::status::{Details, Reason};
 use serde::Serialize;
 
-use crate::render::{Style, pretty, yaml};
+use crate::render::{JsonStyle, pretty, yaml};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
@@ -60,14 +60,14 @@ impl Encoding {
 
 /// Negotiated form of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Choice {
+struct PageForm {
     encoding: Encoding,
     /// Version of the object; `None` for text.
     version: Option<Version>,
     pretty: bool,
 }
 
-const TEXT: Choice = Choice { encoding: Encoding::Text, version: None, pretty: false };
+const TEXT: PageForm = PageForm { encoding: Encoding::Text, version: None, pretty: false };
 
 /// Page with two forms.
 pub(super) trait Page {
@@ -102,20 +102,21 @@ pub(super) fn object<P: Page>(version: Version, content: &impl Serialize) -> Vec
 }
 
 /// Serves the page in the form that the client accepts.
-pub(super) fn answer<P: Page>(request: &Request, page: &P) -> Response {
+pub(super) fn serve_page<P: Page>(request: &Request, page: &P) -> Response {
     let accept = request.header(ACCEPT);
     let Some(choice) = (if accept.trim().is_empty() { Some(TEXT) } else { negotiate(accept, P::KIND) })
     else {
         return not_acceptable(request);
     };
     let Some(version) = choice.version else { return text(page) };
-    let (json, style) = (page.json(version), Style::of(request.query(), request.header(USER_AGENT)));
+    let (json, style) =
+        (page.json(version), JsonStyle::negotiate(request.query(), request.header(USER_AGENT)));
     let body = match choice.encoding {
         Encoding::Yaml => yaml(&json).unwrap_or(json),
-        _ if choice.pretty || style == Style::Pretty => pretty(&json),
+        _ if choice.pretty || style == JsonStyle::Pretty => pretty(&json),
         _ => [json.as_slice(), b"\n"].concat(),
     };
-    let mut response = respond::whole(StatusCode::OK, "application/json", body);
+    let mut response = respond::with_body(StatusCode::OK, "application/json", body);
     let (media, kind) = (choice.encoding.media_type(), P::KIND);
     // All parts are constants without unusual bytes.
     if let Ok(media) = HeaderValue::try_from(format!("{media};g={GROUP};v={};as={kind}", version.name())) {
@@ -141,7 +142,7 @@ fn text<P: Page>(page: &P) -> Response {
          compatibility guarantees and is for debugging purposes only.\n{}",
         page.text(delimiter)
     );
-    respond::whole(StatusCode::OK, "text/plain; charset=utf-8", body)
+    respond::with_body(StatusCode::OK, "text/plain; charset=utf-8", body)
 }
 
 fn not_acceptable(request: &Request) -> Response {
@@ -152,7 +153,7 @@ fn not_acceptable(request: &Request) -> Response {
 }
 
 /// Selects by the first media range that can be satisfied (`NegotiateMediaTypeOptions`).
-fn negotiate(accept: &str, kind: &str) -> Option<Choice> {
+fn negotiate(accept: &str, kind: &str) -> Option<PageForm> {
     parse_accept(accept).iter().find_map(|clause| {
         let mut covered = OFFERED.into_iter().filter(|encoding| clause.covers(encoding.media_type()));
         covered.find_map(|encoding| choice(clause, encoding, kind))
@@ -160,22 +161,22 @@ fn negotiate(accept: &str, kind: &str) -> Option<Choice> {
 }
 
 /// Text must not be requested as a kind, and an object must be requested by kind, group and version.
-fn choice(clause: &MediaRange, encoding: Encoding, kind: &str) -> Option<Choice> {
+fn choice(clause: &MediaRange, encoding: Encoding, kind: &str) -> Option<PageForm> {
     if !clause.param("stream").is_empty() || !clause.param("sv").is_empty() {
         return None;
     }
-    let named = ["as", "g", "v"].iter().any(|name| clause.params.contains_key(*name));
+    let names_kind = ["as", "g", "v"].iter().any(|name| clause.params.contains_key(*name));
     let pretty = clause.param("pretty") == "1";
     if encoding == Encoding::Text {
-        return (!named).then_some(TEXT);
+        return (!names_kind).then_some(TEXT);
     }
-    let ours = clause.param("as") == kind && clause.param("g") == GROUP;
+    let is_page_kind = clause.param("as") == kind && clause.param("g") == GROUP;
     let version = match clause.param("v") {
-        "v1alpha1" if ours => Version::V1Alpha1,
-        "v1beta1" if ours => Version::V1Beta1,
+        "v1alpha1" if is_page_kind => Version::V1Alpha1,
+        "v1beta1" if is_page_kind => Version::V1Beta1,
         _ => return None,
     };
-    Some(Choice { encoding, version: Some(version), pretty })
+    Some(PageForm { encoding, version: Some(version), pretty })
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_for_everybody_and_an_object_for_who_names_it() {
+    fn text_is_the_default_and_an_object_must_be_named() {
         let named = "v=v1beta1;g=config.k8s.io;as=Flagz";
         assert_eq!(got("*/*"), Some(("text/plain", "")));
         assert_eq!(got("text/*"), Some(("text/plain", "")));
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_the_pages_forms_is_not_acceptable() {
+    fn other_forms_are_not_acceptable() {
         for accept in [
             "application/json",
             "application/json;v=v1beta1;g=config.k8s.io;as=Statusz",

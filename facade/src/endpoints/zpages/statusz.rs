@@ -4,8 +4,8 @@ use axum::extract::{Request, State};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::negotiation::{Page, Version, answer, object};
-use crate::endpoints::state::Shared;
+use super::negotiation::{Page, Version, object, serve_page};
+use crate::endpoints::state::SharedEndpoints;
 use crate::request::Response;
 use crate::status_page::StatusPage;
 use crate::version_info::VersionInfo;
@@ -22,16 +22,16 @@ struct Content<'a> {
     paths: &'a [String],
 }
 
-struct Status<'a> {
+struct StatusView<'a> {
     page: &'a StatusPage,
     version: &'a VersionInfo,
 }
 
-pub async fn statusz(State(endpoints): Shared, request: Request) -> Response {
-    answer(&request, &Status { page: &endpoints.status_page, version: &endpoints.version })
+pub async fn statusz(State(endpoints): SharedEndpoints, request: Request) -> Response {
+    serve_page(&request, &StatusView { page: &endpoints.status_page, version: &endpoints.version })
 }
 
-impl Status<'_> {
+impl StatusView<'_> {
     fn up_seconds(&self) -> i64 {
         Timestamp::now().as_second().saturating_sub(self.page.started.as_second()).max(0)
     }
@@ -45,7 +45,7 @@ impl Status<'_> {
     }
 }
 
-impl Page for Status<'_> {
+impl Page for StatusView<'_> {
     const KIND: &'static str = "Statusz";
 
     fn text(&self, delimiter: &str) -> String {
@@ -85,7 +85,7 @@ mod tests {
     fn the_page_reads_as_upstreams() {
         let listed = ["/", "/apis", "/openapi/v2", "/readyz", "/metrics/slis", "/metrics", "/flagz"];
         let page = StatusPage::new(1_795_547_129.8, listed);
-        let status = Status { page: &page, version: &VersionInfo::default() };
+        let status = StatusView { page: &page, version: &VersionInfo::default() };
         let text = status.text(":");
         assert!(text.starts_with("\nStarted: Tue Nov 24 19:05:29 UTC 2026\nUp: "), "{text}");
         assert!(text.ends_with("\nEmulation version: 1.36\nPaths: /flagz /metrics /readyz\n"), "{text}");

@@ -4,11 +4,11 @@
 /// A document of valid JSON with the extents of its arrays and objects, in the order of their opening brackets.
 pub(super) struct Outline<'a> {
     json: &'a str,
-    extents: Vec<Extent>,
+    extents: Vec<ValueExtent>,
 }
 
 #[derive(Clone, Copy)]
-struct Extent {
+struct ValueExtent {
     /// Offset after the closing bracket.
     end: usize,
     /// Index of the first extent after this one.
@@ -17,15 +17,15 @@ struct Extent {
 
 /// A value of the document.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct ValueRef<'a> {
     /// JSON text of the value.
     pub text: &'a str,
-    at: usize,
+    offset: usize,
     /// Index of the first extent that does not start before the value.
     extent: usize,
 }
 
-impl Part<'_> {
+impl ValueRef<'_> {
     /// True for an array or object.
     pub fn is_container(self) -> bool {
         self.text.starts_with(['{', '['])
@@ -33,17 +33,17 @@ impl Part<'_> {
 }
 
 impl<'a> Outline<'a> {
-    pub fn of(json: &'a str) -> Self {
+    pub fn parse(json: &'a str) -> Self {
         let (mut extents, mut open) = (Vec::new(), Vec::new());
         for (at, token) in Tokens::new(json) {
             match token {
                 "{" | "[" => {
                     open.push(extents.len());
-                    extents.push(Extent { end: json.len(), next: 0 });
+                    extents.push(ValueExtent { end: json.len(), next: 0 });
                 }
                 "}" | "]" => {
                     if let Some(index) = open.pop() {
-                        extents[index] = Extent { end: at + 1, next: extents.len() };
+                        extents[index] = ValueExtent { end: at + 1, next: extents.len() };
                     }
                 }
                 _ => {}
@@ -53,13 +53,17 @@ impl<'a> Outline<'a> {
     }
 
     /// The outermost value.
-    pub fn root(&'a self) -> Option<Part<'a>> {
+    pub fn root(&'a self) -> Option<ValueRef<'a>> {
         Items { outline: self, tokens: Tokens::new(self.json), extent: 0 }.next()
     }
 
     /// Elements of an array, or keys and values of an object in turn.
-    pub fn items(&'a self, of: Part<'a>) -> Items<'a> {
-        Items { outline: self, tokens: Tokens { json: self.json, at: of.at + 1 }, extent: of.extent + 1 }
+    pub fn items(&'a self, parent: ValueRef<'a>) -> Items<'a> {
+        Items {
+            outline: self,
+            tokens: Tokens { json: self.json, offset: parent.offset + 1 },
+            extent: parent.extent + 1,
+        }
     }
 }
 
@@ -71,20 +75,20 @@ pub(super) struct Items<'a> {
 }
 
 impl<'a> Iterator for Items<'a> {
-    type Item = Part<'a>;
+    type Item = ValueRef<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
-        let (at, token) = self.tokens.find(|(_, token)| !matches!(*token, "," | ":"))?;
+    fn next(&mut self) -> Option<ValueRef<'a>> {
+        let (offset, token) = self.tokens.find(|(_, token)| !matches!(*token, "," | ":"))?;
         let extent = self.extent;
         match token {
             "}" | "]" => return None,
             "{" | "[" => {
-                let Extent { end, next } = *self.outline.extents.get(extent)?;
-                (self.tokens.at, self.extent) = (end, next);
+                let ValueExtent { end, next } = *self.outline.extents.get(extent)?;
+                (self.tokens.offset, self.extent) = (end, next);
             }
             _ => {}
         }
-        Some(Part { text: &self.outline.json[at..self.tokens.at], at, extent })
+        Some(ValueRef { text: &self.outline.json[offset..self.tokens.offset], offset, extent })
     }
 }
 
@@ -97,12 +101,12 @@ std::thread_local! {
 /// Tokens of valid JSON with their offsets.
 pub(super) struct Tokens<'a> {
     json: &'a str,
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> Tokens<'a> {
     pub fn new(json: &'a str) -> Self {
-        Self { json, at: 0 }
+        Self { json, offset: 0 }
     }
 }
 
@@ -111,25 +115,25 @@ impl<'a> Iterator for Tokens<'a> {
 
     fn next(&mut self) -> Option<(usize, &'a str)> {
         const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
-        let rest = self.json[self.at..].trim_start_matches(SPACE);
-        let at = self.json.len() - rest.len();
-        let length = match rest.as_bytes().first()? {
+        let remaining = self.json[self.offset..].trim_start_matches(SPACE);
+        let at = self.json.len() - remaining.len();
+        let length = match remaining.as_bytes().first()? {
             b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
-            b'"' => string_length(rest),
-            _ => rest.find([',', ':', '}', ']', ' ', '\t', '\r', '\n']).unwrap_or(rest.len()),
+            b'"' => string_length(remaining),
+            _ => remaining.find([',', ':', '}', ']', ' ', '\t', '\r', '\n']).unwrap_or(remaining.len()),
         };
-        self.at = at + length;
+        self.offset = at + length;
         #[cfg(test)]
         READ.set(READ.get() + length);
-        Some((at, &rest[..length]))
+        Some((at, &remaining[..length]))
     }
 }
 
 /// Length of the string at the start of a text, including quotes.
 fn string_length(text: &str) -> usize {
     let (bytes, mut at) = (text.as_bytes(), 1);
-    while let Some(found) = text[at..].find(['"', '\\']) {
-        at += found + 1;
+    while let Some(offset) = text[at..].find(['"', '\\']) {
+        at += offset + 1;
         if bytes[at - 1] == b'"' {
             return at;
         }

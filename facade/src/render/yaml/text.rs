@@ -14,7 +14,7 @@ pub(super) fn text(value: &str, indent: usize, out: &mut String) {
         return literal(value, indent, out);
     }
     if is_plain(value) {
-        return if reads_as_other(value) { double_quoted(value, out) } else { out.push_str(value) };
+        return if resolves_to_other_type(value) { double_quoted(value, out) } else { out.push_str(value) };
     }
     out.push('\'');
     out.push_str(&value.replace('\'', "''"));
@@ -98,12 +98,12 @@ fn is_plain(value: &str) -> bool {
 }
 
 /// True if YAML 1.1, as upstream reads it, resolves the bare text to another type than string.
-fn reads_as_other(value: &str) -> bool {
-    is_word(value) || is_number(value) || is_timestamp(value)
+fn resolves_to_other_type(value: &str) -> bool {
+    is_keyword(value) || is_number(value) || is_timestamp(value)
 }
 
 /// True for a keyword of YAML 1.1 in one of its three spellings: `null`, `Null`, `NULL`.
-fn is_word(value: &str) -> bool {
+fn is_keyword(value: &str) -> bool {
     const WORDS: &[&str] =
         &["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", "-.inf", "+.inf"];
     const OTHERS: &[&str] = &["", "~", ".nan", ".NaN", ".NAN"];
@@ -122,7 +122,7 @@ fn is_number(value: &str) -> bool {
         return false;
     }
     let number = digits.replace('_', "");
-    let based = |prefix: &str, base: u32| {
+    let is_in_base = |prefix: &str, base: u32| {
         number
             .strip_prefix(prefix)
             .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
@@ -131,7 +131,11 @@ fn is_number(value: &str) -> bool {
         number.contains(':')
             && number.split(':').all(|p| !p.is_empty() && p.chars().all(|c| c.is_ascii_digit() || c == '.'))
     };
-    number.parse::<f64>().is_ok() || based("0x", 16) || based("0b", 2) || based("0o", 8) || sexagesimal()
+    number.parse::<f64>().is_ok()
+        || is_in_base("0x", 16)
+        || is_in_base("0b", 2)
+        || is_in_base("0o", 8)
+        || sexagesimal()
 }
 
 /// True for a date, or a date and a time of day.
@@ -144,8 +148,8 @@ fn is_timestamp(value: &str) -> bool {
 fn is_date(date: &str) -> bool {
     let parts: Vec<&str> = date.split('-').collect();
     let [year, month, day] = parts[..] else { return false };
-    let of = |text: &str| text.parse::<i8>().ok().filter(|_| is_digits(text, 1..=2));
-    let (Some(month), Some(day)) = (of(month), of(day)) else { return false };
+    let parse_part = |text: &str| text.parse::<i8>().ok().filter(|_| is_digits(text, 1..=2));
+    let (Some(month), Some(day)) = (parse_part(month), parse_part(day)) else { return false };
     is_digits(year, 4..=4) && year.parse().is_ok_and(|year| jiff::civil::Date::new(year, month, day).is_ok())
 }
 
@@ -166,12 +170,12 @@ fn is_time(text: &str) -> bool {
 fn is_clock(text: &str, parts: std::ops::RangeInclusive<usize>) -> bool {
     let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let numbers: Vec<&str> = clock.split(':').collect();
-    let below = |text: &str, most: u8| text.parse::<u8>().is_ok_and(|number| number < most);
+    let is_below = |text: &str, limit: u8| text.parse::<u8>().is_ok_and(|number| number < limit);
     parts.contains(&numbers.len())
         && is_digits(fraction, 1..=9)
         && is_digits(numbers[0], 2..=2)
-        && below(numbers[0], 24)
-        && numbers[1..].iter().all(|number| is_digits(number, 1..=2) && below(number, 60))
+        && is_below(numbers[0], 24)
+        && numbers[1..].iter().all(|number| is_digits(number, 1..=2) && is_below(number, 60))
 }
 
 fn is_digits(text: &str, count: std::ops::RangeInclusive<usize>) -> bool {

@@ -1,4 +1,4 @@
-//! An event as JSON, byte for byte as upstream's encoder writes it.
+//! JSON encoding of an event, byte for byte like upstream's encoder.
 
 use portico_gostd::time::Time;
 use portico_machinery::UserInfo;
@@ -6,24 +6,24 @@ use portico_machinery::UserInfo;
 use super::{Event, ObjectReference, ResponseStatus};
 use crate::raw_json::{push_compact, push_string};
 
-/// What each event begins with where it stands alone.
-const TYPE: &str = r#""kind":"Event","apiVersion":"audit.k8s.io/v1","#;
-/// What an event without objects takes, about.
-const USUAL_BYTES: usize = 1024;
+/// First members of every event, omitted in elements of a list.
+const TYPE_MEMBERS: &str = r#""kind":"Event","apiVersion":"audit.k8s.io/v1","#;
+/// Typical size in bytes of an event without objects.
+const TYPICAL_BYTES: usize = 1024;
 
-/// Members of an object, with commas between them.
-struct Members<'a> {
+/// Writer of the members of a JSON object, separated by commas.
+struct ObjectWriter<'a> {
     out: &'a mut Vec<u8>,
     first: bool,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ObjectWriter<'a> {
     fn begin(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
         Self { out, first: true }
     }
 
-    /// The name of the next member, of our own making; its value follows.
+    /// Writes the name of the next member, which needs no escaping. The caller writes the value.
     fn name(&mut self, name: &'static str) -> &mut Vec<u8> {
         self.out.extend_from_slice(if std::mem::take(&mut self.first) { b"\"" } else { b",\"" });
         self.out.extend_from_slice(name.as_bytes());
@@ -31,7 +31,7 @@ impl<'a> Members<'a> {
         self.out
     }
 
-    /// The name of the next member, of somebody else's making; its value follows.
+    /// Writes the name of the next member, with escaping. The caller writes the value.
     fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.first) {
             self.out.push(b',');
@@ -63,27 +63,27 @@ impl<'a> Members<'a> {
 }
 
 impl Event {
-    /// JSON, in one line and without its end.
+    /// Encodes the event as JSON in one line, without a line break at the end.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let objects = [&self.request_object, &self.response_object];
         let objects: usize = objects.into_iter().flatten().map(|object| object.len()).sum();
-        let mut out = Vec::with_capacity(USUAL_BYTES + objects);
-        let mut members = Members::begin(&mut out);
-        members.out.extend_from_slice(TYPE.as_bytes());
+        let mut out = Vec::with_capacity(TYPICAL_BYTES + objects);
+        let mut members = ObjectWriter::begin(&mut out);
+        members.out.extend_from_slice(TYPE_MEMBERS.as_bytes());
         self.push_request(&mut members);
         self.push_response(&mut members);
         members.end();
         out
     }
 
-    /// Whether these bytes are an event's, and what follows its type: an element of a list.
+    /// Returns the part of an encoded event that follows its type, for an element of a list; `None` if the bytes are no event.
     #[must_use]
     pub fn without_type(json: &[u8]) -> Option<&[u8]> {
-        json.strip_prefix(b"{")?.strip_prefix(TYPE.as_bytes())
+        json.strip_prefix(b"{")?.strip_prefix(TYPE_MEMBERS.as_bytes())
     }
 
-    fn push_request(&self, members: &mut Members<'_>) {
+    fn push_request(&self, members: &mut ObjectWriter<'_>) {
         members.text("level", self.level.as_str());
         members.text("auditID", &self.audit_id);
         members.text("stage", self.stage.as_str());
@@ -94,7 +94,7 @@ impl Event {
             push_user(members.name("impersonatedUser"), user);
         }
         if !self.impersonation_constraint.is_empty() {
-            let mut metadata = Members::begin(members.name("authenticationMetadata"));
+            let mut metadata = ObjectWriter::begin(members.name("authenticationMetadata"));
             metadata.text("impersonationConstraint", &self.impersonation_constraint);
             metadata.end();
         }
@@ -105,7 +105,7 @@ impl Event {
         }
     }
 
-    fn push_response(&self, members: &mut Members<'_>) {
+    fn push_response(&self, members: &mut ObjectWriter<'_>) {
         if let Some(status) = &self.response_status {
             push_status(members.name("responseStatus"), status);
         }
@@ -122,7 +122,7 @@ impl Event {
             members.text(name, &Time::from(at).rfc3339_micro().unwrap_or_default());
         }
         if !self.annotations.is_empty() {
-            let mut annotations = Members::begin(members.name("annotations"));
+            let mut annotations = ObjectWriter::begin(members.name("annotations"));
             for (key, value) in &self.annotations {
                 push_string(annotations.key(key), value);
             }
@@ -132,12 +132,12 @@ impl Event {
 }
 
 fn push_user(out: &mut Vec<u8>, user: &UserInfo) {
-    let mut members = Members::begin(out);
+    let mut members = ObjectWriter::begin(out);
     members.text_unless_empty("username", &user.name);
     members.text_unless_empty("uid", &user.uid);
     members.texts_unless_empty("groups", &user.groups);
     if !user.extra.is_empty() {
-        let mut extra = Members::begin(members.name("extra"));
+        let mut extra = ObjectWriter::begin(members.name("extra"));
         for (key, values) in &user.extra {
             push_strings(extra.key(key), values);
         }
@@ -147,7 +147,7 @@ fn push_user(out: &mut Vec<u8>, user: &UserInfo) {
 }
 
 fn push_reference(out: &mut Vec<u8>, object: &ObjectReference) {
-    let mut members = Members::begin(out);
+    let mut members = ObjectWriter::begin(out);
     members.text_unless_empty("resource", &object.resource);
     members.text_unless_empty("namespace", &object.namespace);
     members.text_unless_empty("name", &object.name);
@@ -160,13 +160,13 @@ fn push_reference(out: &mut Vec<u8>, object: &ObjectReference) {
 }
 
 fn push_status(out: &mut Vec<u8>, status: &ResponseStatus) {
-    let mut members = Members::begin(out);
+    let mut members = ObjectWriter::begin(out);
     members.name("metadata").extend_from_slice(b"{}");
     members.text_unless_empty("status", &status.status);
     members.text_unless_empty("message", &status.message);
     members.text_unless_empty("reason", &status.reason);
     if let Some(details) = &status.details {
-        // Strings and numbers: they are always written.
+        // Strings and numbers always serialize.
         let details = serde_json::to_vec(details).unwrap_or_else(|_| b"{}".to_vec());
         push_compact(members.name("details"), &details);
     }

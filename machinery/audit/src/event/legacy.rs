@@ -1,4 +1,4 @@
-//! An event as one line of text (upstream's `EventString`).
+//! Legacy text format of an event: one line (upstream's `EventString`).
 
 use portico_gostd::strconv::quote;
 use portico_gostd::time::Time;
@@ -6,19 +6,19 @@ use portico_gostd::time::Time;
 use super::Event;
 
 impl Event {
-    /// One line, without its end.
+    /// Encodes the event as one line of text, without a line break at the end.
     #[must_use]
     pub fn to_line(&self) -> String {
         let user = &self.user;
         let (name, groups) = match user.name.as_str() {
             "" => ("<none>", "<none>".to_owned()),
             name if user.groups.is_empty() => (name, "<none>".to_owned()),
-            name => (name, quoted(&user.groups)),
+            name => (name, quote_all(&user.groups)),
         };
         let (as_user, as_groups) = match &self.impersonated_user {
             None => ("<self>", "<lookup>".to_owned()),
             Some(user) if user.groups.is_empty() => (user.name.as_str(), "<lookup>".to_owned()),
-            Some(user) => (user.name.as_str(), quoted(&user.groups)),
+            Some(user) => (user.name.as_str(), quote_all(&user.groups)),
         };
         let namespace = self.object_ref.as_ref().map_or("", |object| object.namespace.as_str());
         let response = self.response_status.as_ref().map(|status| status.code.to_string());
@@ -42,6 +42,6 @@ impl Event {
     }
 }
 
-fn quoted(values: &[String]) -> String {
+fn quote_all(values: &[String]) -> String {
     values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(",")
 }

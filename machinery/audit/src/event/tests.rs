@@ -1,4 +1,4 @@
-//! Events as upstream writes them: lines of a kube-apiserver's log, and what follows from the code.
+//! Encoding of events, compared with lines of a kube-apiserver's log and with upstream's code.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn event() -> Event {
     event
 }
 
-fn impersonating() -> Event {
+fn impersonation_event() -> Event {
     let mut event = event();
     let mut bob = UserInfo::new("bob", ["g", "system:authenticated"]);
     bob.extra.insert("k".to_owned(), vec!["v".to_owned()]);
@@ -49,7 +49,7 @@ fn an_event_has_upstreams_members_in_upstreams_order() {
         r#""stageTimestamp":"2026-11-24T15:35:30.755293Z"}"#
     );
     assert_eq!(String::from_utf8(event().to_json()).unwrap(), received);
-    let complete = String::from_utf8(impersonating().to_json()).unwrap();
+    let complete = String::from_utf8(impersonation_event().to_json()).unwrap();
     let (_, rest) = complete.split_once(r#""system:authenticated"]},"#).unwrap();
     let expected = concat!(
         r#""impersonatedUser":{"username":"bob","groups":["g","system:authenticated"],"extra":{"k":["v"]}},"#,
@@ -73,15 +73,15 @@ fn an_element_of_a_list_has_no_type() {
 }
 
 #[test]
-fn a_user_that_nobody_knows_is_an_empty_object() {
+fn an_unauthenticated_user_is_an_empty_object() {
     let mut event = event();
     event.user = Arc::default();
     assert!(String::from_utf8(event.to_json()).unwrap().contains(r#""verb":"list","user":{},"sourceIPs""#));
 }
 
 #[test]
-fn the_constraint_of_an_impersonation_stands_in_metadata_of_its_own() {
-    let mut event = impersonating();
+fn the_constraint_of_an_impersonation_is_in_authentication_metadata() {
+    let mut event = impersonation_event();
     event.impersonation_constraint = "impersonate:user-info".to_owned();
     let json = String::from_utf8(event.to_json()).unwrap();
     let expected =
@@ -90,7 +90,7 @@ fn the_constraint_of_an_impersonation_stands_in_metadata_of_its_own() {
 }
 
 #[test]
-fn a_long_user_agent_is_cut_and_says_so() {
+fn a_long_user_agent_is_truncated_and_marked() {
     let mut event = event();
     event.set_user_agent(&[b'u'; 1024]);
     assert_eq!(event.user_agent, "u".repeat(1024));
@@ -108,10 +108,10 @@ fn an_annotation_is_set_once() {
 
 #[test]
 fn a_truncated_event_lacks_objects_and_nothing_else() {
-    let truncated = impersonating().truncated();
+    let truncated = impersonation_event().truncated();
     assert_eq!(truncated.annotations["audit.k8s.io/truncated"], "true");
     assert_eq!((truncated.request_object, truncated.response_object), (None, None));
-    assert_eq!(truncated.response_status, impersonating().response_status);
+    assert_eq!(truncated.response_status, impersonation_event().response_status);
 }
 
 #[test]
@@ -123,14 +123,14 @@ fn the_object_that_was_sent_completes_the_request_line() {
 }
 
 #[test]
-fn a_legacy_line_is_upstreams() {
+fn a_legacy_line_equals_upstreams() {
     let line = concat!(
         r#"2026-11-24T15:35:30.7552934Z AUDIT: id="q028" stage="RequestReceived" ip="1.2.3.4" method="list" "#,
         r#"user="admin" groups="\"system:masters\",\"system:authenticated\"" as="<self>" asgroups="<lookup>" "#,
         r#"user-agent="t" namespace="rr" uri="/api/v1/namespaces/rr/configmaps" response="<deferred>""#
     );
     assert_eq!(event().to_line(), line);
-    let line = impersonating().to_line();
+    let line = impersonation_event().to_line();
     assert!(line.contains(r#" as="bob" asgroups="\"g\",\"system:authenticated\"" "#), "{line}");
     assert!(line.ends_with(r#" response="403""#), "{line}");
     let bare = Event::new(Level::Metadata, "", "2026-01-02T03:04:05Z".parse().unwrap()).to_line();

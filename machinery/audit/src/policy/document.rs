@@ -1,11 +1,11 @@
-//! A policy file as it is written.
+//! Serialized form of a policy file.
 
 use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-pub(super) type Unknown = BTreeMap<String, IgnoredAny>;
+pub(super) type UnknownFields = BTreeMap<String, IgnoredAny>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -23,7 +23,7 @@ pub(super) struct PolicyFile {
     #[serde(deserialize_with = "or_empty")]
     pub(super) omit_managed_fields: bool,
     #[serde(flatten)]
-    pub(super) unknown: Unknown,
+    pub(super) unknown: UnknownFields,
 }
 
 #[derive(Default, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) struct RuleFile {
     pub(super) omit_stages: Vec<String>,
     pub(super) omit_managed_fields: Option<bool>,
     #[serde(flatten)]
-    pub(super) unknown: Unknown,
+    pub(super) unknown: UnknownFields,
 }
 
 #[derive(Default, Deserialize)]
@@ -60,10 +60,10 @@ pub(super) struct ResourcesFile {
     #[serde(deserialize_with = "or_empty")]
     pub(super) resource_names: Vec<String>,
     #[serde(flatten)]
-    pub(super) unknown: Unknown,
+    pub(super) unknown: UnknownFields,
 }
 
-/// `null` is what is empty, as Go reads it.
+/// Deserializes a value; `null` becomes the default, as in Go.
 fn or_empty<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }

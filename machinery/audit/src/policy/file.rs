@@ -1,39 +1,39 @@
-//! Reading a policy file: what is unknown in it is passed over with a warning, what is wrong is an error.
+//! Reads a policy file. Unknown fields are ignored with a warning; invalid values are errors.
 //!
-//! Upstream: `LoadPolicyFromBytes`, which decodes strictly first, and leniently when only unknown fields stand against that.
+//! Upstream: `LoadPolicyFromBytes`, which decodes strictly first, and leniently if the only strict errors are unknown fields.
 
 use portico_machinery::{aggregate, field};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-use super::document::{PolicyFile, ResourcesFile, RuleFile, Unknown};
+use super::document::{PolicyFile, ResourcesFile, RuleFile, UnknownFields};
 use super::rules::{GroupResources, Policy, Rule};
 use super::validation;
 use crate::API_VERSION;
 use crate::level::{Level, Stage};
 
-/// The only kind that is a policy.
+/// The only kind accepted as a policy.
 const KIND: &str = "Policy";
-/// Kinds of the same group that are none.
+/// Other kinds of the same group.
 const OTHER_KINDS: [&str; 3] = ["Event", "EventList", "PolicyList"];
 
-/// Why a policy is refused.
+/// Error of a policy file that is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// No YAML, or a value of another type than the field has.
+    /// Invalid YAML, or a value that does not match the type of its field.
     #[error("failed decoding: {0}")]
     Decoding(String),
-    /// The file says no version, or no kind.
+    /// The file has no `apiVersion` or no `kind`.
     #[error("unknown group version field audit.k8s.io/__internal, Kind=Policy in policy")]
     Untyped,
-    /// Values that are not allowed.
-    #[error("{}", aggregate(.0.iter().map(printed)))]
+    /// The file contains values that are not allowed.
+    #[error("{}", aggregate(.0.iter().map(format_error)))]
     Invalid(Vec<field::Error>),
-    /// There is no rule.
+    /// The policy has no rules.
     #[error("loaded illegal policy with 0 rules")]
     Empty,
 }
 
-fn printed(error: &field::Error) -> String {
+fn format_error(error: &field::Error) -> String {
     format!("{}: {}", error.path, error.body)
 }
 
@@ -41,7 +41,7 @@ impl Policy {
     /// Reads a policy file.
     ///
     /// # Errors
-    /// [`PolicyError`], in upstream's words.
+    /// [`PolicyError`], with upstream's message.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         parse(text)
     }
@@ -64,28 +64,28 @@ fn parse(text: &str) -> Result<Policy, PolicyError> {
     }
     let warnings = unknown_fields(&file);
     Ok(Policy {
-        omit_stages: stages(&file.omit_stages),
+        omit_stages: parse_stages(&file.omit_stages),
         omit_managed_fields: file.omit_managed_fields,
-        rules: file.rules.into_iter().map(rule).collect(),
+        rules: file.rules.into_iter().map(convert_rule).collect(),
         warnings,
     })
 }
 
-/// What follows shows the text around the mistake.
+/// Returns the first line of an error: the following lines quote the surrounding text.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
 fn check_kind(file: &PolicyFile) -> Result<(), PolicyError> {
     let PolicyFile { api_version, kind, .. } = file;
-    let refused = |words: String| Err(PolicyError::Decoding(words));
+    let refuse = |words: String| Err(PolicyError::Decoding(words));
     match (api_version.as_str(), kind.as_str()) {
         ("", _) | (_, "") => Err(PolicyError::Untyped),
         (API_VERSION, KIND) => Ok(()),
         (API_VERSION, other) if OTHER_KINDS.contains(&other) => {
-            refused(format!("converting (v1.{other}) to (audit.Policy): unknown conversion"))
+            refuse(format!("converting (v1.{other}) to (audit.Policy): unknown conversion"))
         }
-        _ => refused(format!(
+        _ => refuse(format!(
             "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
         )),
     }
@@ -93,7 +93,7 @@ fn check_kind(file: &PolicyFile) -> Result<(), PolicyError> {
 
 fn unknown_fields(file: &PolicyFile) -> Vec<String> {
     let mut found = Vec::new();
-    let mut add = |path: String, unknown: &Unknown| {
+    let mut add = |path: String, unknown: &UnknownFields| {
         found.extend(unknown.keys().map(|name| format!("unknown field \"{path}{name}\"")));
     };
     add(String::new(), &file.unknown);
@@ -106,24 +106,24 @@ fn unknown_fields(file: &PolicyFile) -> Vec<String> {
     found
 }
 
-fn stages(names: &[String]) -> crate::Stages {
+fn parse_stages(names: &[String]) -> crate::Stages {
     names.iter().filter_map(|name| Stage::parse(name)).collect()
 }
 
-fn rule(file: RuleFile) -> Rule {
+fn convert_rule(file: RuleFile) -> Rule {
     Rule {
         level: Level::parse(&file.level).unwrap_or_default(),
-        omit_stages: stages(&file.omit_stages),
+        omit_stages: parse_stages(&file.omit_stages),
         users: file.users,
         user_groups: file.user_groups,
         verbs: file.verbs,
-        resources: file.resources.into_iter().map(group_resources).collect(),
+        resources: file.resources.into_iter().map(convert_group_resources).collect(),
         namespaces: file.namespaces,
         non_resource_urls: file.non_resource_urls,
         omit_managed_fields: file.omit_managed_fields,
     }
 }
 
-fn group_resources(file: ResourcesFile) -> GroupResources {
+fn convert_group_resources(file: ResourcesFile) -> GroupResources {
     GroupResources { group: file.group, resources: file.resources, resource_names: file.resource_names }
 }

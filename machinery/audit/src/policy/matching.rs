@@ -1,4 +1,4 @@
-//! Whether a rule is about a request (upstream's `ruleMatches`).
+//! Matching of rules and requests (upstream's `ruleMatches`).
 
 use portico_machinery::{RequestInfo, UserInfo};
 
@@ -6,15 +6,16 @@ use super::rules::{GroupResources, Rule};
 
 impl Rule {
     pub(super) fn matches(&self, user: Option<&UserInfo>, request: &RequestInfo) -> bool {
-        let named = |user: &UserInfo| self.users.contains(&user.name);
-        if !self.users.is_empty() && !user.is_some_and(named) {
+        let is_listed = |user: &UserInfo| self.users.contains(&user.name);
+        if !self.users.is_empty() && !user.is_some_and(is_listed) {
             return false;
         }
-        let grouped = |user: &UserInfo| user.groups.iter().any(|group| self.user_groups.contains(group));
-        if !self.user_groups.is_empty() && !user.is_some_and(grouped) {
+        let is_in_listed_group =
+            |user: &UserInfo| user.groups.iter().any(|group| self.user_groups.contains(group));
+        if !self.user_groups.is_empty() && !user.is_some_and(is_in_listed_group) {
             return false;
         }
-        if !allows(&self.verbs, &request.verb) {
+        if !matches_list(&self.verbs, &request.verb) {
             return false;
         }
         if !self.namespaces.is_empty() || !self.resources.is_empty() {
@@ -24,9 +25,9 @@ impl Rule {
     }
 
     fn matches_resource(&self, request: &RequestInfo) -> bool {
-        // Resources outside of namespaces are in the empty one.
+        // Cluster-scoped resources have the empty namespace.
         request.is_resource_request
-            && allows(&self.namespaces, &request.namespace)
+            && matches_list(&self.namespaces, &request.namespace)
             && (self.resources.is_empty()
                 || self.resources.iter().any(|resources| resources.matches(request)))
     }
@@ -45,16 +46,16 @@ impl GroupResources {
         if self.resources.is_empty() {
             return true;
         }
-        allows(&self.resource_names, &request.name)
+        matches_list(&self.resource_names, &request.name)
             && self.resources.iter().any(|resource| resource_matches(resource, request))
     }
 }
 
-fn allows(list: &[String], value: &str) -> bool {
+fn matches_list(list: &[String], value: &str) -> bool {
     list.is_empty() || list.iter().any(|allowed| allowed == value)
 }
 
-/// `*`, `pods`, `pods/log`, `*/log` or `pods/*`, which is about `pods`, too.
+/// Matches `*`, `pods`, `pods/log`, `*/log` or `pods/*`; the last one also matches `pods`.
 fn resource_matches(pattern: &str, request: &RequestInfo) -> bool {
     let (resource, subresource) = (request.resource.as_str(), request.subresource.as_str());
     if pattern == "*" || pattern.strip_suffix("/*") == Some(resource) {

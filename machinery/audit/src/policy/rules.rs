@@ -1,31 +1,31 @@
-//! A checked policy, and what it says about a request.
+//! Validated policy, and its evaluation for a request.
 
 use portico_machinery::{RequestInfo, UserInfo};
 
 use crate::level::{Level, Stages};
 
-/// What is recorded of one request.
+/// Audit configuration of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditConfig {
-    /// How much.
+    /// Amount of recorded data.
     pub level: Level,
-    /// Stages without an event.
+    /// Stages that generate no event.
     pub omit_stages: Stages,
-    /// Whether objects are recorded without their managed fields.
+    /// True to record objects without their managed fields.
     pub omit_managed_fields: bool,
 }
 
-/// A checked policy.
+/// Validated audit policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     pub(super) rules: Vec<Rule>,
     pub(super) omit_stages: Stages,
     pub(super) omit_managed_fields: bool,
-    /// What is wrong with the file and does not matter: unknown fields. For a log.
+    /// Messages about unknown fields of the file, to be logged.
     pub(super) warnings: Vec<String>,
 }
 
-/// Requests, and what is recorded of them. An empty list matches all.
+/// Requests to match, and their audit configuration. An empty list matches all requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) level: Level,
@@ -39,7 +39,7 @@ pub(super) struct Rule {
     pub(super) omit_managed_fields: Option<bool>,
 }
 
-/// Resources of a group.
+/// Resources of one API group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupResources {
     pub(super) group: String,
@@ -48,13 +48,13 @@ pub(super) struct GroupResources {
 }
 
 impl Policy {
-    /// What is wrong with the file and was passed over.
+    /// Returns messages about ignored parts of the file: unknown fields.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What is recorded of a request; `user` is none where nobody was authenticated.
+    /// Returns the audit configuration of a request; `user` is `None` if the request was not authenticated.
     #[must_use]
     pub fn evaluate(&self, user: Option<&UserInfo>, request: &RequestInfo) -> AuditConfig {
         let rule = self.rules.iter().find(|rule| rule.matches(user, request));

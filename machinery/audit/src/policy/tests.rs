@@ -1,4 +1,4 @@
-//! Which rule a request meets, and what a policy may say.
+//! Matching of rules and requests, and validation of policies.
 
 use proptest::prelude::*;
 
@@ -16,12 +16,12 @@ fn level(policy: &Policy, user: Option<&UserInfo>, method: &str, path: &str) -> 
     policy.evaluate(user, &request).level.as_str()
 }
 
-/// Upstream's `TestChecker`, and patterns beyond it: a rule, a request, whether they meet.
+/// Cases of upstream's `TestChecker` and further patterns: rule, method, path, and whether the rule matches.
 #[test]
-fn a_rule_matches_what_all_its_fields_match() {
+fn a_rule_matches_a_request_if_all_its_fields_match() {
     let tim = UserInfo::new("tim@k8s.io", ["humans", "system:authenticated"]);
     let pods = "/api/v1/namespaces/default/pods/busybox";
-    for (rule, method, path, meets) in [
+    for (rule, method, path, matches) in [
         ("{}", "GET", pods, true),
         ("users: [tim@k8s.io]", "GET", pods, true),
         ("users: [john]", "GET", pods, false),
@@ -58,13 +58,13 @@ fn a_rule_matches_what_all_its_fields_match() {
     ] {
         let fields = if rule == "{}" { String::new() } else { format!(", {rule}") };
         let policy = policy(&format!("rules: [{{level: Metadata{fields}}}]"));
-        let expected = if meets { "Metadata" } else { "None" };
+        let expected = if matches { "Metadata" } else { "None" };
         assert_eq!(level(&policy, Some(&tim), method, path), expected, "{rule}: {method} {path}");
     }
 }
 
 #[test]
-fn nobody_matches_no_rule_that_names_users() {
+fn an_unauthenticated_request_matches_no_rule_with_users() {
     let policy = policy(
         "rules: [{level: Request, users: ['']}, {level: Request, userGroups: [a]}, {level: Metadata}]",
     );
@@ -72,7 +72,7 @@ fn nobody_matches_no_rule_that_names_users() {
 }
 
 #[test]
-fn the_first_rule_that_matches_decides_and_its_own_settings_count() {
+fn the_first_matching_rule_decides_with_its_settings() {
     let policy = policy(
         "omitStages: [RequestReceived]\nomitManagedFields: true\nrules:\n\
          - {level: Request, verbs: [get], omitStages: [Panic], omitManagedFields: false}\n- {level: Metadata, verbs: [get, post]}",
@@ -87,7 +87,7 @@ fn the_first_rule_that_matches_decides_and_its_own_settings_count() {
 }
 
 #[test]
-fn a_malformed_file_is_refused_in_upstreams_words() {
+fn a_malformed_file_is_refused_with_upstreams_message() {
     let typed = |rest: &str| format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rest}");
     let untyped = "unknown group version field audit.k8s.io/__internal, Kind=Policy in policy";
     let stages = "allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic";
@@ -140,7 +140,7 @@ fn a_malformed_file_is_refused_in_upstreams_words() {
 }
 
 #[test]
-fn unknown_fields_are_passed_over_with_a_warning_and_null_is_empty() {
+fn unknown_fields_are_ignored_with_a_warning_and_null_is_empty() {
     let policy = policy(
         "foo: 1\nmetadata: {name: x}\nrules:\n- {level: Metadata, bar: [], users: null, resources: [{zap: 1}]}",
     );

@@ -1,4 +1,4 @@
-//! Upstream's `ValidatePolicy`.
+//! Validation of policies (upstream's `ValidatePolicy`).
 
 use portico_gostd::apimachinery::validation::dns1123_subdomain;
 use portico_machinery::field::{Error, Path};
@@ -25,7 +25,7 @@ fn rule_errors(rule: &RuleFile, path: &Path, errors: &mut Vec<Error>) {
     omit_stages(&rule.omit_stages, &path.child("omitStages"), errors);
     if !rule.non_resource_urls.is_empty() && (!rule.resources.is_empty() || !rule.namespaces.is_empty()) {
         let words = "rules cannot apply to both regular resources and non-resource URLs";
-        errors.push(Error::invalid_printed(&urls, &printed(&rule.non_resource_urls), words));
+        errors.push(Error::invalid_printed(&urls, &format_list(&rule.non_resource_urls), words));
     }
 }
 
@@ -61,7 +61,7 @@ fn group_resources(file: &ResourcesFile, path: &Path, errors: &mut Vec<Error>) {
         let words = "using resourceNames requires at least one resource";
         errors.push(Error::invalid_printed(
             &path.child("resourceNames"),
-            &printed(&file.resource_names),
+            &format_list(&file.resource_names),
             words,
         ));
     }
@@ -74,8 +74,8 @@ fn omit_stages(stages: &[String], path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-/// A list as upstream prints it: JSON.
-fn printed(list: &[String]) -> String {
+/// Formats a list as JSON, as upstream prints it.
+fn format_list(list: &[String]) -> String {
     let items: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
     format!("[{}]", items.join(","))
 }

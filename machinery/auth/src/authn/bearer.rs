@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_read_as_upstream_reads_them() {
+    fn tokens_are_parsed_as_in_upstream() {
         let warned = Some(EXTRA_SPACE_WARNING);
         for (header, token, warning) in [
             (None, None, None),

@@ -4,7 +4,7 @@
 //! and per authority, so that a request with an expired certificate and a valid token runs as the user of the token. The verdict
 //! is cached in the connection's [`PeerChain`] until the first of its certificates expires.
 
-mod direct;
+mod direct_leaf;
 mod reason;
 
 use std::fmt;
@@ -24,15 +24,15 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use reason::chain_reason;
 
 use super::error::AuthnError;
-use super::method::{Method, completed};
+use super::method::{AuthnMethod, complete_user};
 use super::x509;
 
 /// Time for which a refusal is cached, since the certificate may become valid.
-const REFUSAL_KEPT: Duration = Duration::from_secs(5);
+const REFUSAL_TTL: Duration = Duration::from_secs(5);
 /// Maximum time for which an acceptance is cached.
-const ACCEPTANCE_KEPT: Duration = Duration::from_secs(300);
+const ACCEPTANCE_TTL: Duration = Duration::from_secs(300);
 /// Number of verdicts cached per connection: four authorities, and one reload of each.
-const VERDICTS: usize = 8;
+const MAX_VERDICTS: usize = 8;
 
 /// Error of a bundle of trusted roots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,20 +53,20 @@ pub enum AuthorityError {
 
 /// Set of trusted roots: the client CA, the CA that signs requests, the front-proxy CA or the internal CA.
 #[derive(Clone)]
-pub struct Authority {
+pub struct TrustedAuthority {
     /// ID that is unique in the process, so that verdicts of a replaced bundle are not used for the new one.
     id: u64,
     verifier: Arc<dyn ClientCertVerifier>,
     roots: Arc<[CertificateDer<'static>]>,
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for TrustedAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("TrustedAuthority").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Authority {
+impl TrustedAuthority {
     /// Parses a PEM bundle of trusted certificates.
     ///
     /// # Errors
@@ -109,33 +109,33 @@ impl Authority {
     /// # Errors
     /// [`AuthnError::Chain`].
     pub fn verify(&self, peer: &PeerChain, now: UnixTime) -> Result<(), AuthnError> {
-        if let Some(verdict) = peer.recall(self.id, now) {
+        if let Some(verdict) = peer.cached_verdict(self.id, now) {
             return verdict;
         }
-        let verdict = self.verify_anew(peer, now).map_err(|why| AuthnError::Chain(why.into()));
-        peer.remember(self.id, now, &verdict);
+        let verdict = self.verify_uncached(peer, now).map_err(|reason| AuthnError::Chain(reason.into()));
+        peer.cache_verdict(self.id, now, &verdict);
         verdict
     }
 
-    fn verify_anew(&self, peer: &PeerChain, now: UnixTime) -> Result<(), &'static str> {
+    fn verify_uncached(&self, peer: &PeerChain, now: UnixTime) -> Result<(), &'static str> {
         let (leaf, intermediates) = peer.split();
         match self.verifier.verify_client_cert(leaf, intermediates, now) {
             Ok(_) => Ok(()),
-            Err(_) if direct::applies(leaf) => {
+            Err(_) if direct_leaf::is_direct_leaf(leaf) => {
                 let provider = rustls::crypto::aws_lc_rs::default_provider();
-                direct::verify(leaf, &self.roots, &provider.signature_verification_algorithms, now)
+                direct_leaf::verify(leaf, &self.roots, &provider.signature_verification_algorithms, now)
             }
             Err(error) => Err(chain_reason(&error)),
         }
     }
 }
 
-struct Remembered {
+struct CachedVerdict {
     authority: u64,
     /// Expiration in seconds since the epoch. The verdict is not used from this time on, nor before `valid_from`, in case the
     /// clock is set back.
-    until: u64,
-    since: u64,
+    valid_until: u64,
+    valid_from: u64,
     verdict: Result<(), AuthnError>,
 }
 
@@ -147,12 +147,12 @@ pub struct PeerChain {
     intermediates: Vec<CertificateDer<'static>>,
     subject: OnceLock<Result<x509::Subject, AuthnError>>,
     /// Users derived from the leaf by the client CA and by the internal CA.
-    users: [OnceLock<Named>; 2],
-    verdicts: Mutex<Vec<Remembered>>,
+    users: [OnceLock<UserResult>; 2],
+    verdicts: Mutex<Vec<CachedVerdict>>,
 }
 
 /// User that a leaf names, or `None` if it has no CN.
-type Named = Result<Option<Arc<UserInfo>>, AuthnError>;
+type UserResult = Result<Option<Arc<UserInfo>>, AuthnError>;
 
 impl fmt::Debug for PeerChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,9 +187,9 @@ impl PeerChain {
     }
 
     /// Returns the user of a verified leaf. All requests of the connection share it.
-    pub(super) fn user(&self, method: Method) -> Named {
-        let user = || Ok(x509::user(self.subject()?)?.map(|user| completed(Arc::new(user), method)));
-        self.users[usize::from(method == Method::InternalCertificate)].get_or_init(user).clone()
+    pub(super) fn user(&self, method: AuthnMethod) -> UserResult {
+        let user = || Ok(x509::user(self.subject()?)?.map(|user| complete_user(Arc::new(user), method)));
+        self.users[usize::from(method == AuthnMethod::InternalCertificate)].get_or_init(user).clone()
     }
 
     pub(super) fn subject(&self) -> Result<&x509::Subject, AuthnError> {
@@ -205,25 +205,25 @@ impl PeerChain {
         (&self.leaf, &self.intermediates)
     }
 
-    fn recall(&self, authority: u64, now: UnixTime) -> Option<Result<(), AuthnError>> {
+    fn cached_verdict(&self, authority: u64, now: UnixTime) -> Option<Result<(), AuthnError>> {
         let now = now.as_secs();
         let verdicts = self.verdicts.lock();
-        let known = verdicts.iter().find(|v| v.authority == authority)?;
-        (known.since <= now && now < known.until).then(|| known.verdict.clone())
+        let cached = verdicts.iter().find(|v| v.authority == authority)?;
+        (cached.valid_from <= now && now < cached.valid_until).then(|| cached.verdict.clone())
     }
 
-    fn remember(&self, authority: u64, now: UnixTime, verdict: &Result<(), AuthnError>) {
-        let since = now.as_secs();
-        let until = match verdict {
-            Ok(()) => self.not_after().min(since.saturating_add(ACCEPTANCE_KEPT.as_secs())),
-            Err(_) => since.saturating_add(REFUSAL_KEPT.as_secs()),
+    fn cache_verdict(&self, authority: u64, now: UnixTime, verdict: &Result<(), AuthnError>) {
+        let valid_from = now.as_secs();
+        let valid_until = match verdict {
+            Ok(()) => self.not_after().min(valid_from.saturating_add(ACCEPTANCE_TTL.as_secs())),
+            Err(_) => valid_from.saturating_add(REFUSAL_TTL.as_secs()),
         };
         let mut verdicts = self.verdicts.lock();
         verdicts.retain(|v| v.authority != authority);
-        if verdicts.len() >= VERDICTS {
+        if verdicts.len() >= MAX_VERDICTS {
             verdicts.remove(0);
         }
-        verdicts.push(Remembered { authority, until, since, verdict: verdict.clone() });
+        verdicts.push(CachedVerdict { authority, valid_until, valid_from, verdict: verdict.clone() });
     }
 
     /// Returns the earliest expiration of the presented certificates, or 0 if one cannot be parsed.

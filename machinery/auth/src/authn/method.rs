@@ -9,7 +9,7 @@ pub const RESERVED_GROUP_PREFIX: &str = "system:portico:";
 
 /// Method by which the caller was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum AuthnMethod {
     /// Headers of a front proxy.
     RequestHeader,
     /// Certificate of `--client-ca-file`, or of the CA that signs certificate requests.
@@ -24,14 +24,14 @@ pub enum Method {
 
 /// Adds the group of authenticated users, and removes Portico's groups unless the internal CA certified them. Only checks the
 /// groups if the user is already complete.
-pub(super) fn completed(mut user: Arc<UserInfo>, method: Method) -> Arc<UserInfo> {
+pub(super) fn complete_user(mut user: Arc<UserInfo>, method: AuthnMethod) -> Arc<UserInfo> {
     let reserved = |group: &String| group.starts_with(RESERVED_GROUP_PREFIX);
-    if method != Method::InternalCertificate && user.groups.iter().any(reserved) {
+    if method != AuthnMethod::InternalCertificate && user.groups.iter().any(reserved) {
         Arc::make_mut(&mut user).groups.retain(|group| !reserved(group));
     }
-    if user.lacks_authenticated() {
+    if user.needs_authenticated_group() {
         let user = Arc::make_mut(&mut user);
-        *user = std::mem::take(user).authenticated();
+        *user = std::mem::take(user).with_authenticated_group();
     }
     user
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use portico_machinery::UserInfo;
 use rustls_pki_types::UnixTime;
 
-use super::chain::{Authority, PeerChain};
+use super::chain::{PeerChain, TrustedAuthority};
 use super::error::AuthnError;
 use crate::headers::{self, ExtraFields, HeaderValues, NotUtf8};
 
 /// Trusted front proxies and the headers to read (`--requestheader-*`).
 #[derive(Clone, Debug)]
-pub struct RequestHeader {
+pub struct RequestHeaderConfig {
     /// Authority of `--requestheader-client-ca-file`.
-    pub authority: Authority,
+    pub authority: TrustedAuthority,
     /// Allowed common names of front proxies; empty allows all certificates of the authority.
     pub allowed_names: Vec<String>,
     /// Headers that may contain the user name; the first one that is not empty is used.
@@ -26,23 +26,23 @@ pub struct RequestHeader {
     pub extra_prefixes: Vec<String>,
 }
 
-impl RequestHeader {
+impl RequestHeaderConfig {
     /// Returns a configuration that trusts every certificate of this authority, with upstream's usual headers except the uid.
     #[must_use]
-    pub fn new(authority: Authority) -> Self {
-        let one = |name: &str| vec![name.to_owned()];
+    pub fn new(authority: TrustedAuthority) -> Self {
+        let list = |name: &str| vec![name.to_owned()];
         Self {
             authority,
             allowed_names: Vec::new(),
-            username_headers: one("X-Remote-User"),
+            username_headers: list("X-Remote-User"),
             uid_headers: Vec::new(),
-            group_headers: one("X-Remote-Group"),
-            extra_prefixes: one("X-Remote-Extra-"),
+            group_headers: list("X-Remote-Group"),
+            extra_prefixes: list("X-Remote-Extra-"),
         }
     }
 
     /// True if this is one of the configured headers.
-    pub(super) fn reads(&self, name: &str) -> bool {
+    pub(super) fn uses_header(&self, name: &str) -> bool {
         let mut named = self.username_headers.iter().chain(&self.uid_headers).chain(&self.group_headers);
         named.any(|h| h.eq_ignore_ascii_case(name))
             || self.extra_prefixes.iter().any(|p| headers::after_prefix(name, p).is_some())
@@ -67,7 +67,7 @@ impl RequestHeader {
     }
 
     fn user(&self, fields: &dyn HeaderValues) -> Result<Option<UserInfo>, NotUtf8> {
-        let name = first(&self.username_headers, fields)?;
+        let name = first_value(&self.username_headers, fields)?;
         if name.is_empty() {
             return Ok(None);
         }
@@ -75,7 +75,7 @@ impl RequestHeader {
         for header in &self.group_headers {
             groups.extend(fields.values(header)?.into_iter().filter(|group| !group.is_empty()));
         }
-        let uid = first(&self.uid_headers, fields)?;
+        let uid = first_value(&self.uid_headers, fields)?;
         Ok(Some(UserInfo { name, uid, groups, extra: self.extra(fields)? }))
     }
 
@@ -93,7 +93,7 @@ impl RequestHeader {
 }
 
 /// Returns the first value of the first of these headers whose first value is not empty, or an empty string.
-fn first(names: &[String], fields: &dyn HeaderValues) -> Result<String, NotUtf8> {
+fn first_value(names: &[String], fields: &dyn HeaderValues) -> Result<String, NotUtf8> {
     for name in names {
         let value = fields.values(name)?.into_iter().next().unwrap_or_default();
         if !value.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! A reviewer with access to the objects checks that the objects of the token still exist.
 
-use crate::jwt::{Claims, Compact, LEGACY_ISSUER, PublicKey};
+use crate::jwt::{Claims, CompactToken, LEGACY_ISSUER, PublicKey};
 
 /// Trusted issuers, audiences of this API, and keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,14 +17,14 @@ pub struct TokenKeys {
 
 /// Token that one of the keys has signed for a requested audience.
 #[derive(Debug)]
-pub struct Signed {
+pub struct VerifiedToken {
     /// Claims of the token.
     pub claims: Claims,
     /// Requested audiences that the token names.
     pub audiences: Vec<String>,
 }
 
-impl Signed {
+impl VerifiedToken {
     /// True for a token stored in a Secret, which is neither bound nor limited in time.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
@@ -34,7 +34,7 @@ impl Signed {
 
 /// Reason why a token of a known issuer was rejected. Messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum TokenRefusal {
     /// No key has the ID that the token names.
     #[error("invalid signature, no keys found")]
     NoKey,
@@ -42,14 +42,14 @@ pub enum Refused {
     #[error("invalid signature")]
     Signature,
     /// The token is for other audiences.
-    #[error("token audiences {} is invalid for the target audiences {}", quoted(.0), quoted(.1))]
+    #[error("token audiences {} is invalid for the target audiences {}", quote_list(.0), quote_list(.1))]
     Audience(Vec<String>, Vec<String>),
     /// The token is not valid at this time.
     #[error(transparent)]
     Time(#[from] crate::jwt::TimeError),
 }
 
-fn quoted(texts: &[String]) -> String {
+fn quote_list(texts: &[String]) -> String {
     let texts: Vec<_> = texts.iter().map(|t| format!("{t:?}")).collect();
     format!("[{}]", texts.join(" "))
 }
@@ -60,36 +60,42 @@ impl TokenKeys {
     ///
     /// # Errors
     /// Returns [`TokenRefusal`] if the token is rejected.
-    pub fn read(&self, token: &str, asked: &[String], now: i64) -> Result<Option<Signed>, Refused> {
-        let Ok(compact) = Compact::parse(token) else { return Ok(None) };
+    pub fn verify(
+        &self,
+        token: &str,
+        requested: &[String],
+        now: i64,
+    ) -> Result<Option<VerifiedToken>, TokenRefusal> {
+        let Ok(compact) = CompactToken::parse(token) else { return Ok(None) };
         let issuer = &compact.claims().iss;
         let legacy = issuer == LEGACY_ISSUER;
         if !legacy && !self.issuers.contains(issuer) {
             return Ok(None);
         }
-        let mut named = self.keys.iter().filter(|k| names(&compact, k)).peekable();
+        let mut named = self.keys.iter().filter(|k| may_use_key(&compact, k)).peekable();
         if named.peek().is_none() {
-            return Err(Refused::NoKey);
+            return Err(TokenRefusal::NoKey);
         }
         if !named.any(|k| compact.is_signed_by(k)) {
-            return Err(Refused::Signature);
+            return Err(TokenRefusal::Signature);
         }
         let claims = compact.into_claims();
-        let own = if claims.aud.is_empty() { &self.audiences } else { &claims.aud };
-        let asked = if asked.is_empty() { &self.audiences } else { asked };
-        let audiences: Vec<String> = own.iter().filter(|a| asked.contains(a)).cloned().collect();
+        let token_audiences = if claims.aud.is_empty() { &self.audiences } else { &claims.aud };
+        let target_audiences = if requested.is_empty() { &self.audiences } else { requested };
+        let audiences: Vec<String> =
+            token_audiences.iter().filter(|a| target_audiences.contains(a)).cloned().collect();
         if audiences.is_empty() && !self.audiences.is_empty() {
-            return Err(Refused::Audience(own.clone(), asked.to_vec()));
+            return Err(TokenRefusal::Audience(token_audiences.clone(), target_audiences.to_vec()));
         }
         if !legacy {
             claims.check_time(now)?;
         }
-        Ok(Some(Signed { claims, audiences }))
+        Ok(Some(VerifiedToken { claims, audiences }))
     }
 }
 
 /// True if the token names this key, or no key.
-fn names(compact: &Compact<'_>, key: &PublicKey) -> bool {
+fn may_use_key(compact: &CompactToken<'_>, key: &PublicKey) -> bool {
     compact.key_id().is_empty() || compact.key_id() == key.id()
 }
 
@@ -102,11 +108,11 @@ mod tests {
         SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap()
     }
 
-    fn trusting(key: &SigningKey) -> TokenKeys {
+    fn keys_trusting(key: &SigningKey) -> TokenKeys {
         TokenKeys {
             issuers: vec!["https://new".into(), "https://old".into()],
             audiences: vec!["api".into()],
-            keys: vec![PublicKey::from_der(key.public().der()).unwrap()],
+            keys: vec![PublicKey::from_der(key.public_key().der()).unwrap()],
         }
     }
 
@@ -116,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn a_token_counts_by_issuer_signature_audience_and_time_in_that_order() {
+    fn issuer_signature_audience_and_time_are_verified_in_that_order() {
         let (ours, theirs) = (key(), key());
-        let keys = trusting(&ours);
-        let wrong = |own: &[&str], asked: &[&str]| {
+        let keys = keys_trusting(&ours);
+        let wrong = |token: &[&str], target: &[&str]| {
             let texts = |t: &[&str]| t.iter().map(|t| (*t).to_owned()).collect();
-            Some(Refused::Audience(texts(own), texts(asked)))
+            Some(TokenRefusal::Audience(texts(token), texts(target)))
         };
-        let late = Some(Refused::Time(TimeError::Expired));
-        for (signer, claims, asked, expected) in [
+        let late = Some(TokenRefusal::Time(TimeError::Expired));
+        for (signer, claims, target, expected) in [
             (&ours, claims("https://new", &["api", "x"], Some(1_000)), &[][..], None),
             (&ours, claims("https://old", &["api"], Some(1_000)), &[], None),
-            (&theirs, claims("https://new", &["api"], Some(1_000)), &[], Some(Refused::NoKey)),
+            (&theirs, claims("https://new", &["api"], Some(1_000)), &[], Some(TokenRefusal::NoKey)),
             (&ours, claims("https://new", &["x"], Some(1)), &[], wrong(&["x"], &["api"])),
             (&ours, claims("https://new", &["api"], Some(1)), &["y"], wrong(&["api"], &["y"])),
             (&ours, claims("https://new", &["x", "y"], Some(1_000)), &["y"], None),
@@ -136,33 +142,33 @@ mod tests {
             (&ours, claims(LEGACY_ISSUER, &[], None), &["y"], wrong(&["api"], &["y"])),
         ] {
             let token = signer.sign(&claims).unwrap();
-            let asked: Vec<String> = asked.iter().map(|a| (*a).to_owned()).collect();
-            let read = keys.read(&token, &asked, 1_000);
-            assert_eq!(read.as_ref().err(), expected.as_ref(), "{claims:?} {asked:?}");
+            let target: Vec<String> = target.iter().map(|a| (*a).to_owned()).collect();
+            let read = keys.verify(&token, &target, 1_000);
+            assert_eq!(read.as_ref().err(), expected.as_ref(), "{claims:?} {target:?}");
             assert!(read.is_err() || read.unwrap().is_some());
         }
         let foreign = ours.sign(&claims("https://other", &["api"], None)).unwrap();
-        assert!(keys.read(&foreign, &[], 0).unwrap().is_none());
-        assert!(keys.read("alice-token", &[], 0).unwrap().is_none());
+        assert!(keys.verify(&foreign, &[], 0).unwrap().is_none());
+        assert!(keys.verify("alice-token", &[], 0).unwrap().is_none());
     }
 
     #[test]
-    fn a_token_that_names_another_key_is_not_tried_with_ours() {
+    fn a_token_that_names_another_key_is_not_verified_with_this_key() {
         let (ours, theirs) = (key(), key());
-        let mut keys = trusting(&ours);
-        keys.keys.push(PublicKey::from_der(theirs.public().der()).unwrap());
+        let mut keys = keys_trusting(&ours);
+        keys.keys.push(PublicKey::from_der(theirs.public_key().der()).unwrap());
         let token = theirs.sign(&claims("https://new", &["api"], None)).unwrap();
-        assert_eq!(keys.read(&token, &[], 0).unwrap().unwrap().audiences, ["api"]);
+        assert_eq!(keys.verify(&token, &[], 0).unwrap().unwrap().audiences, ["api"]);
         keys.keys.pop();
-        assert_eq!(keys.read(&token, &[], 0).unwrap_err(), Refused::NoKey);
-        keys.keys = vec![ours.public().clone().named(theirs.public().id())];
-        assert_eq!(keys.read(&token, &[], 0).unwrap_err(), Refused::Signature);
+        assert_eq!(keys.verify(&token, &[], 0).unwrap_err(), TokenRefusal::NoKey);
+        keys.keys = vec![ours.public_key().clone().with_id(theirs.public_key().id())];
+        assert_eq!(keys.verify(&token, &[], 0).unwrap_err(), TokenRefusal::Signature);
     }
 
     #[test]
-    fn refusals_are_in_upstreams_words() {
-        let refused = Refused::Audience(vec!["A".into(), "B".into()], vec!["C".into()]);
-        let words = r#"token audiences ["A" "B"] is invalid for the target audiences ["C"]"#;
-        assert_eq!(refused.to_string(), words);
+    fn refusals_have_upstreams_messages() {
+        let refused = TokenRefusal::Audience(vec!["A".into(), "B".into()], vec!["C".into()]);
+        let message = r#"token audiences ["A" "B"] is invalid for the target audiences ["C"]"#;
+        assert_eq!(refused.to_string(), message);
     }
 }

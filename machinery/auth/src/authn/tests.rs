@@ -27,8 +27,8 @@ impl Ca {
         Self { issuer: Issuer::new(params, key), der }
     }
 
-    fn authority(&self) -> Authority {
-        Authority::new(std::slice::from_ref(&self.der)).unwrap()
+    fn authority(&self) -> TrustedAuthority {
+        TrustedAuthority::new(std::slice::from_ref(&self.der)).unwrap()
     }
 
     fn params(cn: &str, groups: &[&str]) -> CertificateParams {
@@ -62,7 +62,7 @@ impl Ca {
     }
 }
 
-struct World {
+struct Fixture {
     client: Ca,
     proxy: Ca,
     internal: Ca,
@@ -71,11 +71,11 @@ struct World {
 
 const TOKENS: &str = "admin-token,admin,uid-admin,system:masters\nbob-token,bob,uid-bob,\"dev,ops\"\nspy,spy,u,system:portico:facades\n";
 
-fn world() -> World {
+fn fixture() -> Fixture {
     let (client, proxy, internal) = (Ca::new("client"), Ca::new("proxy"), Ca::new("internal"));
-    let front = RequestHeader {
+    let front = RequestHeaderConfig {
         allowed_names: vec!["front-proxy-client".into()],
-        ..RequestHeader::new(proxy.authority())
+        ..RequestHeaderConfig::new(proxy.authority())
     };
     let chain = AuthenticatorChain::default()
         .with_request_header(front)
@@ -83,11 +83,16 @@ fn world() -> World {
         .with_client_authority(client.authority())
         .with_tokens(Arc::new(TokenFile::parse(TOKENS).unwrap()))
         .with_anonymous(true);
-    World { client, proxy, internal, chain }
+    Fixture { client, proxy, internal, chain }
 }
 
 /// Returns `name[groups]`, `anonymous`, or `401`.
-fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
+fn authenticate(
+    chain: &AuthenticatorChain,
+    peer: Option<&PeerChain>,
+    token: &str,
+    fields: &[(&str, &str)],
+) -> String {
     let authorization = format!("Bearer {token}");
     let credentials = Credentials {
         authorization: (!token.is_empty()).then_some(authorization.as_bytes()),
@@ -97,9 +102,9 @@ fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields
         path: None,
     };
     match chain.authenticate(&credentials).outcome {
-        Outcome::Authenticated(user, _) => format!("{}[{}]", user.name, user.groups.join(" ")),
-        Outcome::Anonymous(_) => "anonymous".into(),
-        Outcome::Unauthorized(_) | Outcome::Ask(_) => "401".into(),
+        AuthnOutcome::Authenticated(user, _) => format!("{}[{}]", user.name, user.groups.join(" ")),
+        AuthnOutcome::Anonymous(_) => "anonymous".into(),
+        AuthnOutcome::Unauthorized(_) | AuthnOutcome::NeedsReview(_) => "401".into(),
     }
 }
 
@@ -107,13 +112,13 @@ fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields
 type Row<'a> = (&'a str, Option<&'a PeerChain>, &'a str, &'a [(&'a str, &'a str)], &'a str);
 
 #[test]
-fn credentials_that_disagree_are_settled_as_upstream_settles_them() {
-    let w = world();
+fn conflicting_credentials_are_resolved_as_upstream_does() {
+    let w = fixture();
     let alice = w.client.client("cert-alice", &["dev"]);
     let rogue = Ca::new("rogue").client("rogue", &["system:masters"]);
     let expired = w.client.expired("late");
     let front = w.proxy.client("front-proxy-client", &[]);
-    let stranger = w.proxy.client("stranger", &[]);
+    let other = w.proxy.client("stranger", &[]);
     let paula = [("X-Remote-User", "paula"), ("X-Remote-Group", "painters"), ("x-remote-group", "plumbers")];
     let masters = [("X-Remote-User", "paula"), ("X-Remote-Group", MASTERS)];
     let empty = [("X-Remote-User", ""), ("X-Remote-Group", MASTERS)];
@@ -137,21 +142,21 @@ fn credentials_that_disagree_are_settled_as_upstream_settles_them() {
         ("the front proxy without a user", Some(&front), "", &[], "401"),
         ("the front proxy with an empty user", Some(&front), "", &empty, "401"),
         ("the front proxy without a user but a token", Some(&front), "bob-token", &[], &bob),
-        ("a stranger of the front proxy's authority", Some(&stranger), "", &masters, "401"),
+        ("another certificate of the front-proxy authority", Some(&other), "", &masters, "401"),
         ("front-proxy headers with a client certificate", Some(&alice), "", &masters, &dev),
     ];
     for (name, peer, token, fields, want) in rows {
-        assert_eq!(ask(&w.chain, peer, token, fields), want, "{name}");
-        assert_eq!(ask(&w.chain, peer, token, fields), want, "{name}, from memory");
+        assert_eq!(authenticate(&w.chain, peer, token, fields), want, "{name}");
+        assert_eq!(authenticate(&w.chain, peer, token, fields), want, "{name}, cached");
     }
-    assert_eq!(ask(&w.chain, None, "", &masters), "anonymous");
+    assert_eq!(authenticate(&w.chain, None, "", &masters), "anonymous");
     let strict = w.chain.clone().with_anonymous(false);
-    assert_eq!(ask(&strict, None, "", &[]), "401");
+    assert_eq!(authenticate(&strict, None, "", &[]), "401");
 }
 
 #[test]
 fn a_certificate_names_user_groups_uid_and_its_own_hash() {
-    let w = world();
+    let w = fixture();
     let mut params = Ca::params("ann", &["qa"]);
     let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
     params.distinguished_name.push(uid, "u-77");
@@ -163,17 +168,20 @@ fn a_certificate_names_user_groups_uid_and_its_own_hash() {
         headers: &NoHeaders,
         path: None,
     };
-    let Outcome::Authenticated(user, method) = w.chain.authenticate(&credentials).outcome else {
+    let AuthnOutcome::Authenticated(user, method) = w.chain.authenticate(&credentials).outcome else {
         panic!("not authenticated");
     };
-    assert_eq!((user.name.as_str(), user.uid.as_str(), method), ("ann", "u-77", Method::ClientCertificate));
+    assert_eq!(
+        (user.name.as_str(), user.uid.as_str(), method),
+        ("ann", "u-77", AuthnMethod::ClientCertificate)
+    );
     let id = &user.extra["authentication.kubernetes.io/credential-id"][0];
     assert!(id.starts_with("X509SHA256=") && id.len() == 11 + 64, "{id}");
 }
 
 #[test]
-fn names_of_certificates_are_read_in_older_alphabets_and_none_is_left_out() {
-    let w = world();
+fn names_in_older_encodings_are_decoded_and_none_is_omitted() {
+    let w = fixture();
     for (group, name) in [
         (DnValue::BmpString(BmpString::try_from("gr\u{f6}\u{df}e").unwrap()), "gr\u{f6}\u{df}e"),
         (DnValue::TeletexString(TeletexString::try_from("ops").unwrap()), "ops"),
@@ -189,7 +197,7 @@ fn names_of_certificates_are_read_in_older_alphabets_and_none_is_left_out() {
 }
 
 #[test]
-fn certificates_that_may_sign_and_those_for_any_purpose_are_for_clients_too() {
+fn certificates_that_may_sign_or_have_any_purpose_are_accepted_for_clients() {
     let ca = Ca::new("client");
     let sign = |purposes: &[ExtendedKeyUsagePurpose], is_ca| {
         let mut params = Ca::params("ann", &[]);
@@ -225,31 +233,34 @@ fn certificates_that_may_sign_and_those_for_any_purpose_are_for_clients_too() {
 }
 
 #[test]
-fn a_trusted_certificate_without_a_name_proves_nothing() {
-    let w = world();
+fn a_trusted_certificate_without_a_name_is_ignored() {
+    let w = fixture();
     let nameless = w.client.client("", &["dev"]);
     let chain =
         AuthenticatorChain::default().with_client_authority(w.client.authority()).with_anonymous(true);
-    assert_eq!(ask(&chain, Some(&nameless), "", &[]), "anonymous");
+    assert_eq!(authenticate(&chain, Some(&nameless), "", &[]), "anonymous");
 }
 
 #[test]
-fn only_the_internal_authority_makes_facades() {
-    let w = world();
-    let facade = w.internal.client("facade-1", &[FACADES]);
-    let fake = w.client.client("facade-1", &[FACADES]);
+fn only_the_internal_authority_identifies_facades() {
+    let w = fixture();
+    let facade = w.internal.client("facade-1", &[FACADES_GROUP]);
+    let fake = w.client.client("facade-1", &[FACADES_GROUP]);
     let front = w.proxy.client("front-proxy-client", &[]);
-    let claims = [("X-Remote-User", "facade-1"), ("X-Remote-Group", FACADES)];
-    assert_eq!(ask(&w.chain, Some(&facade), "", &[]), format!("facade-1[{FACADES} {AUTHENTICATED}]"));
-    assert_eq!(ask(&w.chain, Some(&fake), "", &[]), format!("facade-1[{AUTHENTICATED}]"));
-    assert_eq!(ask(&w.chain, Some(&front), "", &claims), format!("facade-1[{AUTHENTICATED}]"));
-    assert_eq!(ask(&w.chain, None, "spy", &[]), format!("spy[{AUTHENTICATED}]"));
+    let claims = [("X-Remote-User", "facade-1"), ("X-Remote-Group", FACADES_GROUP)];
+    assert_eq!(
+        authenticate(&w.chain, Some(&facade), "", &[]),
+        format!("facade-1[{FACADES_GROUP} {AUTHENTICATED}]")
+    );
+    assert_eq!(authenticate(&w.chain, Some(&fake), "", &[]), format!("facade-1[{AUTHENTICATED}]"));
+    assert_eq!(authenticate(&w.chain, Some(&front), "", &claims), format!("facade-1[{AUTHENTICATED}]"));
+    assert_eq!(authenticate(&w.chain, None, "spy", &[]), format!("spy[{AUTHENTICATED}]"));
 }
 
 #[test]
-fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_own() {
+fn requests_of_one_connection_share_a_user_per_authority() {
     let ca = Ca::new("both");
-    let peer = ca.client("facade-1", &[FACADES]);
+    let peer = ca.client("facade-1", &[FACADES_GROUP]);
     let credentials = Credentials {
         authorization: None,
         websocket_protocols: None,
@@ -257,12 +268,15 @@ fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_
         headers: &NoHeaders,
         path: None,
     };
-    let ask = |chain: &AuthenticatorChain| chain.authenticate(&credentials).user().unwrap();
+    let user_of = |chain: &AuthenticatorChain| chain.authenticate(&credentials).user().unwrap();
     let internal = AuthenticatorChain::default().with_internal_authority(ca.authority());
     let client = AuthenticatorChain::default().with_client_authority(ca.authority());
-    assert!(Arc::ptr_eq(&ask(&internal), &ask(&internal)) && Arc::ptr_eq(&ask(&client), &ask(&client)));
-    assert_eq!(ask(&internal).groups, [FACADES, AUTHENTICATED]);
-    assert_eq!(ask(&client).groups, [AUTHENTICATED]);
+    assert!(
+        Arc::ptr_eq(&user_of(&internal), &user_of(&internal))
+            && Arc::ptr_eq(&user_of(&client), &user_of(&client))
+    );
+    assert_eq!(user_of(&internal).groups, [FACADES_GROUP, AUTHENTICATED]);
+    assert_eq!(user_of(&client).groups, [AUTHENTICATED]);
     assert!(
         AuthenticatorChain::default()
             .with_client_authority(Ca::new("other").authority())
@@ -274,7 +288,7 @@ fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_
 
 #[test]
 fn extra_fields_and_uid_come_from_configured_headers_only() {
-    let w = world();
+    let w = fixture();
     let front = w.proxy.client("p", &[]);
     let fields = [
         ("X-Remote-User", "paula"),
@@ -283,7 +297,7 @@ fn extra_fields_and_uid_come_from_configured_headers_only() {
         ("x-remote-extra-scopes", "write"),
         ("X-Remote-Extra-Acme.com%2fproject", "p1"),
     ];
-    let user = |proxy: RequestHeader| {
+    let user = |proxy: RequestHeaderConfig| {
         let credentials = Credentials {
             authorization: None,
             websocket_protocols: None,
@@ -293,18 +307,20 @@ fn extra_fields_and_uid_come_from_configured_headers_only() {
         };
         AuthenticatorChain::default().with_request_header(proxy).authenticate(&credentials).user().unwrap()
     };
-    let usual = user(RequestHeader::new(w.proxy.authority()));
+    let usual = user(RequestHeaderConfig::new(w.proxy.authority()));
     assert_eq!(usual.uid, "");
     assert_eq!(usual.extra["scopes"], ["read", "write"]);
     assert_eq!(usual.extra["acme.com/project"], ["p1"]);
-    let with_uid =
-        RequestHeader { uid_headers: vec!["X-Remote-Uid".into()], ..RequestHeader::new(w.proxy.authority()) };
+    let with_uid = RequestHeaderConfig {
+        uid_headers: vec!["X-Remote-Uid".into()],
+        ..RequestHeaderConfig::new(w.proxy.authority())
+    };
     assert_eq!(user(with_uid).uid, "u1");
 }
 
 #[test]
 fn a_verdict_ends_with_the_certificate_and_with_the_bundle() {
-    let w = world();
+    let w = fixture();
     let mut params = Ca::params("brief", &[]);
     params.not_before = rcgen::date_time_ymd(2020, 1, 1);
     params.not_after = rcgen::date_time_ymd(2020, 1, 2);
@@ -325,7 +341,7 @@ fn a_verdict_ends_with_the_certificate_and_with_the_bundle() {
 
 #[test]
 fn a_websocket_token_counts_as_a_token() {
-    let w = world();
+    let w = fixture();
     let ask = |protocols: &str| {
         let credentials = Credentials {
             authorization: None,
@@ -339,15 +355,15 @@ fn a_websocket_token_counts_as_a_token() {
     let bob = "base64url.bearer.authorization.k8s.io.Ym9iLXRva2Vu";
     assert!(matches!(
         ask(&format!("{bob}, v4.channel.k8s.io")),
-        Outcome::Authenticated(_, Method::WebSocketToken)
+        AuthnOutcome::Authenticated(_, AuthnMethod::WebSocketToken)
     ));
-    assert!(matches!(ask("v4.channel.k8s.io"), Outcome::Anonymous(_)));
-    assert!(matches!(ask(bob), Outcome::Unauthorized(_)));
+    assert!(matches!(ask("v4.channel.k8s.io"), AuthnOutcome::Anonymous(_)));
+    assert!(matches!(ask(bob), AuthnOutcome::Unauthorized(_)));
 }
 
 #[test]
-fn an_extra_space_warns_and_other_schemes_are_nobody() {
-    let w = world();
+fn an_extra_space_warns_and_other_schemes_are_ignored() {
+    let w = fixture();
     let ask = |header: &str| {
         let credentials = Credentials {
             authorization: Some(header.as_bytes()),
@@ -360,15 +376,18 @@ fn an_extra_space_warns_and_other_schemes_are_nobody() {
     };
     let spaced = ask("Bearer  bob-token");
     assert_eq!(spaced.warning, Some(EXTRA_SPACE_WARNING));
-    assert!(matches!(spaced.outcome, Outcome::Anonymous(_)));
-    assert!(matches!(ask("Bearer ädmin").outcome, Outcome::Unauthorized(_)));
-    assert!(matches!(ask("Basic YWRtaW46YWRtaW4=").outcome, Outcome::Anonymous(_)));
-    assert!(matches!(ask("bearer bob-token").outcome, Outcome::Authenticated(_, Method::BearerToken)));
+    assert!(matches!(spaced.outcome, AuthnOutcome::Anonymous(_)));
+    assert!(matches!(ask("Bearer ädmin").outcome, AuthnOutcome::Unauthorized(_)));
+    assert!(matches!(ask("Basic YWRtaW46YWRtaW4=").outcome, AuthnOutcome::Anonymous(_)));
+    assert!(matches!(
+        ask("bearer bob-token").outcome,
+        AuthnOutcome::Authenticated(_, AuthnMethod::BearerToken)
+    ));
 }
 
 #[test]
 fn the_audit_message_names_the_methods_that_were_tried() {
-    let w = world();
+    let w = fixture();
     let rogue = Ca::new("rogue").client("r", &[]);
     let credentials = Credentials {
         authorization: Some(b"Bearer nobody"),
@@ -384,12 +403,14 @@ fn the_audit_message_names_the_methods_that_were_tried() {
 }
 
 #[test]
-fn headers_of_a_front_proxy_are_utf_8_or_nobody_is_authenticated() {
-    let w = world();
+fn front_proxy_headers_that_are_not_utf_8_fail_authentication() {
+    let w = fixture();
     let front = w.proxy.client("front-proxy-client", &[]);
     // The certificate of the proxy also names a user, with whom the request must not continue.
-    let proxy =
-        RequestHeader { uid_headers: vec!["X-Remote-Uid".into()], ..RequestHeader::new(w.proxy.authority()) };
+    let proxy = RequestHeaderConfig {
+        uid_headers: vec!["X-Remote-Uid".into()],
+        ..RequestHeaderConfig::new(w.proxy.authority())
+    };
     let chain = w.chain.clone().with_client_authority(w.proxy.authority()).with_request_header(proxy);
     let ask = |fields: &[(&str, &[u8])]| {
         let credentials = Credentials {
@@ -425,21 +446,23 @@ fn headers_of_a_front_proxy_are_utf_8_or_nobody_is_authenticated() {
 
 #[test]
 fn identity_headers_are_not_passed_on() {
-    let w = world();
+    let w = fixture();
     for name in ["Authorization", "x-remote-user", "X-REMOTE-UID", "X-Remote-Extra-anything"] {
         assert!(w.chain.consumes_header(name), "{name}");
     }
     assert!(!w.chain.consumes_header("X-Remote") && !w.chain.consumes_header("Accept"));
-    let custom =
-        RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::new(w.proxy.authority()) };
+    let custom = RequestHeaderConfig {
+        username_headers: vec!["X-Who".into()],
+        ..RequestHeaderConfig::new(w.proxy.authority())
+    };
     assert!(AuthenticatorChain::default().with_request_header(custom).consumes_header("x-who"));
 }
 
 #[test]
 fn a_bundle_without_certificates_is_refused() {
-    assert_eq!(Authority::from_pem(b"").unwrap_err(), AuthorityError::Empty);
+    assert_eq!(TrustedAuthority::from_pem(b"").unwrap_err(), AuthorityError::Empty);
     assert!(matches!(
-        Authority::from_pem(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"),
+        TrustedAuthority::from_pem(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"),
         Err(AuthorityError::Pem(_))
     ));
 }
@@ -455,7 +478,7 @@ fn a_version_1_certificate_counts_as_long_as_it_is_in_date_and_its_root_is_trust
     let peer = PeerChain::new(&[leaf]).unwrap();
     let at = |seconds: u64| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
     let (before, inside, after) = (at(1_790_000_000), at(1_800_000_000), at(2_800_000_000));
-    let root = Authority::from_pem(VERSION1_CA.as_bytes()).unwrap();
+    let root = TrustedAuthority::from_pem(VERSION1_CA.as_bytes()).unwrap();
     assert_eq!(root.verify(&peer, inside), Ok(()));
     assert!(root.verify(&peer, before).is_err() && root.verify(&peer, after).is_err());
     assert!(Ca::new("version one CA").authority().verify(&peer, inside).is_err(), "another key");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, digest};
 use portico_machinery::UserInfo;
 
-use super::{AuthnError, Method, TokenAuthenticator, completed};
+use super::{AuthnError, AuthnMethod, TokenAuthenticator, complete_user};
 
 /// Error in a token file. `line` is the first line of the record, from 1. Messages never contain tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,7 @@ impl TokenFile {
             }
             let groups = rest.first().map(|g| g.split(',').map(str::to_owned).collect()).unwrap_or_default();
             let user = UserInfo { name: name.clone(), uid: uid.clone(), groups, ..UserInfo::default() };
-            users.insert(key(token), completed(Arc::new(user), Method::BearerToken));
+            users.insert(token_digest(token), complete_user(Arc::new(user), AuthnMethod::BearerToken));
         }
         Ok(Self { users })
     }
@@ -72,11 +72,11 @@ impl TokenFile {
 
 impl TokenAuthenticator for TokenFile {
     fn authenticate_token(&self, token: &str) -> Result<Option<Arc<UserInfo>>, AuthnError> {
-        Ok(self.users.get(&key(token)).cloned())
+        Ok(self.users.get(&token_digest(token)).cloned())
     }
 }
 
-fn key(token: &str) -> [u8; 32] {
+fn token_digest(token: &str) -> [u8; 32] {
     let mut key = [0; 32];
     key.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     key
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_give_user_uid_and_groups_and_the_last_of_a_token_counts() {
+    fn lines_contain_user_uid_and_groups_and_the_last_line_of_a_token_is_used() {
         let file = TokenFile::parse(
             "a,alice,u1,\"dev,ops\"\r\n\nb,\"bo\"\"b\",u2,one\nc,carol,u3\na,anna,u4\n,nobody,u5\nd,dan,u6,\"\"",
         )
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_named_as_anonymous_ones_is_not_among_the_authenticated() {
+    fn a_user_named_anonymous_is_not_in_the_authenticated_group() {
         let file = TokenFile::parse("a,system:anonymous,u1\nb,bob,u2").unwrap();
         let is_authenticated =
             |token| file.authenticate_token(token).unwrap().unwrap().in_group(AUTHENTICATED);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named() {
+    fn errors_name_the_line() {
         assert_eq!(
             TokenFile::parse("a,b,c\n\nd,e\n").unwrap_err(),
             TokenFileError::Columns { line: 3, found: 2 }
@@ -196,12 +196,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused_without_panic(text in "[a-z,\"\r\n]{0,60}") {
+        fn any_text_is_parsed_or_refused_without_panic(text in "[a-z,\"\r\n]{0,60}") {
             let _ = TokenFile::parse(&text);
         }
 
         #[test]
-        fn what_is_written_quoted_is_read_back(fields in proptest::collection::vec("[a-c\",\n]{1,6}", 3)) {
+        fn quoted_fields_round_trip(fields in proptest::collection::vec("[a-c\",\n]{1,6}", 3)) {
             let line: Vec<_> = fields.iter().map(|f| format!("\"{}\"", f.replace('"', "\"\""))).collect();
             let file = TokenFile::parse(&line.join(",")).unwrap();
             let user = file.authenticate_token(&fields[0]).unwrap().unwrap();

@@ -15,7 +15,7 @@ fn protocols(header: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Returns the token among the offered subprotocols. Another subprotocol must be offered as well. An empty token
 /// counts as absent.
-pub(super) fn token(header: &[u8]) -> Result<Option<String>, AuthnError> {
+pub(super) fn bearer_token(header: &[u8]) -> Result<Option<String>, AuthnError> {
     let mut encoded = protocols(header).filter_map(|protocol| protocol.strip_prefix(PREFIX));
     let Some(first) = encoded.next() else { return Ok(None) };
     if encoded.next().is_some() {
@@ -44,9 +44,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_found_beside_another_protocol_only() {
+    fn a_token_requires_another_protocol() {
         let alice = "base64url.bearer.authorization.k8s.io.YWxpY2UtdG9rZW4";
-        let token = |header: &str| super::token(header.as_bytes());
+        let token = |header: &str| super::bearer_token(header.as_bytes());
         assert_eq!(token(&format!("{alice}, v4.channel.k8s.io")), Ok(Some("alice-token".into())));
         assert_eq!(token(&format!("{alice}, ä")), Ok(Some("alice-token".into())));
         assert_eq!(token(&format!("{alice},")), Ok(Some("alice-token".into())));
@@ -58,6 +58,6 @@ mod tests {
         {
             assert!(token(bad).is_err(), "{bad}");
         }
-        assert!(super::token(b"base64url.bearer.authorization.k8s.io.\xff, v4").is_err());
+        assert!(super::bearer_token(b"base64url.bearer.authorization.k8s.io.\xff, v4").is_err());
     }
 }

@@ -37,9 +37,9 @@ impl Subject {
         let name = certificate.subject();
         let uids = name.iter_attributes().filter(|a| a.attr_type().to_id_string() == UID_OID);
         Ok(Self {
-            common_name: texts(name.iter_common_name())?.pop().unwrap_or_default(),
-            organizations: texts(name.iter_organization())?,
-            uids: texts(uids)?,
+            common_name: attribute_texts(name.iter_common_name())?.pop().unwrap_or_default(),
+            organizations: attribute_texts(name.iter_organization())?,
+            uids: attribute_texts(uids)?,
             credential_id: credential_id(der),
             not_after: certificate.validity().not_after.timestamp(),
         })
@@ -47,14 +47,15 @@ impl Subject {
 }
 
 /// Returns the values of attributes. Fails if one cannot be decoded, because the certificate would then name another user.
-fn texts<'a, 'b: 'a>(
+fn attribute_texts<'a, 'b: 'a>(
     values: impl Iterator<Item = &'a AttributeTypeAndValue<'b>>,
 ) -> Result<Vec<String>, AuthnError> {
-    let unreadable = || AuthnError::Certificate("a name in the certificate cannot be read".to_owned());
-    values.map(|value| text(value).ok_or_else(unreadable)).collect()
+    let unreadable =
+        || AuthnError::Certificate("the certificate contains a name with an unsupported encoding".to_owned());
+    values.map(|value| attribute_text(value).ok_or_else(unreadable)).collect()
 }
 
-fn text(value: &AttributeTypeAndValue<'_>) -> Option<String> {
+fn attribute_text(value: &AttributeTypeAndValue<'_>) -> Option<String> {
     let bytes = value.as_slice();
     match value.attr_value().tag() {
         // Decoded as Latin-1, as in Go's crypto/x509.

@@ -7,7 +7,7 @@ use portico_machinery::user::AUTHENTICATED;
 use portico_machinery::{Attributes, UserInfo};
 use serde::Deserialize;
 
-use super::{Authorizer, Decision, Rules};
+use super::{Authorizer, Decision, UserRules};
 
 const KIND: &str = "Policy";
 const V1BETA1: &str = "abac.authorization.kubernetes.io/v1beta1";
@@ -45,7 +45,7 @@ struct Policy {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Tagged {
+struct VersionedPolicy {
     kind: String,
     api_version: String,
     spec: Policy,
@@ -68,20 +68,20 @@ impl Policies {
 impl Policy {
     fn parse(line: &str) -> Result<Self, String> {
         let wrong = |error: serde_json::Error| portico_gostd::json::error_text(&error);
-        let tagged: Tagged = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
+        let tagged: VersionedPolicy = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
         match (tagged.api_version.as_str(), tagged.kind.as_str()) {
-            (V1BETA1, KIND) => Ok(tagged.spec.any_is_authenticated()),
+            (V1BETA1, KIND) => Ok(tagged.spec.limit_any_to_authenticated()),
             // A line without kind and version is of the oldest version, whose fields are at the top level.
             ("" | V0, "" | KIND) => {
                 let policy: Self = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
-                Ok(policy.of_v0())
+                Ok(policy.convert_v0())
             }
             (version, kind) => Err(format!("no kind {kind:?} is registered for version {version:?}")),
         }
     }
 
     /// Replaces `*` as user or group by the group of authenticated users.
-    fn any_is_authenticated(mut self) -> Self {
+    fn limit_any_to_authenticated(mut self) -> Self {
         if self.user == ANY || self.group == ANY {
             AUTHENTICATED.clone_into(&mut self.group);
             self.user.clear();
@@ -90,7 +90,7 @@ impl Policy {
     }
 
     /// Converts a policy of the oldest version, in which omitted fields match everything (`Convert_v0_Policy_To_abac_Policy`).
-    fn of_v0(mut self) -> Self {
+    fn convert_v0(mut self) -> Self {
         ANY.clone_into(&mut self.api_group);
         self.path.clear();
         if self.user.is_empty() && self.group.is_empty() {
@@ -104,28 +104,28 @@ impl Policy {
                 ANY.clone_into(field);
             }
         }
-        self.any_is_authenticated()
+        self.limit_any_to_authenticated()
     }
 
-    fn concerns(&self, user: &UserInfo) -> bool {
+    fn matches_user(&self, user: &UserInfo) -> bool {
         let is_user = self.user.is_empty() || self.user == ANY || self.user == user.name;
         let is_group = self.group.is_empty() || self.group == ANY || user.groups.contains(&self.group);
         is_user && is_group && !(self.user.is_empty() && self.group.is_empty())
     }
 
-    fn allows(&self, attributes: &Attributes) -> bool {
+    fn matches_request(&self, attributes: &Attributes) -> bool {
         let request = &attributes.request;
-        if !self.concerns(&attributes.user) || (self.readonly && !request.is_read_only()) {
+        if !self.matches_user(&attributes.user) || (self.readonly && !request.is_read_only()) {
             return false;
         }
-        let fits = |policy: &str, asked: &str| policy == ANY || policy == asked;
+        let matches = |policy: &str, requested: &str| policy == ANY || policy == requested;
         if request.is_resource_request {
-            return fits(&self.namespace, &request.namespace)
-                && fits(&self.resource, &request.resource)
-                && fits(&self.api_group, &request.api_group);
+            return matches(&self.namespace, &request.namespace)
+                && matches(&self.resource, &request.resource)
+                && matches(&self.api_group, &request.api_group);
         }
         let below = |path: &str| path.ends_with(ANY) && request.path.starts_with(path.trim_end_matches(ANY));
-        fits(&self.path, &request.path) || below(&self.path)
+        matches(&self.path, &request.path) || below(&self.path)
     }
 
     fn rules(&self) -> impl Iterator<Item = Rule> {
@@ -148,16 +148,16 @@ impl Policy {
 
 impl Authorizer for Policies {
     fn authorize(&self, attributes: &Attributes) -> Decision {
-        if self.0.iter().any(|policy| policy.allows(attributes)) {
+        if self.0.iter().any(|policy| policy.matches_request(attributes)) {
             return Decision::allow("");
         }
         Decision::no_opinion("No policy matched.")
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
-        let here = |policy: &&Policy| policy.namespace == ANY || policy.namespace == namespace;
-        let policies = self.0.iter().filter(|policy| policy.concerns(user)).filter(here);
-        Rules { rules: policies.flat_map(Policy::rules).collect(), ..Rules::default() }
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
+        let in_namespace = |policy: &&Policy| policy.namespace == ANY || policy.namespace == namespace;
+        let policies = self.0.iter().filter(|policy| policy.matches_user(user)).filter(in_namespace);
+        UserRules { rules: policies.flat_map(Policy::rules).collect(), ..UserRules::default() }
     }
 }
 
@@ -177,19 +177,19 @@ mod tests {
 "#;
 
     fn user(name: &str, groups: &[&str]) -> UserInfo {
-        UserInfo::new(name, groups.iter().copied()).authenticated()
+        UserInfo::new(name, groups.iter().copied()).with_authenticated_group()
     }
 
-    fn may(user: UserInfo, verb: &str, group: &str, resource: &str, namespace: &str) -> bool {
+    fn is_allowed(user: UserInfo, verb: &str, group: &str, resource: &str, namespace: &str) -> bool {
         let resource = GroupResource::new(group, resource);
         Policies::parse(FILE)
             .unwrap()
             .authorize(&Attributes::resource(user, verb, &resource, namespace, ""))
-            .allowed()
+            .is_allowed()
     }
 
     #[test]
-    fn a_policy_fits_by_user_and_group_and_what_is_asked() {
+    fn policies_match_by_user_group_and_request() {
         for (name, groups, verb, group, resource, namespace, allowed) in [
             ("alice", &[][..], "delete", "apps", "deployments", "n", true),
             ("bob", &["dev"], "get", "", "pods", "n", true),
@@ -201,19 +201,19 @@ mod tests {
             ("old", &[], "delete", "apps", "pods", "n", true),
             ("old", &[], "delete", "", "secrets", "n", false),
         ] {
-            let asked = may(user(name, groups), verb, group, resource, namespace);
-            assert_eq!(asked, allowed, "{name} {verb} {group}/{resource} {namespace}");
+            let result = is_allowed(user(name, groups), verb, group, resource, namespace);
+            assert_eq!(result, allowed, "{name} {verb} {group}/{resource} {namespace}");
         }
     }
 
     #[test]
-    fn paths_fit_whole_or_below_a_star() {
+    fn paths_match_exactly_or_by_prefix_with_a_star() {
         let policies = Policies::parse(FILE).unwrap();
         let may = |user: UserInfo, verb: &str, path: &str| {
-            policies.authorize(&Attributes::path(user, verb, path)).allowed()
+            policies.authorize(&Attributes::path(user, verb, path)).is_allowed()
         };
         assert!(may(user("carol", &[]), "get", "/version"));
-        assert!(!may(UserInfo::anonymous(), "get", "/version"), "a star is everybody who is known");
+        assert!(!may(UserInfo::anonymous(), "get", "/version"), "`*` matches authenticated users only");
         assert!(!may(user("carol", &[]), "post", "/version"));
         assert!(may(user("alice", &[]), "post", "/logs/x/y"));
         assert!(!may(user("alice", &[]), "get", "/metrics"));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_policy_is_named() {
+    fn errors_name_the_line_that_is_not_a_policy() {
         let wrong = |text: &str| Policies::parse(text).unwrap_err();
         assert_eq!(wrong("\n{").line, 2);
         let other = r#"{"apiVersion": "v1", "kind": "Pod"}"#;
@@ -240,7 +240,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[{}\":,a-z\\n]{0,80}") {
+        fn any_text_is_parsed_or_refused(text in "[{}\":,a-z\\n]{0,80}") {
             let _ = Policies::parse(&text);
         }
     }

@@ -8,24 +8,24 @@ use portico_cel::value::Map;
 use portico_cel::{DEFAULT_COST_LIMIT, DeclType, Environment, Meter, Program, Type, Value};
 use portico_machinery::{Attributes, Object, aggregate};
 
-use super::review::Spec;
+use super::review::ReviewSpec;
 use crate::expressions;
 
 /// Cost of the match conditions of one authorization webhook for one request.
 ///
 /// Limit (Expressions, cost units): the condition fails.
-const BUDGET: u64 = 2_500_000;
+const COST_BUDGET: u64 = 2_500_000;
 /// Name of the variable.
 const REQUEST: &str = "request";
 
 /// Compiled match condition.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct MatchCondition {
     text: Box<str>,
     program: Program,
 }
 
-impl Condition {
+impl MatchCondition {
     /// Compiles a condition.
     ///
     /// # Errors
@@ -46,15 +46,15 @@ impl Condition {
 ///
 /// # Errors
 /// Returns the errors of the conditions if they cannot be decided.
-pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, String> {
+pub fn all_hold(conditions: &[MatchCondition], attributes: &Attributes) -> Result<bool, String> {
     if conditions.is_empty() {
         return Ok(true);
     }
-    let request = shown(attributes);
-    let (mut failed, meter) = (Vec::new(), Meter::new(BUDGET));
+    let request = request_object(attributes);
+    let (mut failed, meter) = (Vec::new(), Meter::new(COST_BUDGET));
     for condition in conditions {
         let value = Value::Map(Map::Json { members: request.map(), of: DeclType::dynamic() });
-        let limits = (meter.left().min(DEFAULT_COST_LIMIT), &meter);
+        let limits = (meter.remaining().min(DEFAULT_COST_LIMIT), &meter);
         let (outcome, _) = condition.program.evaluate_metered(&[(REQUEST, value)], limits, &|| false);
         match outcome {
             Ok(Value::Bool(true)) => {}
@@ -69,8 +69,8 @@ pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, S
 }
 
 /// Converts the request to an object with all string fields, also empty ones (`convertObjectToUnstructured`).
-fn shown(attributes: &Attributes) -> Object {
-    let spec = Spec::of(attributes).to_json();
+fn request_object(attributes: &Attributes) -> Object {
+    let spec = ReviewSpec::from_attributes(attributes).to_json();
     // The encoded form is always a JSON object.
     let mut request = Object::from_json(spec.as_bytes()).unwrap_or_default();
     let r = &attributes.request;
@@ -144,13 +144,13 @@ mod tests {
 
     use super::*;
 
-    fn holds(texts: &[&str], attributes: &Attributes) -> Result<bool, String> {
-        let conditions: Vec<_> = texts.iter().map(|text| Condition::compile(text).unwrap()).collect();
-        hold(&conditions, attributes)
+    fn evaluate(texts: &[&str], attributes: &Attributes) -> Result<bool, String> {
+        let conditions: Vec<_> = texts.iter().map(|text| MatchCondition::compile(text).unwrap()).collect();
+        all_hold(&conditions, attributes)
     }
 
     #[test]
-    fn conditions_see_what_is_asked() {
+    fn conditions_see_the_request() {
         let pods = GroupResource::new("", "pods");
         let mut resource =
             Attributes::resource(UserInfo::new("alice", ["dev"]), "list", &pods, "kube-system", "");
@@ -173,18 +173,18 @@ mod tests {
             ),
             ("!('k' in request.extra)", true, true),
         ] {
-            assert_eq!(holds(&[text], &resource), Ok(of_resource), "{text}");
-            assert_eq!(holds(&[text], &path), Ok(of_path), "{text}");
+            assert_eq!(evaluate(&[text], &resource), Ok(of_resource), "{text}");
+            assert_eq!(evaluate(&[text], &path), Ok(of_path), "{text}");
         }
-        assert_eq!(hold(&[], &path), Ok(true));
+        assert_eq!(all_hold(&[], &path), Ok(true));
     }
 
     #[test]
-    fn one_that_does_not_hold_decides_whatever_fails() {
+    fn a_false_condition_takes_precedence_over_errors() {
         let path = Attributes::path(UserInfo::new("alice", [""; 0]), "get", "/x");
         let fails = "request.resourceAttributes.namespace == 'n'";
-        assert_eq!(holds(&[fails, "false"], &path), Ok(false));
-        let error = holds(&["true", fails], &path).unwrap_err();
+        assert_eq!(evaluate(&[fails, "false"], &path), Ok(false));
+        let error = evaluate(&["true", fails], &path).unwrap_err();
         let words = format!(
             "cel evaluation error: expression '{fails}' resulted in error: no such key: resourceAttributes"
         );
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_compile_is_refused_in_upstreams_words() {
-        let refused = |text: &str| Condition::compile(text).expect_err(text);
+    fn compile_errors_have_upstreams_messages() {
+        let refused = |text: &str| MatchCondition::compile(text).expect_err(text);
         assert_eq!(refused("'a'"), "must evaluate to bool but got string");
         assert!(
             refused("request.nobody")

@@ -17,9 +17,9 @@ use parking_lot::RwLock;
 use portico_machinery::selector::FieldSelector;
 use portico_machinery::{Attributes, RequestInfo, UserInfo};
 
-use super::{Authorizer, Decision, Rules};
-pub use graph::{Fact, Graph, Kind, Vertex};
-pub use source::Source;
+use super::{Authorizer, Decision, UserRules};
+pub use graph::{Graph, NodeFact, Vertex, VertexKind};
+pub use source::EdgeSource;
 
 /// Namespace of node leases.
 const LEASES: &str = "kube-node-lease";
@@ -28,13 +28,13 @@ const NODE_NAME: &str = "spec.nodeName";
 
 /// Access to the relations between objects and nodes.
 #[derive(Clone, Debug)]
-pub enum Relations {
+pub enum NodeRelations {
     /// This process has the graph.
-    Known {
+    Local {
         /// Graph of the objects seen so far.
         graph: Arc<RwLock<Graph>>,
         /// Enabled features.
-        features: Features,
+        features: NodeFeatures,
     },
     /// The control service has the graph; decisions are delegated to it.
     Remote,
@@ -42,7 +42,7 @@ pub enum Relations {
 
 /// Feature gates of node authorization that are off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
+pub struct NodeFeatures {
     /// Feature gate `PodCertificateRequest`.
     pub pod_certificates: bool,
     /// Feature gate `ClusterTrustBundle`.
@@ -51,65 +51,69 @@ pub struct Features {
 
 /// Node authorizer.
 #[derive(Clone, Debug)]
-pub struct Node {
-    relations: Relations,
+pub struct NodeAuthorizer {
+    relations: NodeRelations,
 }
 
-impl Node {
+impl NodeAuthorizer {
     /// Returns an authorizer that uses these relations.
     #[must_use]
-    pub fn new(relations: Relations) -> Self {
+    pub fn new(relations: NodeRelations) -> Self {
         Self { relations }
     }
 
-    fn decide(&self, node: &str, r: &RequestInfo) -> Decision {
+    fn authorize_node(&self, node: &str, r: &RequestInfo) -> Decision {
         let at = match (r.api_group.as_str(), r.resource.as_str()) {
-            _ if !r.is_resource_request => return self.by_rules(r),
-            ("", "secrets") => return self.read(node, Kind::Secret, r),
-            ("", "configmaps") => return self.read(node, Kind::ConfigMap, r),
-            ("", "persistentvolumeclaims") if r.subresource == "status" => return self.claim_status(node, r),
-            ("", "persistentvolumeclaims") => Kind::Claim,
-            ("", "persistentvolumes") => Kind::Volume,
-            ("resource.k8s.io", "resourceclaims") => Kind::ResourceClaim,
-            ("storage.k8s.io", "volumeattachments") => Kind::Attachment,
-            ("", "serviceaccounts") => return self.service_account(node, r),
-            ("coordination.k8s.io", "leases") => return lease(node, r),
-            ("storage.k8s.io", "csinodes") => return csi_node(node, r),
-            ("resource.k8s.io", "resourceslices") => return self.resource_slice(node, r),
-            ("", "nodes") => return own_node(node, r),
-            ("", "pods") => return self.pod(node, r),
-            ("certificates.k8s.io", "podcertificaterequests") => return self.pod_certificate(node, r),
-            _ => return self.by_rules(r),
+            _ if !r.is_resource_request => return self.authorize_by_rules(r),
+            ("", "secrets") => return self.authorize_read(node, VertexKind::Secret, r),
+            ("", "configmaps") => return self.authorize_read(node, VertexKind::ConfigMap, r),
+            ("", "persistentvolumeclaims") if r.subresource == "status" => {
+                return self.authorize_claim_status(node, r);
+            }
+            ("", "persistentvolumeclaims") => VertexKind::Claim,
+            ("", "persistentvolumes") => VertexKind::Volume,
+            ("resource.k8s.io", "resourceclaims") => VertexKind::ResourceClaim,
+            ("storage.k8s.io", "volumeattachments") => VertexKind::Attachment,
+            ("", "serviceaccounts") => return self.authorize_service_account(node, r),
+            ("coordination.k8s.io", "leases") => return authorize_lease(node, r),
+            ("storage.k8s.io", "csinodes") => return authorize_csi_node(node, r),
+            ("resource.k8s.io", "resourceslices") => return self.authorize_resource_slice(node, r),
+            ("", "nodes") => return authorize_own_node(node, r),
+            ("", "pods") => return self.authorize_pod(node, r),
+            ("certificates.k8s.io", "podcertificaterequests") => {
+                return self.authorize_pod_certificate(node, r);
+            }
+            _ => return self.authorize_by_rules(r),
         };
-        self.get(node, at, r)
+        self.authorize_get(node, at, r)
     }
 
     /// Decides by the rules that apply to all nodes.
-    fn by_rules(&self, r: &RequestInfo) -> Decision {
-        if rules::ALL.iter().any(|rule| rule.allows(r)) {
+    fn authorize_by_rules(&self, r: &RequestInfo) -> Decision {
+        if rules::NODE_RULES.iter().any(|rule| rule.allows(r)) {
             return Decision::allow("");
         }
         if !rules::TRUST_BUNDLES.allows(r) {
             return Decision::no_opinion("");
         }
         match &self.relations {
-            Relations::Known { features, .. } if features.trust_bundles => Decision::allow(""),
-            Relations::Known { .. } => Decision::no_opinion(""),
-            Relations::Remote => Decision::ask(),
+            NodeRelations::Local { features, .. } if features.trust_bundles => Decision::allow(""),
+            NodeRelations::Local { .. } => Decision::no_opinion(""),
+            NodeRelations::Remote => Decision::delegate(),
         }
     }
 
-    fn get(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
+    fn authorize_get(&self, node: &str, kind: VertexKind, r: &RequestInfo) -> Decision {
         if r.verb != "get" {
             return Decision::no_opinion("can only get individual resources of this type");
         }
         if !r.subresource.is_empty() {
             return Decision::no_opinion("cannot get subresource");
         }
-        self.named(node, kind, r)
+        self.authorize_by_name(node, kind, r)
     }
 
-    fn read(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
+    fn authorize_read(&self, node: &str, kind: VertexKind, r: &RequestInfo) -> Decision {
         if !r.is_read_only() {
             return Decision::no_opinion("can only read resources of this type");
         }
@@ -119,37 +123,37 @@ impl Node {
         if r.namespace.is_empty() {
             return Decision::no_opinion("can only read namespaced object of this type");
         }
-        self.named(node, kind, r)
+        self.authorize_by_name(node, kind, r)
     }
 
-    fn claim_status(&self, node: &str, r: &RequestInfo) -> Decision {
+    fn authorize_claim_status(&self, node: &str, r: &RequestInfo) -> Decision {
         match r.verb.as_str() {
-            "update" | "patch" => self.named(node, Kind::Claim, r),
+            "update" | "patch" => self.authorize_by_name(node, VertexKind::Claim, r),
             _ => Decision::no_opinion("can only get/update/patch this type"),
         }
     }
 
-    fn service_account(&self, node: &str, r: &RequestInfo) -> Decision {
+    fn authorize_service_account(&self, node: &str, r: &RequestInfo) -> Decision {
         match (r.verb.as_str(), r.subresource.as_str()) {
-            ("get", "") => self.read(node, Kind::ServiceAccount, r),
+            ("get", "") => self.authorize_read(node, VertexKind::ServiceAccount, r),
             ("create", _) if r.name.is_empty() => {
                 Decision::no_opinion("can only create tokens for individual service accounts")
             }
-            ("create", "token") => self.named(node, Kind::ServiceAccount, r),
+            ("create", "token") => self.authorize_by_name(node, VertexKind::ServiceAccount, r),
             ("create", _) => Decision::no_opinion("can only create token subresource of serviceaccount"),
             _ => Decision::no_opinion("can only create tokens for individual service accounts"),
         }
     }
 
-    fn resource_slice(&self, node: &str, r: &RequestInfo) -> Decision {
+    fn authorize_resource_slice(&self, node: &str, r: &RequestInfo) -> Decision {
         if !r.subresource.is_empty() {
             return Decision::no_opinion("cannot authorize ResourceSlice subresources");
         }
         match r.verb.as_str() {
             // The NodeRestriction plugin checks the node of the slice.
             "create" => Decision::allow(""),
-            "get" | "update" | "patch" | "delete" => self.named(node, Kind::Slice, r),
-            "watch" | "list" | "deletecollection" if selects_own(node, r) => Decision::allow(""),
+            "get" | "update" | "patch" | "delete" => self.authorize_by_name(node, VertexKind::Slice, r),
+            "watch" | "list" | "deletecollection" if selects_node(node, r) => Decision::allow(""),
             "watch" | "list" | "deletecollection" => Decision::no_opinion(
                 "can only list/watch/deletecollection resourceslices with nodeName field selector",
             ),
@@ -160,23 +164,23 @@ impl Node {
         }
     }
 
-    fn pod_certificate(&self, node: &str, r: &RequestInfo) -> Decision {
+    fn authorize_pod_certificate(&self, node: &str, r: &RequestInfo) -> Decision {
         match &self.relations {
-            Relations::Remote => return Decision::ask(),
-            Relations::Known { features, .. } if !features.pod_certificates => {
+            NodeRelations::Remote => return Decision::delegate(),
+            NodeRelations::Local { features, .. } if !features.pod_certificates => {
                 return Decision::no_opinion("");
             }
-            Relations::Known { .. } => {}
+            NodeRelations::Local { .. } => {}
         }
         if !r.subresource.is_empty() {
-            let why = "nodes may not access the status subresource of PodCertificateRequests";
-            return Decision::no_opinion(why);
+            let reason = "nodes may not access the status subresource of PodCertificateRequests";
+            return Decision::no_opinion(reason);
         }
         match r.verb.as_str() {
             // The NodeRestriction plugin checks the node of the request.
             "create" => Decision::allow(""),
-            "get" => self.named(node, Kind::CertificateRequest, r),
-            "list" | "watch" if selects_own(node, r) => Decision::allow(""),
+            "get" => self.authorize_by_name(node, VertexKind::CertificateRequest, r),
+            "list" | "watch" if selects_node(node, r) => Decision::allow(""),
             "list" | "watch" => Decision::no_opinion(
                 "can only list/watch podcertificaterequests with nodeName field selector",
             ),
@@ -184,11 +188,11 @@ impl Node {
         }
     }
 
-    fn pod(&self, node: &str, r: &RequestInfo) -> Decision {
+    fn authorize_pod(&self, node: &str, r: &RequestInfo) -> Decision {
         match (r.subresource.as_str(), r.verb.as_str()) {
-            ("", "get") => self.named(node, Kind::Pod, r),
-            ("", "list" | "watch") if selects_own(node, r) => Decision::allow(""),
-            ("", "list" | "watch") if !r.name.is_empty() => self.named(node, Kind::Pod, r),
+            ("", "get") => self.authorize_by_name(node, VertexKind::Pod, r),
+            ("", "list" | "watch") if selects_node(node, r) => Decision::allow(""),
+            ("", "list" | "watch") if !r.name.is_empty() => self.authorize_by_name(node, VertexKind::Pod, r),
             ("", "list" | "watch") => {
                 Decision::no_opinion("can only list/watch pods with spec.nodeName field selector")
             }
@@ -201,46 +205,46 @@ impl Node {
     }
 
     /// Decides by the relation between the named object and the node.
-    fn named(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
+    fn authorize_by_name(&self, node: &str, kind: VertexKind, r: &RequestInfo) -> Decision {
         if r.name.is_empty() {
             return Decision::no_opinion("No Object name found");
         }
-        let Relations::Known { graph, .. } = &self.relations else { return Decision::ask() };
-        if graph.read().relates(node, &Vertex::new(kind, &r.namespace, &r.name)) {
+        let NodeRelations::Local { graph, .. } = &self.relations else { return Decision::delegate() };
+        if graph.read().is_related(node, &Vertex::new(kind, &r.namespace, &r.name)) {
             return Decision::allow("");
         }
         Decision::no_opinion(format!("no relationship found between node '{node}' and this object"))
     }
 }
 
-impl Authorizer for Node {
+impl Authorizer for NodeAuthorizer {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         match attributes.user.node() {
             None => Decision::no_opinion(""),
             Some("") => Decision::no_opinion(format!("unknown node for user {:?}", attributes.user.name)),
-            Some(node) => self.decide(node, &attributes.request),
+            Some(node) => self.authorize_node(node, &attributes.request),
         }
     }
 
-    fn rules_for(&self, user: &UserInfo, _: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, _: &str) -> UserRules {
         match user.node() {
-            None => Rules::default(),
-            Some(_) => Rules {
+            None => UserRules::default(),
+            Some(_) => UserRules {
                 errors: vec!["node authorizer does not support user rule resolution".to_owned()],
                 incomplete: true,
-                ..Rules::default()
+                ..UserRules::default()
             },
         }
     }
 }
 
 /// True if the field selector restricts the request to objects of the node.
-fn selects_own(node: &str, r: &RequestInfo) -> bool {
+fn selects_node(node: &str, r: &RequestInfo) -> bool {
     let Ok(selector) = FieldSelector::parse(&r.field_selector) else { return false };
     selector.terms().iter().any(|term| !term.negated && term.field == NODE_NAME && term.value == node)
 }
 
-fn lease(node: &str, r: &RequestInfo) -> Decision {
+fn authorize_lease(node: &str, r: &RequestInfo) -> Decision {
     if !matches!(r.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
         return Decision::no_opinion("can only get, create, update, patch, or delete a node lease");
     }
@@ -249,13 +253,13 @@ fn lease(node: &str, r: &RequestInfo) -> Decision {
     }
     // A create request has no name here; the NodeRestriction plugin checks the object.
     if r.verb != "create" && r.name != node {
-        let why = "can only access node lease with the same name as the requesting node";
-        return Decision::no_opinion(why);
+        let reason = "can only access node lease with the same name as the requesting node";
+        return Decision::no_opinion(reason);
     }
     Decision::allow("")
 }
 
-fn csi_node(node: &str, r: &RequestInfo) -> Decision {
+fn authorize_csi_node(node: &str, r: &RequestInfo) -> Decision {
     if !matches!(r.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
         return Decision::no_opinion("can only get, create, update, patch, or delete a CSINode");
     }
@@ -269,7 +273,7 @@ fn csi_node(node: &str, r: &RequestInfo) -> Decision {
 }
 
 /// Decides about Node objects, by name instead of the graph: a kubelet reads its node before the object exists.
-fn own_node(node: &str, r: &RequestInfo) -> Decision {
+fn authorize_own_node(node: &str, r: &RequestInfo) -> Decision {
     match (r.subresource.as_str(), r.verb.as_str()) {
         ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Decision::allow(""),
         ("", "get" | "list" | "watch") if r.name == node => Decision::allow(""),

@@ -3,18 +3,18 @@
 //! An empty policy allows nothing, so that a policy that has not arrived grants no permissions.
 
 use parking_lot::RwLock;
-use portico_machinery::rbac::{Fact, Key, Policy, Ruling};
+use portico_machinery::rbac::{Fact, Key, Policy, PolicyDecision};
 use portico_machinery::{Attributes, UserInfo};
 
-use super::{Authorizer, Decision, Rules};
+use super::{Authorizer, Decision, UserRules};
 
 /// RBAC authorizer with a policy that can change.
 #[derive(Debug, Default)]
-pub struct Rbac {
+pub struct RbacAuthorizer {
     policy: RwLock<Policy>,
 }
 
-impl Rbac {
+impl RbacAuthorizer {
     /// Sets the facts of objects; `None` removes an object.
     pub fn update(&self, changes: impl IntoIterator<Item = (Key, Option<Fact>)>) {
         let mut policy = self.policy.write();
@@ -29,12 +29,12 @@ impl Rbac {
     }
 }
 
-impl Authorizer for Rbac {
+impl Authorizer for RbacAuthorizer {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         self.policy.read().authorize(attributes)
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         self.policy.read().rules_for(user, namespace)
     }
 }
@@ -42,13 +42,13 @@ impl Authorizer for Rbac {
 impl Authorizer for Policy {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         match self.decide(&attributes.user, &attributes.request) {
-            Ruling::Allowed(reason) => Decision::allow(reason),
-            Ruling::Silent(reason) => Decision::no_opinion(reason),
+            PolicyDecision::Allowed(reason) => Decision::allow(reason),
+            PolicyDecision::NoOpinion(reason) => Decision::no_opinion(reason),
         }
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
-        let resolved = self.resolve(user, namespace);
-        Rules { rules: resolved.rules, errors: resolved.errors, incomplete: false }
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
+        let resolved = self.resolve_rules(user, namespace);
+        UserRules { rules: resolved.rules, errors: resolved.errors, incomplete: false }
     }
 }

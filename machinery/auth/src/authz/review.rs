@@ -22,17 +22,17 @@ const MAX_CALLER_BYTES: usize = 10_000;
 
 /// Version of the review API that a webhook supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum ReviewVersion {
     /// `authorization.k8s.io/v1`
     V1,
     /// `authorization.k8s.io/v1beta1`
     V1beta1,
 }
 
-impl Version {
+impl ReviewVersion {
     /// Returns the version of this name.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::V1, Self::V1beta1].into_iter().find(|version| version.name() == name)
     }
 
@@ -49,7 +49,7 @@ impl Version {
 /// Spec of a SubjectAccessReview in `authorization.k8s.io/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spec<'a> {
+pub struct ReviewSpec<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_attributes: Option<Resource<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ struct Requirement {
 /// Spec in v1beta1, where the field of the groups has another name.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OlderSpec<'s, 'a> {
+struct V1beta1Spec<'s, 'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_attributes: Option<&'s Resource<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,24 +134,24 @@ struct Review<'s, S> {
     api_version: String,
     metadata: Empty,
     spec: &'s S,
-    status: Unanswered,
+    status: EmptyStatus,
 }
 
 #[derive(Serialize)]
 struct Empty {}
 
 #[derive(Serialize)]
-struct Unanswered {
+struct EmptyStatus {
     allowed: bool,
 }
 
-impl<'a> Spec<'a> {
+impl<'a> ReviewSpec<'a> {
     /// Returns the spec for these attributes.
     #[must_use]
-    pub fn of(attributes: &'a Attributes) -> Self {
+    pub fn from_attributes(attributes: &'a Attributes) -> Self {
         let (user, request) = (&attributes.user, &*attributes.request);
         Self {
-            resource_attributes: request.is_resource_request.then(|| Resource::of(request)),
+            resource_attributes: request.is_resource_request.then(|| Resource::from_request(request)),
             non_resource_attributes: (!request.is_resource_request)
                 .then_some(Path { path: &request.path, verb: &request.verb }),
             user: &user.name,
@@ -170,11 +170,11 @@ impl<'a> Spec<'a> {
 
     /// Encodes a SubjectAccessReview in a version.
     #[must_use]
-    pub fn review(&self, version: Version) -> Vec<u8> {
+    pub fn encode_review(&self, version: ReviewVersion) -> Vec<u8> {
         match version {
-            Version::V1 => review(version, self),
-            Version::V1beta1 => {
-                let older = OlderSpec {
+            ReviewVersion::V1 => encode_object(version, self),
+            ReviewVersion::V1beta1 => {
+                let older = V1beta1Spec {
                     resource_attributes: self.resource_attributes.as_ref(),
                     non_resource_attributes: self.non_resource_attributes.as_ref(),
                     user: self.user,
@@ -182,21 +182,21 @@ impl<'a> Spec<'a> {
                     extra: self.extra,
                     uid: self.uid,
                 };
-                review(version, &older)
+                encode_object(version, &older)
             }
         }
     }
 }
 
-fn review<S: Serialize>(version: Version, spec: &S) -> Vec<u8> {
+fn encode_object<S: Serialize>(version: ReviewVersion, spec: &S) -> Vec<u8> {
     let api_version = format!("{GROUP}/{}", version.name());
-    let status = Unanswered { allowed: false };
+    let status = EmptyStatus { allowed: false };
     let review = Review { kind: KIND, api_version, metadata: Empty {}, spec, status };
     serde_json::to_vec(&review).unwrap_or_default()
 }
 
 impl<'a> Resource<'a> {
-    fn of(request: &'a RequestInfo) -> Self {
+    fn from_request(request: &'a RequestInfo) -> Self {
         Self {
             namespace: &request.namespace,
             verb: &request.verb,
@@ -205,24 +205,24 @@ impl<'a> Resource<'a> {
             resource: &request.resource,
             subresource: &request.subresource,
             name: &request.name,
-            field_selector: of_fields(&request.field_selector),
-            label_selector: of_labels(&request.label_selector),
+            field_selector: field_requirements(&request.field_selector),
+            label_selector: label_requirements(&request.label_selector),
         }
     }
 }
 
 /// Returns the requirements of a field selector. An invalid selector is omitted: the review then asks about more objects.
-fn of_fields(selector: &str) -> Option<Requirements> {
+fn field_requirements(selector: &str) -> Option<Requirements> {
     let selector = FieldSelector::parse(selector).ok()?;
     let terms = selector.terms().iter().map(|term| Requirement {
         key: term.field.clone(),
         operator: if term.negated { "NotIn" } else { "In" },
         values: vec![term.value.clone()],
     });
-    some(terms.collect())
+    non_empty(terms.collect())
 }
 
-fn of_labels(selector: &str) -> Option<Requirements> {
+fn label_requirements(selector: &str) -> Option<Requirements> {
     let selector = LabelSelector::parse(selector).ok()?;
     let terms = selector.requirements().iter().filter_map(|term| {
         let operator = match term.operator {
@@ -235,16 +235,16 @@ fn of_labels(selector: &str) -> Option<Requirements> {
         };
         Some(Requirement { key: term.key.clone(), operator, values: term.values.clone() })
     });
-    some(terms.collect())
+    non_empty(terms.collect())
 }
 
-fn some(requirements: Vec<Requirement>) -> Option<Requirements> {
+fn non_empty(requirements: Vec<Requirement>) -> Option<Requirements> {
     (!requirements.is_empty()).then_some(Requirements { requirements })
 }
 
 /// True if the answer may be cached: the attributes that callers can make arbitrarily long are short (`shouldCache`).
 #[must_use]
-pub fn is_short(attributes: &Attributes) -> bool {
+pub fn is_cacheable(attributes: &Attributes) -> bool {
     let r = &attributes.request;
     let texts =
         [&r.namespace, &r.verb, &r.api_group, &r.api_version, &r.resource, &r.subresource, &r.name, &r.path];
@@ -254,7 +254,7 @@ pub fn is_short(attributes: &Attributes) -> bool {
 /// Status of a SubjectAccessReview in the response of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Answer {
+pub struct ReviewAnswer {
     /// True if the request is allowed.
     pub allowed: bool,
     /// True if the request is denied and later authorizers must not be called.
@@ -265,19 +265,19 @@ pub struct Answer {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Answered {
+struct ReviewResponse {
     kind: String,
     api_version: String,
-    status: Answer,
+    status: ReviewAnswer,
 }
 
-impl Answer {
+impl ReviewAnswer {
     /// Parses a review of this version.
     ///
     /// # Errors
     /// Returns the reason why the response is not a valid review.
-    pub fn read(version: Version, body: &[u8]) -> Result<Self, String> {
-        let answered: Answered = portico_gostd::json::from_slice(body).map_err(|error| {
+    pub fn parse(version: ReviewVersion, body: &[u8]) -> Result<Self, String> {
+        let response: ReviewResponse = portico_gostd::json::from_slice(body).map_err(|error| {
             if error.is_syntax() || error.is_eof() {
                 return format!(
                     "couldn't get version/kind; json parse error: {}",
@@ -288,11 +288,11 @@ impl Answer {
         })?;
         let expected = format!("{GROUP}/{}", version.name());
         // A response without kind or version has those of the request.
-        let of = |given: &str, wanted: &str| given.is_empty() || given == wanted;
-        if of(&answered.kind, KIND) && of(&answered.api_version, &expected) {
-            return Ok(answered.status);
+        let matches = |actual: &str, required: &str| actual.is_empty() || actual == required;
+        if matches(&response.kind, KIND) && matches(&response.api_version, &expected) {
+            return Ok(response.status);
         }
-        let (kind, api_version) = (&answered.kind, &answered.api_version);
+        let (kind, api_version) = (&response.kind, &response.api_version);
         let version = if api_version.is_empty() { &expected } else { api_version };
         Err(format!("no kind {kind:?} is registered for version {version:?}"))
     }
@@ -329,12 +329,12 @@ mod tests {
     #[test]
     fn a_review_has_upstreams_fields_in_either_version() {
         let path = Attributes::path(alice(), "get", "/x");
-        let v1 = text(Spec::of(&path).review(Version::V1));
+        let v1 = text(ReviewSpec::from_attributes(&path).encode_review(ReviewVersion::V1));
         assert_eq!(
             v1,
             r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{"nonResourceAttributes":{"path":"/x","verb":"get"},"user":"alice","groups":["dev"],"extra":{"k":["v"]},"uid":"u1"},"status":{"allowed":false}}"#
         );
-        let older = text(Spec::of(&path).review(Version::V1beta1));
+        let older = text(ReviewSpec::from_attributes(&path).encode_review(ReviewVersion::V1beta1));
         assert_eq!(older, v1.replace("/v1\"", "/v1beta1\"").replace("groups", "group"));
     }
 
@@ -345,29 +345,31 @@ mod tests {
         let request = std::sync::Arc::make_mut(&mut question.request);
         "spec.nodeName=a,metadata.name!=b".clone_into(&mut request.field_selector);
         "a in (x,y),!b,c,d!=z".clone_into(&mut request.label_selector);
-        let json = Spec::of(&question).to_json();
+        let json = ReviewSpec::from_attributes(&question).to_json();
         assert_eq!(
             json,
             r#"{"resourceAttributes":{"namespace":"n","verb":"list","resource":"pods","fieldSelector":{"requirements":[{"key":"metadata.name","operator":"NotIn","values":["b"]},{"key":"spec.nodeName","operator":"In","values":["a"]}]},"labelSelector":{"requirements":[{"key":"a","operator":"In","values":["x","y"]},{"key":"b","operator":"DoesNotExist"},{"key":"c","operator":"Exists"},{"key":"d","operator":"NotIn","values":["z"]}]}},"user":"u"}"#
         );
         "a in (".clone_into(&mut std::sync::Arc::make_mut(&mut question.request).label_selector);
-        assert!(!Spec::of(&question).to_json().contains("labelSelector"));
+        assert!(!ReviewSpec::from_attributes(&question).to_json().contains("labelSelector"));
     }
 
     #[test]
     fn an_answer_is_a_decision() {
         let decision = |status: &str| {
-            Answer::read(Version::V1, format!(r#"{{"status":{status}}}"#).as_bytes()).unwrap().decision()
+            ReviewAnswer::parse(ReviewVersion::V1, format!(r#"{{"status":{status}}}"#).as_bytes())
+                .unwrap()
+                .decision()
         };
         assert_eq!(decision(r#"{"allowed":true,"reason":"r"}"#), Decision::allow("r"));
         assert_eq!(decision(r#"{"denied":true,"reason":"r"}"#), Decision::deny("r"));
         assert_eq!(decision("null"), Decision::no_opinion(""));
         let both = decision(r#"{"allowed":true,"denied":true}"#);
-        assert!(!both.allowed() && both.error.contains("both allow and deny"));
+        assert!(!both.is_allowed() && both.error.contains("both allow and deny"));
     }
 
     #[test]
-    fn what_is_no_review_is_refused() {
+    fn invalid_reviews_are_refused() {
         for (body, words) in [
             ("<html>", "couldn't get version/kind; json parse error"),
             (r#"{"status":{"allowed":"yes"}}"#, ""),
@@ -377,15 +379,15 @@ mod tests {
                 "is registered for version \"authorization.k8s.io/v1beta1\"",
             ),
         ] {
-            let refused = Answer::read(Version::V1, body.as_bytes()).expect_err(body);
+            let refused = ReviewAnswer::parse(ReviewVersion::V1, body.as_bytes()).expect_err(body);
             assert!(refused.contains(words), "{body}: {refused}");
         }
     }
 
     #[test]
-    fn what_callers_make_long_is_not_remembered() {
-        let asked = |length: usize| Attributes::path(alice(), "get", &"x".repeat(length));
-        assert!(is_short(&asked(9_000)));
-        assert!(!is_short(&asked(10_000)));
+    fn long_attributes_are_not_cached() {
+        let attributes = |length: usize| Attributes::path(alice(), "get", &"x".repeat(length));
+        assert!(is_cacheable(&attributes(9_000)));
+        assert!(!is_cacheable(&attributes(10_000)));
     }
 }

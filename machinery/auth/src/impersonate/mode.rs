@@ -13,11 +13,11 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// Extra field in which the token of a service account names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 /// Number of groups or extra values from which a check of all values precedes the individual checks.
-const MANY: usize = 4;
+const BULK_CHECK_MIN: usize = 4;
 
 /// Mode of impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ImpersonationMode {
     /// The node on which the calling service account runs.
     AssociatedNode,
     /// Any node.
@@ -31,12 +31,17 @@ pub(super) enum Mode {
 }
 
 /// Modes in the order in which they are tried.
-pub(super) const ALL: [Mode; 5] =
-    [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
+pub(super) const MODES: [ImpersonationMode; 5] = [
+    ImpersonationMode::AssociatedNode,
+    ImpersonationMode::ArbitraryNode,
+    ImpersonationMode::ServiceAccount,
+    ImpersonationMode::UserInfo,
+    ImpersonationMode::Legacy,
+];
 
-type Checked<T> = Result<T, Box<Status>>;
+type ImpersonationResult<T> = Result<T, Box<Status>>;
 
-impl Mode {
+impl ImpersonationMode {
     fn name(self) -> &'static str {
         match self {
             Self::AssociatedNode => "associated-node",
@@ -47,27 +52,29 @@ impl Mode {
         }
     }
 
-    fn constrained(self) -> bool {
+    fn is_constrained(self) -> bool {
         self != Self::Legacy
     }
 
     fn verb(self) -> String {
-        if self.constrained() { format!("impersonate:{}", self.name()) } else { "impersonate".to_owned() }
+        if self.is_constrained() { format!("impersonate:{}", self.name()) } else { "impersonate".to_owned() }
     }
 
     /// Returns the constraint for audit events; empty for the legacy mode.
     pub(super) fn constraint(self) -> String {
-        if self.constrained() { self.verb() } else { String::new() }
+        if self.is_constrained() { self.verb() } else { String::new() }
     }
 
     /// True if the mode can turn this caller into the requested user.
-    pub(super) fn applies(self, wanted: &ImpersonationRequest, caller: &UserInfo) -> bool {
-        let node = node_name(&wanted.user);
+    pub(super) fn applies(self, requested: &ImpersonationRequest, caller: &UserInfo) -> bool {
+        let node = node_name(&requested.user);
         match self {
-            Self::AssociatedNode => wanted.only_user() && node.is_some_and(|node| runs_on(caller, node)),
-            Self::ArbitraryNode => wanted.only_user() && node.is_some(),
-            Self::ServiceAccount => wanted.only_user() && service_account(&wanted.user).is_some(),
-            Self::UserInfo => node.is_none() && service_account(&wanted.user).is_none(),
+            Self::AssociatedNode => {
+                requested.has_only_user() && node.is_some_and(|node| runs_on(caller, node))
+            }
+            Self::ArbitraryNode => requested.has_only_user() && node.is_some(),
+            Self::ServiceAccount => requested.has_only_user() && service_account(&requested.user).is_some(),
+            Self::UserInfo => node.is_none() && service_account(&requested.user).is_none(),
             Self::Legacy => true,
         }
     }
@@ -78,46 +85,47 @@ impl Mode {
         authorizer: &dyn Authorizer,
         caller: &UserInfo,
         request: &RequestInfo,
-        wanted: &ImpersonationRequest,
-    ) -> Checked<UserInfo> {
-        let ask = Ask { mode: self, authorizer, caller: Arc::new(self.asking(caller)) };
-        if self.constrained() {
+        requested: &ImpersonationRequest,
+    ) -> ImpersonationResult<UserInfo> {
+        let checks =
+            IdentityChecks { mode: self, authorizer, caller: Arc::new(self.caller_for_checks(caller)) };
+        if self.is_constrained() {
             let verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
-            let on = Attributes::new(ask.caller.clone(), RequestInfo { verb, ..request.clone() });
-            authorizer.check(&on)?;
+            let attributes = Attributes::new(checks.caller.clone(), RequestInfo { verb, ..request.clone() });
+            authorizer.check(&attributes)?;
         }
-        ask.user(&wanted.user)?;
-        ask.uid(&wanted.uid)?;
-        ask.groups(&wanted.groups)?;
-        ask.extra(wanted)?;
+        checks.check_user(&requested.user)?;
+        checks.check_uid(&requested.uid)?;
+        checks.check_groups(&requested.groups)?;
+        checks.check_extra_fields(requested)?;
         Ok(UserInfo {
-            name: wanted.user.clone(),
-            uid: wanted.uid.clone(),
-            groups: self.groups_of(wanted),
-            extra: wanted.extra.clone(),
+            name: requested.user.clone(),
+            uid: requested.uid.clone(),
+            groups: self.resulting_groups(requested),
+            extra: requested.extra.clone(),
         })
     }
 
     /// Returns the caller used in the checks. For the associated node, it excludes values that differ between pods.
-    fn asking(self, caller: &UserInfo) -> UserInfo {
-        let mut asking = caller.clone();
+    fn caller_for_checks(self, caller: &UserInfo) -> UserInfo {
+        let mut checked_caller = caller.clone();
         if self == Self::AssociatedNode {
             let keys = caller.extra.keys().cloned().collect();
-            asking.extra = [("authentication.kubernetes.io/associated-node-keys".to_owned(), keys)]
+            checked_caller.extra = [("authentication.kubernetes.io/associated-node-keys".to_owned(), keys)]
                 .into_iter()
                 .collect();
         }
-        asking
+        checked_caller
     }
 
-    fn groups_of(self, wanted: &ImpersonationRequest) -> Vec<String> {
+    fn resulting_groups(self, requested: &ImpersonationRequest) -> Vec<String> {
         match self {
             Self::AssociatedNode | Self::ArbitraryNode => vec!["system:nodes".to_owned()],
-            _ => match service_account(&wanted.user) {
-                Some((namespace, _)) if wanted.groups.is_empty() => {
+            _ => match service_account(&requested.user) {
+                Some((namespace, _)) if requested.groups.is_empty() => {
                     identity::service_account_groups(namespace)
                 }
-                _ => wanted.groups.clone(),
+                _ => requested.groups.clone(),
             },
         }
     }
@@ -129,14 +137,14 @@ fn runs_on(caller: &UserInfo, node: &str) -> bool {
 }
 
 /// Identity checks of one mode.
-struct Ask<'a> {
-    mode: Mode,
+struct IdentityChecks<'a> {
+    mode: ImpersonationMode,
     authorizer: &'a dyn Authorizer,
     caller: Arc<UserInfo>,
 }
 
-impl Ask<'_> {
-    fn about(
+impl IdentityChecks<'_> {
+    fn build_attributes(
         &self,
         group: &str,
         resource: &str,
@@ -152,61 +160,72 @@ impl Ask<'_> {
 
     /// Returns the API group of users, groups and service accounts, which is the core group in the legacy mode.
     fn group(&self) -> &'static str {
-        if self.mode.constrained() { AUTHENTICATION } else { "" }
+        if self.mode.is_constrained() { AUTHENTICATION } else { "" }
     }
 
-    fn user(&self, name: &str) -> Checked<()> {
+    fn check_user(&self, name: &str) -> ImpersonationResult<()> {
         let group = self.group();
-        let question = match (self.mode, node_name(name), service_account(name)) {
-            (Mode::AssociatedNode, Some(_), _) => self.about(group, "nodes", "", "", "*"),
-            (Mode::ArbitraryNode, Some(node), _) => self.about(group, "nodes", "", "", node),
-            (_, _, Some((namespace, account))) => {
-                self.about(group, "serviceaccounts", "", namespace, account)
+        let attributes = match (self.mode, node_name(name), service_account(name)) {
+            (ImpersonationMode::AssociatedNode, Some(_), _) => {
+                self.build_attributes(group, "nodes", "", "", "*")
             }
-            _ => self.about(group, "users", "", "", name),
+            (ImpersonationMode::ArbitraryNode, Some(node), _) => {
+                self.build_attributes(group, "nodes", "", "", node)
+            }
+            (_, _, Some((namespace, account))) => {
+                self.build_attributes(group, "serviceaccounts", "", namespace, account)
+            }
+            _ => self.build_attributes(group, "users", "", "", name),
         };
-        self.authorizer.check(&question)
+        self.authorizer.check(&attributes)
     }
 
-    fn uid(&self, uid: &str) -> Checked<()> {
+    fn check_uid(&self, uid: &str) -> ImpersonationResult<()> {
         if uid.is_empty() {
             return Ok(());
         }
-        self.authorizer.check(&self.about(AUTHENTICATION, "uids", "", "", uid))
+        self.authorizer.check(&self.build_attributes(AUTHENTICATION, "uids", "", "", uid))
     }
 
-    fn groups(&self, groups: &[String]) -> Checked<()> {
-        let question = |name: &str| self.about(self.group(), "groups", "", "", name);
-        if self.mode.constrained() {
+    fn check_groups(&self, groups: &[String]) -> ImpersonationResult<()> {
+        let group_attributes = |name: &str| self.build_attributes(self.group(), "groups", "", "", name);
+        if self.mode.is_constrained() {
             if groups.iter().any(String::is_empty) {
-                return refuse(&question(""), "impersonating the empty string group is not allowed");
+                return refuse(&group_attributes(""), "impersonating the empty string group is not allowed");
             }
             if groups.iter().any(|g| g == MASTERS) {
-                return refuse(&question(MASTERS), "impersonating the system:masters group is not allowed");
+                return refuse(
+                    &group_attributes(MASTERS),
+                    "impersonating the system:masters group is not allowed",
+                );
             }
-            if groups.len() >= MANY && self.authorizer.authorize(&question("*")).allowed() {
+            if groups.len() >= BULK_CHECK_MIN
+                && self.authorizer.authorize(&group_attributes("*")).is_allowed()
+            {
                 return Ok(());
             }
         }
-        groups.iter().try_for_each(|group| self.authorizer.check(&question(group)))
+        groups.iter().try_for_each(|group| self.authorizer.check(&group_attributes(group)))
     }
 
-    fn extra(&self, wanted: &ImpersonationRequest) -> Checked<()> {
-        let question = |key: &str, value: &str| self.about(AUTHENTICATION, "userextras", key, "", value);
-        let mut values = wanted.extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
-        if self.mode.constrained() && !wanted.extra.is_empty() {
-            if let Err(why) = identity::check_extra(&wanted.extra) {
-                return refuse(&question("", ""), &why);
+    fn check_extra_fields(&self, requested: &ImpersonationRequest) -> ImpersonationResult<()> {
+        let extra_attributes =
+            |key: &str, value: &str| self.build_attributes(AUTHENTICATION, "userextras", key, "", value);
+        let mut values =
+            requested.extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
+        if self.mode.is_constrained() && !requested.extra.is_empty() {
+            if let Err(reason) = identity::check_extra(&requested.extra) {
+                return refuse(&extra_attributes("", ""), &reason);
             }
-            let many = wanted.extra.values().map(Vec::len).sum::<usize>() >= MANY;
-            if many && self.authorizer.authorize(&question("*", "*")).allowed() {
+            let many = requested.extra.values().map(Vec::len).sum::<usize>() >= BULK_CHECK_MIN;
+            if many && self.authorizer.authorize(&extra_attributes("*", "*")).is_allowed() {
                 return Ok(());
             }
         }
-        values.try_for_each(|(key, value)| self.authorizer.check(&question(key, value)))
+        values.try_for_each(|(key, value)| self.authorizer.check(&extra_attributes(key, value)))
     }
 }
 
-fn refuse(question: &Attributes, why: &str) -> Checked<()> {
-    Err(Box::new(forbidden(question, why)))
+fn refuse(attributes: &Attributes, reason: &str) -> ImpersonationResult<()> {
+    Err(Box::new(forbidden(attributes, reason)))
 }

@@ -36,14 +36,15 @@ impl ImpersonationRequest {
     /// 400 if a group, uid or extra field is present without a user, or if a field is not UTF-8: without that field, the
     /// request would run as another user than the requested one.
     pub fn from_headers(fields: &dyn HeaderValues) -> Result<Option<Self>, Box<Status>> {
-        let wanted = Self::read(fields).map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
-        if !wanted.user.is_empty() {
-            return Ok(Some(wanted));
+        let requested =
+            Self::read(fields).map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
+        if !requested.user.is_empty() {
+            return Ok(Some(requested));
         }
-        if wanted.only_user() {
+        if requested.has_only_user() {
             return Ok(None);
         }
-        let message = format!("requested {} without impersonating a user name", wanted.in_go());
+        let message = format!("requested {} without impersonating a user name", requested.to_go_syntax());
         Err(Box::new(Status::bad_request(message)))
     }
 
@@ -64,7 +65,7 @@ impl ImpersonationRequest {
     }
 
     /// Formats the user as Go prints a `*user.DefaultInfo` with `%#v`.
-    fn in_go(&self) -> String {
+    fn to_go_syntax(&self) -> String {
         let list = |values: &[String]| values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", ");
         let groups = match self.groups.as_slice() {
             [] => "(nil)".to_owned(),
@@ -82,7 +83,7 @@ impl ImpersonationRequest {
         )
     }
 
-    pub(super) fn only_user(&self) -> bool {
+    pub(super) fn has_only_user(&self) -> bool {
         self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
     }
 }

@@ -1,17 +1,17 @@
 //! Tests of impersonation with scripted permissions, and of upstream's refusal messages.
 
 use super::*;
-use crate::authz::{Decision, Masters};
+use crate::authz::{Decision, MastersAuthorizer};
 
 /// Authorizer that allows exactly these requests: `verb resource[/sub] name [namespace]` or `verb path`.
-struct Rights(&'static [&'static str]);
+struct ScriptedAuthorizer(&'static [&'static str]);
 
-impl Authorizer for Rights {
+impl Authorizer for ScriptedAuthorizer {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         let r = &attributes.request;
         let question = if r.is_resource_request {
-            let place = if r.namespace.is_empty() { String::new() } else { format!(" {}", r.namespace) };
-            format!("{} {}.{} {}{place}", r.verb, r.resource_path(), r.api_group, r.name)
+            let namespace = if r.namespace.is_empty() { String::new() } else { format!(" {}", r.namespace) };
+            format!("{} {}.{} {}{namespace}", r.verb, r.resource_path(), r.api_group, r.name)
         } else {
             format!("{} {}", r.verb, r.path)
         };
@@ -51,7 +51,7 @@ fn fields_are_read_in_any_case_and_keys_decoded() {
 }
 
 #[test]
-fn anything_without_a_user_is_a_bad_request() {
+fn requests_without_a_user_are_bad_requests() {
     for fields in [
         &[("Impersonate-Group", "painters")][..],
         &[("Impersonate-Uid", "1")],
@@ -74,7 +74,7 @@ fn anything_without_a_user_is_a_bad_request() {
 }
 
 #[test]
-fn of_a_repeated_user_the_first_counts_even_if_it_is_empty() {
+fn the_first_entry_of_a_repeated_user_is_used_even_if_it_is_empty() {
     let read = |fields: &[(&str, &str)]| ImpersonationRequest::from_headers(&fields).unwrap();
     let twice = read(&[("Impersonate-User", "zoe"), ("Impersonate-User", "amy")]);
     assert_eq!(twice.unwrap().user, "zoe");
@@ -110,7 +110,7 @@ fn fields_are_utf_8_or_the_request_is_refused() {
 type Row = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
 
 #[test]
-fn administrators_become_whom_they_like() {
+fn administrators_may_impersonate_any_user() {
     let admin = UserInfo::new("admin", ["system:masters", AUTHENTICATED]);
     let rows: [Row; 7] = [
         (&[("Impersonate-User", "zoe")], &[AUTHENTICATED], "impersonate:user-info"),
@@ -142,14 +142,14 @@ fn administrators_become_whom_they_like() {
         ),
     ];
     for (fields, groups, constraint) in rows {
-        let got = impersonate(&Masters, &admin, &list_namespaces(), &wanted(fields)).unwrap();
+        let got = impersonate(&MastersAuthorizer, &admin, &list_namespaces(), &wanted(fields)).unwrap();
         assert_eq!(got.user.groups, groups, "{fields:?}");
         assert_eq!(got.constraint, constraint, "{fields:?}");
     }
 }
 
 #[test]
-fn a_refusal_shows_the_first_modes_words() {
+fn a_refusal_has_the_message_of_the_first_mode() {
     let robot = "system:serviceaccount:imp:robot";
     for (caller, user, mode) in [
         (alice(), "zoe", "user-info"),
@@ -159,7 +159,7 @@ fn a_refusal_shows_the_first_modes_words() {
         (alice(), "system:node:n1", "arbitrary-node"),
     ] {
         let request = wanted(&[("Impersonate-User", user)]);
-        let status = impersonate(&Masters, &caller, &list_namespaces(), &request).unwrap_err();
+        let status = impersonate(&MastersAuthorizer, &caller, &list_namespaces(), &request).unwrap_err();
         let want = format!(
             "namespaces is forbidden: User {:?} cannot impersonate-on:{mode}:list resource \"namespaces\" in API group \"\" at the cluster scope",
             caller.name
@@ -168,8 +168,8 @@ fn a_refusal_shows_the_first_modes_words() {
         assert_eq!(status.details.unwrap().kind, "namespaces");
     }
     let request = RequestInfo::parse("GET", "/metrics", "").unwrap();
-    let status =
-        impersonate(&Masters, &alice(), &request, &wanted(&[("Impersonate-User", "zoe")])).unwrap_err();
+    let status = impersonate(&MastersAuthorizer, &alice(), &request, &wanted(&[("Impersonate-User", "zoe")]))
+        .unwrap_err();
     assert_eq!(
         status.message,
         r#"forbidden: User "alice" cannot impersonate-on:user-info:get path "/metrics""#
@@ -177,10 +177,10 @@ fn a_refusal_shows_the_first_modes_words() {
 }
 
 #[test]
-fn the_legacy_verb_is_asked_for_each_part() {
-    let zoe = Rights(&["impersonate users. zoe"]);
-    let zoe_painter = Rights(&["impersonate users. zoe", "impersonate groups. painters"]);
-    let all = Rights(&[
+fn the_legacy_verb_is_checked_for_each_part() {
+    let zoe = ScriptedAuthorizer(&["impersonate users. zoe"]);
+    let zoe_painter = ScriptedAuthorizer(&["impersonate users. zoe", "impersonate groups. painters"]);
+    let all = ScriptedAuthorizer(&[
         "impersonate users. zoe",
         "impersonate uids.authentication.k8s.io u1",
         "impersonate userextras/scopes.authentication.k8s.io view",
@@ -204,11 +204,11 @@ fn the_legacy_verb_is_asked_for_each_part() {
 }
 
 #[test]
-fn a_constrained_mode_wants_the_action_and_the_identity() {
+fn a_constrained_mode_checks_the_action_and_the_identity() {
     let action = "impersonate-on:user-info:list namespaces. ";
     let identity = "impersonate:user-info users.authentication.k8s.io zoe";
     let request = wanted(&[("Impersonate-User", "zoe")]);
-    let both = Rights(&[
+    let both = ScriptedAuthorizer(&[
         "impersonate-on:user-info:list namespaces. ",
         "impersonate:user-info users.authentication.k8s.io zoe",
     ]);
@@ -216,7 +216,7 @@ fn a_constrained_mode_wants_the_action_and_the_identity() {
     let other = RequestInfo::parse("GET", "/api/v1/pods", "").unwrap();
     assert!(impersonate(&both, &alice(), &other, &request).is_err(), "{action} covers nothing else");
     let status = impersonate(
-        &Rights(&["impersonate-on:user-info:list namespaces. "]),
+        &ScriptedAuthorizer(&["impersonate-on:user-info:list namespaces. "]),
         &alice(),
         &list_namespaces(),
         &request,
@@ -227,7 +227,7 @@ fn a_constrained_mode_wants_the_action_and_the_identity() {
 
 #[test]
 fn a_service_account_may_be_the_node_it_runs_on_only_with_the_right_node_in_its_token() {
-    let rights = Rights(&[
+    let rights = ScriptedAuthorizer(&[
         "impersonate-on:associated-node:list namespaces. ",
         "impersonate:associated-node nodes.authentication.k8s.io *",
     ]);
@@ -239,8 +239,8 @@ fn a_service_account_may_be_the_node_it_runs_on_only_with_the_right_node_in_its_
 }
 
 #[test]
-fn porticos_own_groups_cannot_be_taken_even_by_administrators() {
+fn reserved_groups_cannot_be_impersonated_by_administrators() {
     let admin = UserInfo::new("admin", ["system:masters"]);
-    let request = wanted(&[("Impersonate-User", "zoe"), ("Impersonate-Group", crate::authn::FACADES)]);
-    assert_eq!(impersonate(&Masters, &admin, &list_namespaces(), &request).unwrap_err().code, 403);
+    let request = wanted(&[("Impersonate-User", "zoe"), ("Impersonate-Group", crate::authn::FACADES_GROUP)]);
+    assert_eq!(impersonate(&MastersAuthorizer, &admin, &list_namespaces(), &request).unwrap_err().code, 403);
 }

@@ -10,7 +10,7 @@ pub const LEEWAY: i64 = 60;
 /// Reference to an object by name and uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ref {
+pub struct ObjectRef {
     /// Name of the object.
     pub name: String,
     /// Uid of the object; empty if not known.
@@ -21,20 +21,20 @@ pub struct Ref {
 /// Objects that a bound token represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Kubernetes {
+pub struct KubernetesClaims {
     /// Namespace of the service account.
     pub namespace: String,
     /// Node to which the token is bound, or on which its pod runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<Ref>,
+    pub node: Option<ObjectRef>,
     /// Pod to which the token is bound.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pod: Option<Ref>,
+    pub pod: Option<ObjectRef>,
     /// Secret to which the token is bound.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub secret: Option<Ref>,
+    pub secret: Option<ObjectRef>,
     /// Service account of the token.
-    pub serviceaccount: Ref,
+    pub serviceaccount: ObjectRef,
     /// Time in seconds after which the user of the token should have requested a new one.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "date")]
     pub warnafter: Option<i64>,
@@ -60,7 +60,7 @@ pub struct Claims {
     pub jti: String,
     /// Objects that a bound token represents.
     #[serde(rename = "kubernetes.io", skip_serializing_if = "Option::is_none")]
-    pub kubernetes: Option<Kubernetes>,
+    pub kubernetes: Option<KubernetesClaims>,
     /// Namespace of a legacy token.
     #[serde(rename = "kubernetes.io/serviceaccount/namespace", skip_serializing_if = "String::is_empty")]
     pub legacy_namespace: String,
@@ -91,13 +91,13 @@ pub struct Claims {
 pub enum TimeError {
     /// The validity has not begun.
     #[error("service account token is not valid yet")]
-    NotYet,
+    NotYetValid,
     /// The validity has ended.
     #[error("service account token has expired")]
     Expired,
     /// The issue time is in the future.
     #[error("service account token is issued in the future")]
-    FromTheFuture,
+    IssuedInFuture,
 }
 
 impl Claims {
@@ -107,13 +107,13 @@ impl Claims {
     /// Returns the first [`TimeError`] in upstream's order.
     pub fn check_time(&self, now: i64) -> Result<(), TimeError> {
         if self.nbf.is_some_and(|from| now.saturating_add(LEEWAY) < from) {
-            return Err(TimeError::NotYet);
+            return Err(TimeError::NotYetValid);
         }
         if self.exp.is_some_and(|until| now.saturating_sub(LEEWAY) > until) {
             return Err(TimeError::Expired);
         }
-        if self.iat.is_some_and(|made| now.saturating_add(LEEWAY) < made) {
-            return Err(TimeError::FromTheFuture);
+        if self.iat.is_some_and(|issued_at| now.saturating_add(LEEWAY) < issued_at) {
+            return Err(TimeError::IssuedInFuture);
         }
         Ok(())
     }
@@ -127,9 +127,9 @@ const MAX_SECONDS: f64 = 9.2e18;
 fn date<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let Some(seconds) = Option::<f64>::deserialize(from)? else { return Ok(None) };
     if seconds.abs() > MAX_SECONDS {
-        return Err(serde::de::Error::custom("a time beyond all times"));
+        return Err(serde::de::Error::custom("the time is out of range"));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "a part of a second counts for nothing")]
+    #[expect(clippy::cast_possible_truncation, reason = "fractions of a second are ignored")]
     let whole = seconds as i64;
     Ok(Some(whole))
 }
@@ -155,20 +155,20 @@ mod tests {
 
     #[test]
     fn claims_are_written_in_upstreams_order_and_read_back() {
-        let named = |name: &str| Ref { name: name.into(), uid: "u".into() };
+        let named = |name: &str| ObjectRef { name: name.into(), uid: "u".into() };
         let claims = Claims {
             aud: vec!["a".into()],
             exp: Some(3),
             iat: Some(1),
             iss: "i".into(),
             jti: "j".into(),
-            kubernetes: Some(Kubernetes {
+            kubernetes: Some(KubernetesClaims {
                 namespace: "n".into(),
                 pod: Some(named("p")),
-                node: Some(Ref { name: "o".into(), ..Ref::default() }),
+                node: Some(ObjectRef { name: "o".into(), ..ObjectRef::default() }),
                 serviceaccount: named("s"),
                 warnafter: Some(2),
-                ..Kubernetes::default()
+                ..KubernetesClaims::default()
             }),
             nbf: Some(1),
             sub: "x".into(),
@@ -186,7 +186,7 @@ mod tests {
     fn an_audience_may_be_one_text_and_a_time_a_fraction() {
         let claims: Claims =
             serde_json::from_str(r#"{"aud":"a","exp":1.9,"nbf":null,"iat":1e400}"#).unwrap_or_default();
-        assert_eq!(claims, Claims::default(), "numbers beyond all are refused");
+        assert_eq!(claims, Claims::default(), "numbers out of range are rejected");
         for date in ["1e30", "-1e30", "9.3e18"] {
             let claims = serde_json::from_str::<Claims>(&format!(r#"{{"aud":"a","exp":{date}}}"#));
             assert!(claims.is_err(), "{date}");
@@ -196,10 +196,10 @@ mod tests {
     }
 
     #[test]
-    fn a_token_counts_in_its_time_give_or_take_a_minute() {
+    fn a_token_is_valid_within_its_times_with_a_leeway_of_a_minute() {
         let claims = Claims { nbf: Some(1_000), iat: Some(1_000), exp: Some(2_000), ..Claims::default() };
         for (now, expected) in [
-            (939, Err(TimeError::NotYet)),
+            (939, Err(TimeError::NotYetValid)),
             (940, Ok(())),
             (2_060, Ok(())),
             (2_061, Err(TimeError::Expired)),
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(claims.check_time(now), expected, "{now}");
         }
         let early = Claims { iat: Some(1_000), ..Claims::default() };
-        assert_eq!(early.check_time(900), Err(TimeError::FromTheFuture));
+        assert_eq!(early.check_time(900), Err(TimeError::IssuedInFuture));
         assert_eq!(Claims::default().check_time(i64::MIN), Ok(()));
     }
 }

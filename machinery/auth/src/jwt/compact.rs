@@ -9,14 +9,14 @@ use super::{Claims, PublicKey};
 /// Error for text that is not a compact token, or for a token with unsupported extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed token: {0}")]
-pub struct Malformed(&'static str);
+pub struct MalformedToken(&'static str);
 
 /// Token whose signature is not verified.
 #[derive(Debug)]
-pub struct Compact<'a> {
+pub struct CompactToken<'a> {
     header: Header,
     claims: Claims,
-    signed: &'a str,
+    signed_part: &'a str,
     signature: Vec<u8>,
 }
 
@@ -30,22 +30,22 @@ struct Header {
     crit: Option<serde::de::IgnoredAny>,
 }
 
-impl<'a> Compact<'a> {
+impl<'a> CompactToken<'a> {
     /// Parses a token.
     ///
     /// # Errors
     /// Returns [`MalformedToken`].
-    pub fn parse(token: &'a str) -> Result<Self, Malformed> {
-        let (signed, signature) = token.rsplit_once('.').ok_or(Malformed("no dot"))?;
-        let (header, payload) = signed.split_once('.').ok_or(Malformed("one dot"))?;
-        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Malformed("not base64url"));
+    pub fn parse(token: &'a str) -> Result<Self, MalformedToken> {
+        let (signed_part, signature) = token.rsplit_once('.').ok_or(MalformedToken("no dot"))?;
+        let (header, payload) = signed_part.split_once('.').ok_or(MalformedToken("one dot"))?;
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| MalformedToken("not base64url"));
         // The payload is decoded first, because most foreign tokens are recognized by their issuer.
-        let claims = object(&decode(payload)?).ok_or(Malformed("claims"))?;
-        let header: Header = object(&decode(header)?).ok_or(Malformed("header"))?;
+        let claims = object(&decode(payload)?).ok_or(MalformedToken("claims"))?;
+        let header: Header = object(&decode(header)?).ok_or(MalformedToken("header"))?;
         if header.crit.is_some() {
-            return Err(Malformed("critical extensions"));
+            return Err(MalformedToken("critical extensions"));
         }
-        Ok(Self { header, claims, signed, signature: decode(signature)? })
+        Ok(Self { header, claims, signed_part, signature: decode(signature)? })
     }
 
     /// Returns the claims, which are not verified.
@@ -69,7 +69,8 @@ impl<'a> Compact<'a> {
     /// True if the owner of this key has signed the token, with the algorithm of the key.
     #[must_use]
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
-        self.header.alg == key.algorithm().name() && key.has_signed(self.signed.as_bytes(), &self.signature)
+        self.header.alg == key.algorithm().name()
+            && key.has_signed(self.signed_part.as_bytes(), &self.signature)
     }
 }
 
@@ -93,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn three_parts_of_base64url_are_a_token_and_nothing_else_is() {
+    fn only_three_parts_of_base64url_are_a_token() {
         let good = token(r#"{"alg":"ES256","kid":"k"}"#, r#"{"iss":"i"}"#);
-        let parsed = Compact::parse(&good).unwrap();
+        let parsed = CompactToken::parse(&good).unwrap();
         assert_eq!((parsed.key_id(), parsed.claims().iss.as_str()), ("k", "i"));
         let bad = ["", ".", "..", "a.b.c", "abcdef.0123456789abcdef"];
         for text in bad.map(str::to_owned).into_iter().chain([
@@ -106,19 +107,19 @@ mod tests {
             format!("{good}=",),
             format!("{good}.x"),
         ]) {
-            assert!(Compact::parse(&text).is_err(), "{text}");
+            assert!(CompactToken::parse(&text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn the_algorithm_is_the_keys_own_whatever_the_header_says() {
+    fn the_algorithm_is_that_of_the_key_and_not_of_the_header() {
         let pem = crate::jwt::SigningKey::generate_pem().unwrap();
         let key = crate::jwt::SigningKey::from_pem(pem.as_bytes()).unwrap();
         let real = key.sign(&Claims::default()).unwrap();
         let (_, rest) = real.split_once('.').unwrap();
         for alg in ["none", "HS256", "ES384", ""] {
             let forged = format!("{}.{rest}", URL_SAFE_NO_PAD.encode(format!("{{\"alg\":\"{alg}\"}}")));
-            assert!(!Compact::parse(&forged).unwrap().is_signed_by(key.public()), "{alg}");
+            assert!(!CompactToken::parse(&forged).unwrap().is_signed_by(key.public_key()), "{alg}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum HeaderError {
     Json(String),
     /// The header has an unknown field.
     #[error("while parsing header JSON: json: unknown field {}", quote(.0))]
-    Unknown(String),
+    UnknownField(String),
     /// The type is not that of a JWT.
     #[error("bad type")]
     Type,
@@ -55,7 +55,7 @@ struct Fields {
     kid: String,
     typ: String,
     #[serde(flatten)]
-    others: BTreeMap<String, IgnoredAny>,
+    unknown_fields: BTreeMap<String, IgnoredAny>,
 }
 
 impl ExternalHeader {
@@ -69,8 +69,8 @@ impl ExternalHeader {
         let fields = opens.then(|| portico_gostd::json::from_slice::<Fields>(&json));
         let Some(fields) = fields else { return Err(HeaderError::Json("not an object".to_owned())) };
         let fields = fields.map_err(|error| HeaderError::Json(portico_gostd::json::error_text(&error)))?;
-        if let Some((name, _)) = fields.others.into_iter().next() {
-            return Err(HeaderError::Unknown(name));
+        if let Some((name, _)) = fields.unknown_fields.into_iter().next() {
+            return Err(HeaderError::UnknownField(name));
         }
         if fields.typ != "JWT" {
             return Err(HeaderError::Type);
@@ -80,7 +80,7 @@ impl ExternalHeader {
             1..=MAX_KEY_ID => {}
             _ => return Err(HeaderError::LongKeyId),
         }
-        let algorithm = Algorithm::of_name(&fields.alg).ok_or(HeaderError::Algorithm(fields.alg))?;
+        let algorithm = Algorithm::from_name(&fields.alg).ok_or(HeaderError::Algorithm(fields.alg))?;
         Ok(Self { algorithm, key_id: fields.kid })
     }
 }

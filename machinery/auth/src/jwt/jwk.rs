@@ -36,7 +36,7 @@ struct Jwk {
 
 /// Encodes the published ones of these keys as a JSON key set.
 #[must_use]
-pub fn key_set(keys: &[PublicKey]) -> Vec<u8> {
+pub fn encode_key_set(keys: &[PublicKey]) -> Vec<u8> {
     let set = KeySet { keys: keys.iter().filter(|key| key.is_published()).filter_map(jwk).collect() };
     // Encoding strings cannot fail.
     serde_json::to_vec(&set).unwrap_or_default()
@@ -79,16 +79,16 @@ gtNa6B1icgq6oEsn1HaKG2YqovXZJUT+dQ5yC6/Fwg+taypo6NiJ/rHH9w==
     const PUBLISHED: &str = r#"{"keys":[{"use":"sig","kty":"EC","kid":"vtyPs7vkcJwU7Pt0NY0VtLRqvt_5WP6hDrQu-N4yCow","crv":"P-256","alg":"ES256","x":"I9t-Xbq0aIqMeqwobDpora7KfWpogtNa6B1icgq6oEs","y":"J9R2ihtmKqL12SVE_nUOcguvxcIPrWsqaOjYif6xx_c"}]}"#;
 
     #[test]
-    fn the_set_and_the_ids_are_upstreams() {
+    fn the_set_and_the_ids_equal_upstreams() {
         let keys = PublicKey::all_from_pem(KEY.as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(key_set(&keys)).unwrap(), PUBLISHED);
+        assert_eq!(String::from_utf8(encode_key_set(&keys)).unwrap(), PUBLISHED);
     }
 
     #[test]
     fn rsa_numbers_begin_without_zeros() {
         let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
         let keys = PublicKey::all_from_pem(pair.public_key_pem().as_bytes()).unwrap();
-        let set = String::from_utf8(key_set(&keys)).unwrap();
+        let set = String::from_utf8(encode_key_set(&keys)).unwrap();
         assert!(set.contains(r#""e":"AQAB""#) && set.contains(r#""kty":"RSA""#), "{set}");
         assert!(!set.contains(r#""n":"AA"#), "{set}");
     }

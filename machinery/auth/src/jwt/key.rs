@@ -50,7 +50,7 @@ impl Algorithm {
 
     /// Returns the algorithm with this JOSE name.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::Rs256, Self::Es256, Self::Es384, Self::Es512].into_iter().find(|one| one.name() == name)
     }
 
@@ -63,7 +63,7 @@ impl Algorithm {
         }
     }
 
-    fn of(info: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
+    fn from_key_info(info: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
         let kind = &info.algorithm.algorithm;
         if *kind == OID_PKCS1_RSAENCRYPTION {
             return Some(Self::Rs256);
@@ -84,16 +84,16 @@ impl Algorithm {
 pub enum KeyError {
     /// The input contains no key.
     #[error("no PEM key found")]
-    None,
+    NoKey,
     /// A PEM block cannot be parsed.
     #[error("invalid PEM: {0}")]
     Pem(String),
     /// A key cannot be parsed, or has a type that is not supported.
     #[error("the key is neither RSA nor of the curves P-256, P-384 and P-521")]
-    Kind,
+    UnsupportedKey,
     /// No random numbers are available to generate a key or to sign.
-    #[error("cannot generate a key")]
-    Make,
+    #[error("cannot generate a key or a signature")]
+    Generate,
 }
 
 /// Public key with the ID by which tokens name it. Cheap to clone.
@@ -118,11 +118,12 @@ impl PublicKey {
     /// Parses a DER SubjectPublicKeyInfo. The ID is the base64url of its SHA-256, as in upstream.
     ///
     /// # Errors
-    /// Returns [`KeyError::Kind`] if the key cannot be used.
+    /// Returns [`KeyError::UnsupportedKey`] if the key cannot be used.
     pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
-        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| KeyError::Kind)?;
-        let algorithm = Algorithm::of(&info).ok_or(KeyError::Kind)?;
-        let parsed = ParsedPublicKey::new(algorithm.verification(), der).map_err(|_| KeyError::Kind)?;
+        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| KeyError::UnsupportedKey)?;
+        let algorithm = Algorithm::from_key_info(&info).ok_or(KeyError::UnsupportedKey)?;
+        let parsed =
+            ParsedPublicKey::new(algorithm.verification(), der).map_err(|_| KeyError::UnsupportedKey)?;
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, der)).into();
         Ok(Self { id, algorithm, der: der.into(), parsed: Arc::new(parsed), unpublished: false })
     }
@@ -138,22 +139,23 @@ impl PublicKey {
             match kind {
                 SectionKind::PublicKey => keys.push(Self::from_der(&der)?),
                 SectionKind::Certificate => {
-                    let (_, certificate) = X509Certificate::from_der(&der).map_err(|_| KeyError::Kind)?;
+                    let (_, certificate) =
+                        X509Certificate::from_der(&der).map_err(|_| KeyError::UnsupportedKey)?;
                     keys.push(Self::from_der(certificate.public_key().raw)?);
                 }
                 SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey => {
-                    let private = PrivateKeyDer::from_pem(kind, der).ok_or(KeyError::Kind)?;
-                    keys.push(Pair::from_der(&private)?.public()?);
+                    let private = PrivateKeyDer::from_pem(kind, der).ok_or(KeyError::UnsupportedKey)?;
+                    keys.push(PrivateKeyPair::from_der(&private)?.public_key()?);
                 }
                 _ => {}
             }
         }
-        if keys.is_empty() { Err(KeyError::None) } else { Ok(keys) }
+        if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(keys) }
     }
 
     /// Sets the ID that the owner of the key uses.
     #[must_use]
-    pub fn named(self, id: &str) -> Self {
+    pub fn with_id(self, id: &str) -> Self {
         Self { id: id.into(), ..self }
     }
 
@@ -203,7 +205,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-enum Pair {
+enum PrivateKeyPair {
     Rsa(rsa::KeyPair),
     Ecdsa(EcdsaKeyPair),
 }
@@ -211,7 +213,7 @@ enum Pair {
 const CURVES: [&EcdsaSigningAlgorithm; 3] =
     [&ECDSA_P256_SHA256_FIXED_SIGNING, &ECDSA_P384_SHA384_FIXED_SIGNING, &ECDSA_P521_SHA512_FIXED_SIGNING];
 
-impl Pair {
+impl PrivateKeyPair {
     fn from_der(key: &PrivateKeyDer<'_>) -> Result<Self, KeyError> {
         let on_a_curve = |read: &dyn Fn(&'static EcdsaSigningAlgorithm) -> Option<EcdsaKeyPair>| {
             CURVES.into_iter().find_map(read).map(Self::Ecdsa)
@@ -228,27 +230,27 @@ impl Pair {
             }
             _ => None,
         };
-        pair.ok_or(KeyError::Kind)
+        pair.ok_or(KeyError::UnsupportedKey)
     }
 
-    fn public(&self) -> Result<PublicKey, KeyError> {
+    fn public_key(&self) -> Result<PublicKey, KeyError> {
         let der = match self {
             Self::Rsa(pair) => pair.public_key().as_der(),
             Self::Ecdsa(pair) => pair.public_key().as_der(),
         };
-        PublicKey::from_der(der.map_err(|_| KeyError::Kind)?.as_ref())
+        PublicKey::from_der(der.map_err(|_| KeyError::UnsupportedKey)?.as_ref())
     }
 }
 
 /// Key that signs tokens.
 pub struct SigningKey {
-    pair: Pair,
-    public: PublicKey,
+    key_pair: PrivateKeyPair,
+    public_key: PublicKey,
 }
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey").field("public", &self.public).finish_non_exhaustive()
+        f.debug_struct("SigningKey").field("public", &self.public_key).finish_non_exhaustive()
     }
 }
 
@@ -262,8 +264,8 @@ struct Header<'a> {
 ///
 /// # Errors
 /// Returns [`KeyError::Generate`] if the value cannot be encoded as JSON.
-pub fn part(json: &impl Serialize) -> Result<String, KeyError> {
-    serde_json::to_vec(json).map(|json| URL_SAFE_NO_PAD.encode(json)).map_err(|_| KeyError::Make)
+pub fn encode_part(json: &impl Serialize) -> Result<String, KeyError> {
+    serde_json::to_vec(json).map(|json| URL_SAFE_NO_PAD.encode(json)).map_err(|_| KeyError::Generate)
 }
 
 impl SigningKey {
@@ -273,8 +275,8 @@ impl SigningKey {
     /// Returns [`KeyError`].
     pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
         let private = PrivateKeyDer::from_pem_slice(pem).map_err(|e| KeyError::Pem(pem_reason(&e)))?;
-        let pair = Pair::from_der(&private)?;
-        Ok(Self { public: pair.public()?, pair })
+        let key_pair = PrivateKeyPair::from_der(&private)?;
+        Ok(Self { public_key: key_pair.public_key()?, key_pair })
     }
 
     /// Generates a P-256 key in PEM.
@@ -283,7 +285,7 @@ impl SigningKey {
     /// Returns [`KeyError::Generate`] if no random numbers are available.
     pub fn generate_pem() -> Result<String, KeyError> {
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-            .map_err(|_| KeyError::Make)?;
+            .map_err(|_| KeyError::Generate)?;
         let digits = STANDARD.encode(der.as_ref());
         let lines: Vec<&str> =
             digits.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
@@ -292,8 +294,8 @@ impl SigningKey {
 
     /// Returns the public key.
     #[must_use]
-    pub fn public(&self) -> &PublicKey {
-        &self.public
+    pub fn public_key(&self) -> &PublicKey {
+        &self.public_key
     }
 
     /// Signs claims and returns a compact token.
@@ -301,23 +303,23 @@ impl SigningKey {
     /// # Errors
     /// Returns an error if no random numbers are available.
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, KeyError> {
-        let header = Header { alg: self.public.algorithm.name(), kid: &self.public.id };
-        let message = format!("{}.{}", part(&header)?, part(claims)?);
-        let signature = self.signature(message.as_bytes())?;
+        let header = Header { alg: self.public_key.algorithm.name(), kid: &self.public_key.id };
+        let message = format!("{}.{}", encode_part(&header)?, encode_part(claims)?);
+        let signature = self.sign_message(message.as_bytes())?;
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    fn signature(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+    fn sign_message(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
         let random = SystemRandom::new();
-        match &self.pair {
-            Pair::Rsa(pair) => {
+        match &self.key_pair {
+            PrivateKeyPair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(&signature::RSA_PKCS1_SHA256, &random, message, &mut signature)
                     .map(|()| signature)
-                    .map_err(|_| KeyError::Make)
+                    .map_err(|_| KeyError::Generate)
             }
-            Pair::Ecdsa(pair) => {
-                pair.sign(&random, message).map(|s| s.as_ref().to_vec()).map_err(|_| KeyError::Make)
+            PrivateKeyPair::Ecdsa(pair) => {
+                pair.sign(&random, message).map(|s| s.as_ref().to_vec()).map_err(|_| KeyError::Generate)
             }
         }
     }
@@ -326,18 +328,18 @@ impl SigningKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jwt::{Claims, Compact};
+    use crate::jwt::{Claims, CompactToken};
 
     #[test]
-    fn a_made_key_signs_what_its_public_half_checks() {
+    fn a_generated_key_signs_tokens_that_its_public_key_verifies() {
         let pem = SigningKey::generate_pem().unwrap();
         let key = SigningKey::from_pem(pem.as_bytes()).unwrap();
         let token = key.sign(&Claims { iss: "me".into(), ..Claims::default() }).unwrap();
         let again = PublicKey::all_from_pem(pem.as_bytes()).unwrap();
-        assert_eq!((again.len(), again[0].id()), (1, key.public().id()));
-        assert!(Compact::parse(&token).unwrap().is_signed_by(&again[0]));
+        assert_eq!((again.len(), again[0].id()), (1, key.public_key().id()));
+        assert!(CompactToken::parse(&token).unwrap().is_signed_by(&again[0]));
         let other = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
-        assert!(!Compact::parse(&token).unwrap().is_signed_by(other.public()));
+        assert!(!CompactToken::parse(&token).unwrap().is_signed_by(other.public_key()));
     }
 
     #[test]
@@ -350,17 +352,17 @@ mod tests {
         ] {
             let pair = KeyPair::generate_for(kind).unwrap();
             let key = SigningKey::from_pem(pair.serialize_pem().as_bytes()).unwrap();
-            assert_eq!(key.public().algorithm(), algorithm);
+            assert_eq!(key.public_key().algorithm(), algorithm);
             let token = key.sign(&Claims::default()).unwrap();
             let public = &PublicKey::all_from_pem(pair.public_key_pem().as_bytes()).unwrap()[0];
-            assert!(Compact::parse(&token).unwrap().is_signed_by(public), "{algorithm:?}");
+            assert!(CompactToken::parse(&token).unwrap().is_signed_by(public), "{algorithm:?}");
         }
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
-        assert_eq!(PublicKey::all_from_pem(b"x").unwrap_err(), KeyError::None);
+    fn invalid_keys_are_refused() {
+        assert_eq!(PublicKey::all_from_pem(b"x").unwrap_err(), KeyError::NoKey);
         assert!(SigningKey::from_pem(b"x").is_err());
-        assert_eq!(PublicKey::from_der(b"x").unwrap_err(), KeyError::Kind);
+        assert_eq!(PublicKey::from_der(b"x").unwrap_err(), KeyError::UnsupportedKey);
     }
 }

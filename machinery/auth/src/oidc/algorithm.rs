@@ -30,7 +30,7 @@ pub enum SigningAlgorithm {
 }
 
 /// Verification parameters of an algorithm.
-pub(super) enum Check {
+pub(super) enum VerificationParams {
     Rsa(&'static RsaParameters),
     Ecdsa(&'static EcdsaVerificationAlgorithm),
 }
@@ -67,21 +67,21 @@ impl SigningAlgorithm {
 
     /// Returns the algorithm with this name.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    pub(super) fn check(self) -> Check {
+    pub(super) fn verification_params(self) -> VerificationParams {
         match self {
-            Self::Es256 => Check::Ecdsa(&ECDSA_P256_SHA256_FIXED),
-            Self::Es384 => Check::Ecdsa(&ECDSA_P384_SHA384_FIXED),
-            Self::Es512 => Check::Ecdsa(&ECDSA_P521_SHA512_FIXED),
-            Self::Ps256 => Check::Rsa(&RSA_PSS_2048_8192_SHA256),
-            Self::Ps384 => Check::Rsa(&RSA_PSS_2048_8192_SHA384),
-            Self::Ps512 => Check::Rsa(&RSA_PSS_2048_8192_SHA512),
-            Self::Rs256 => Check::Rsa(&RSA_PKCS1_2048_8192_SHA256),
-            Self::Rs384 => Check::Rsa(&RSA_PKCS1_2048_8192_SHA384),
-            Self::Rs512 => Check::Rsa(&RSA_PKCS1_2048_8192_SHA512),
+            Self::Es256 => VerificationParams::Ecdsa(&ECDSA_P256_SHA256_FIXED),
+            Self::Es384 => VerificationParams::Ecdsa(&ECDSA_P384_SHA384_FIXED),
+            Self::Es512 => VerificationParams::Ecdsa(&ECDSA_P521_SHA512_FIXED),
+            Self::Ps256 => VerificationParams::Rsa(&RSA_PSS_2048_8192_SHA256),
+            Self::Ps384 => VerificationParams::Rsa(&RSA_PSS_2048_8192_SHA384),
+            Self::Ps512 => VerificationParams::Rsa(&RSA_PSS_2048_8192_SHA512),
+            Self::Rs256 => VerificationParams::Rsa(&RSA_PKCS1_2048_8192_SHA256),
+            Self::Rs384 => VerificationParams::Rsa(&RSA_PKCS1_2048_8192_SHA384),
+            Self::Rs512 => VerificationParams::Rsa(&RSA_PKCS1_2048_8192_SHA512),
         }
     }
 }

@@ -4,14 +4,14 @@ use portico_cel::Value;
 use portico_machinery::UserInfo;
 
 use super::expression::{Expression, texts, user_value};
-use super::{Claims, SigningAlgorithm, Verification};
+use super::{RawClaims, SigningAlgorithm, TokenRequirements};
 
 /// Key of the user's extra fields that contains the credential ID (`user.CredentialIDKey`).
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Source of an attribute of the user.
 #[derive(Clone, Debug)]
-pub enum Mapping {
+pub enum ClaimMapping {
     /// Value of a claim with a prefix.
     Claim {
         /// Name of the claim.
@@ -61,11 +61,11 @@ pub struct JwtAuthenticator {
     /// Accepted signature algorithms.
     pub algorithms: Vec<SigningAlgorithm>,
     /// Source of the user name.
-    pub username: Mapping,
+    pub username: ClaimMapping,
     /// Source of the groups.
-    pub groups: Option<Mapping>,
+    pub groups: Option<ClaimMapping>,
     /// Source of the uid.
-    pub uid: Option<Mapping>,
+    pub uid: Option<ClaimMapping>,
     /// Sources of the extra fields, by key.
     pub extra: Vec<(String, Expression)>,
     /// Validation rules for claims.
@@ -77,15 +77,20 @@ pub struct JwtAuthenticator {
 impl JwtAuthenticator {
     /// Returns the requirements for tokens of this issuer.
     #[must_use]
-    pub fn verification(&self, now: i64) -> Verification<'_> {
-        Verification { issuer: &self.issuer, audiences: &self.audiences, algorithms: &self.algorithms, now }
+    pub fn verification(&self, now: i64) -> TokenRequirements<'_> {
+        TokenRequirements {
+            issuer: &self.issuer,
+            audiences: &self.audiences,
+            algorithms: &self.algorithms,
+            now,
+        }
     }
 
     /// Returns the claim that another server may provide, which is the claim of the groups.
     #[must_use]
     pub fn distributed_claim(&self) -> Option<&str> {
         match &self.groups {
-            Some(Mapping::Claim { claim, .. }) => Some(claim),
+            Some(ClaimMapping::Claim { claim, .. }) => Some(claim),
             _ => None,
         }
     }
@@ -94,8 +99,8 @@ impl JwtAuthenticator {
     ///
     /// # Errors
     /// Returns upstream's message about the failed rule or mapping.
-    pub fn user(&self, claims: &Claims) -> Result<UserInfo, String> {
-        let value = if self.evaluates() {
+    pub fn user(&self, claims: &RawClaims) -> Result<UserInfo, String> {
+        let value = if self.uses_expressions() {
             claims.value().map_err(|error| format!("oidc: parse claims: {error}"))?
         } else {
             Value::Null
@@ -105,18 +110,18 @@ impl JwtAuthenticator {
         user.uid = self.uid(claims, &value)?;
         self.add_extra(&mut user, claims, &value)?;
         self.check_claims(claims, &value)?;
-        let made = user_value(&user);
+        let cel_user = user_value(&user);
         for rule in &self.user_rules {
             rule.condition
-                .require(&made, &rule.message)
-                .map_err(|why| format!("oidc: error evaluating user info validation rule: {why}"))?;
+                .require(&cel_user, &rule.message)
+                .map_err(|error| format!("oidc: error evaluating user info validation rule: {error}"))?;
         }
         Ok(user)
     }
 
     /// True if a mapping or rule is an expression over the claims.
-    fn evaluates(&self) -> bool {
-        let mapped = |mapping: Option<&Mapping>| matches!(mapping, Some(Mapping::Expression(_)));
+    fn uses_expressions(&self) -> bool {
+        let mapped = |mapping: Option<&ClaimMapping>| matches!(mapping, Some(ClaimMapping::Expression(_)));
         mapped(Some(&self.username))
             || mapped(self.groups.as_ref())
             || mapped(self.uid.as_ref())
@@ -124,13 +129,13 @@ impl JwtAuthenticator {
             || self.claim_rules.iter().any(|rule| matches!(rule, ClaimRule::Condition { .. }))
     }
 
-    fn username(&self, claims: &Claims, value: &Value<'static>) -> Result<String, String> {
+    fn username(&self, claims: &RawClaims, value: &Value<'static>) -> Result<String, String> {
         let (claim, prefix) = match &self.username {
-            Mapping::Claim { claim, prefix } => (claim, prefix),
-            Mapping::Expression(expression) => {
+            ClaimMapping::Claim { claim, prefix } => (claim, prefix),
+            ClaimMapping::Expression(expression) => {
                 let name = expression
-                    .text_of(value, "username")
-                    .map_err(|why| format!("oidc: error evaluating username claim expression: {why}"))?;
+                    .evaluate_text(value, "username")
+                    .map_err(|error| format!("oidc: error evaluating username claim expression: {error}"))?;
                 if name.is_empty() {
                     return Err("oidc: empty username via CEL expression is not allowed".to_owned());
                 }
@@ -138,55 +143,60 @@ impl JwtAuthenticator {
             }
         };
         let name =
-            claims.text(claim).map_err(|why| format!("oidc: parse username claims {claim:?}: {why}"))?;
+            claims.text(claim).map_err(|error| format!("oidc: parse username claims {claim:?}: {error}"))?;
         if claim == "email" && claims.has("email_verified") {
-            let verified = claims.flag("email_verified");
-            if !verified.map_err(|why| format!("oidc: parse 'email_verified' claim: {why}"))? {
+            let verified = claims.boolean("email_verified");
+            if !verified.map_err(|error| format!("oidc: parse 'email_verified' claim: {error}"))? {
                 return Err("oidc: email not verified".to_owned());
             }
         }
         Ok(format!("{prefix}{name}"))
     }
 
-    fn groups(&self, claims: &Claims, value: &Value<'static>) -> Result<Vec<String>, String> {
+    fn groups(&self, claims: &RawClaims, value: &Value<'static>) -> Result<Vec<String>, String> {
         match &self.groups {
-            Some(Mapping::Claim { claim, prefix }) if claims.has(claim) => {
+            Some(ClaimMapping::Claim { claim, prefix }) if claims.has(claim) => {
                 let groups = claims
                     .texts(claim)
-                    .map_err(|why| format!("oidc: parse groups claim {claim:?}: {why}"))?;
+                    .map_err(|error| format!("oidc: parse groups claim {claim:?}: {error}"))?;
                 Ok(groups.into_iter().map(|group| format!("{prefix}{group}")).collect())
             }
-            Some(Mapping::Expression(expression)) => {
+            Some(ClaimMapping::Expression(expression)) => {
                 let result = expression.evaluate(value);
                 result
                     .and_then(|result| texts(result).map_err(str::to_owned))
-                    .map_err(|why| format!("oidc: error evaluating group claim expression: {why}"))
+                    .map_err(|error| format!("oidc: error evaluating group claim expression: {error}"))
             }
             _ => Ok(Vec::new()),
         }
     }
 
-    fn uid(&self, claims: &Claims, value: &Value<'static>) -> Result<String, String> {
+    fn uid(&self, claims: &RawClaims, value: &Value<'static>) -> Result<String, String> {
         match &self.uid {
             None => Ok(String::new()),
-            Some(Mapping::Claim { claim, .. }) => {
-                claims.text(claim).map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))
+            Some(ClaimMapping::Claim { claim, .. }) => {
+                claims.text(claim).map_err(|error| format!("oidc: parse uid claim {claim:?}: {error}"))
             }
-            Some(Mapping::Expression(expression)) => expression
-                .text_of(value, "uid")
-                .map_err(|why| format!("oidc: error evaluating uid claim expression: {why}")),
+            Some(ClaimMapping::Expression(expression)) => expression
+                .evaluate_text(value, "uid")
+                .map_err(|error| format!("oidc: error evaluating uid claim expression: {error}")),
         }
     }
 
-    fn add_extra(&self, user: &mut UserInfo, claims: &Claims, value: &Value<'static>) -> Result<(), String> {
+    fn add_extra(
+        &self,
+        user: &mut UserInfo,
+        claims: &RawClaims,
+        value: &Value<'static>,
+    ) -> Result<(), String> {
         if let Ok(id) = claims.text("jti")
             && !id.is_empty()
         {
             user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
         }
         for (key, expression) in &self.extra {
-            let texts = texts(expression.evaluate(value)?).map_err(|why| {
-                format!("oidc: error evaluating extra claim expression: {}: {why}", expression.text())
+            let texts = texts(expression.evaluate(value)?).map_err(|error| {
+                format!("oidc: error evaluating extra claim expression: {}: {error}", expression.text())
             })?;
             if !texts.is_empty() {
                 user.extra.insert(key.clone(), texts);
@@ -195,16 +205,16 @@ impl JwtAuthenticator {
         Ok(())
     }
 
-    fn check_claims(&self, claims: &Claims, value: &Value<'static>) -> Result<(), String> {
+    fn check_claims(&self, claims: &RawClaims, value: &Value<'static>) -> Result<(), String> {
         for rule in &self.claim_rules {
             let ClaimRule::Required { claim, value: wanted } = rule else { continue };
             if !claims.has(claim) {
                 return Err(format!("oidc: required claim {claim} not present in ID token"));
             }
-            let found = claims.text(claim).map_err(|why| format!("oidc: parse claim {claim}: {why}"))?;
-            if found != *wanted {
+            let actual = claims.text(claim).map_err(|error| format!("oidc: parse claim {claim}: {error}"))?;
+            if actual != *wanted {
                 return Err(format!(
-                    "oidc: required claim {claim} value does not match. Got = {found}, want = {wanted}"
+                    "oidc: required claim {claim} value does not match. Got = {actual}, want = {wanted}"
                 ));
             }
         }
@@ -212,7 +222,7 @@ impl JwtAuthenticator {
             let ClaimRule::Condition { condition, message } = rule else { continue };
             condition
                 .require(value, message)
-                .map_err(|why| format!("oidc: error evaluating claim validation expression: {why}"))?;
+                .map_err(|error| format!("oidc: error evaluating claim validation expression: {error}"))?;
         }
         Ok(())
     }
@@ -222,10 +232,10 @@ impl JwtAuthenticator {
 mod tests {
     use super::*;
 
-    fn mapping(text: &str) -> Mapping {
+    fn mapping(text: &str) -> ClaimMapping {
         match text.strip_prefix("cel:") {
-            Some(expression) => Mapping::Expression(Expression::of_claims(expression).unwrap()),
-            None => Mapping::Claim { claim: text.to_owned(), prefix: "p:".to_owned() },
+            Some(expression) => ClaimMapping::Expression(Expression::for_claims(expression).unwrap()),
+            None => ClaimMapping::Claim { claim: text.to_owned(), prefix: "p:".to_owned() },
         }
     }
 
@@ -244,11 +254,11 @@ mod tests {
     }
 
     fn user(authenticator: &JwtAuthenticator, claims: &str) -> Result<UserInfo, String> {
-        authenticator.user(&Claims::parse(claims.as_bytes()).unwrap())
+        authenticator.user(&RawClaims::parse(claims.as_bytes()).unwrap())
     }
 
     #[test]
-    fn names_and_groups_come_of_claims_or_of_expressions() {
+    fn names_and_groups_are_mapped_from_claims_or_expressions() {
         for (username, groups, claims, expected) in [
             ("sub", "", r#"{"sub":"s"}"#, Ok(("p:s", ""))),
             ("sub", "", "{}", Err("oidc: parse username claims \"sub\": claim not present")),
@@ -316,24 +326,24 @@ mod tests {
             ("cel:claims.a__dot__b.c__slash__d", "", r#"{"a.b":{"c/d":"x"}}"#, Ok(("x", ""))),
             ("cel:claims['a.b']", "", r#"{"a.b":"x"}"#, Ok(("x", ""))),
         ] {
-            let made = user(&authenticator(username, groups), claims);
-            let made = made.map(|user| (user.name, user.groups.join(" ")));
+            let result = user(&authenticator(username, groups), claims);
+            let result = result.map(|user| (user.name, user.groups.join(" ")));
             let expected = expected.map(|(name, groups)| (name.to_owned(), groups.to_owned()));
-            assert_eq!(made, expected.map_err(str::to_owned), "{username} {groups} {claims}");
+            assert_eq!(result, expected.map_err(str::to_owned), "{username} {groups} {claims}");
         }
     }
 
     #[test]
-    fn rules_are_about_claims_first_and_about_the_user_then() {
-        let mut of = authenticator("sub", "");
-        let condition = |text: &str| Expression::condition_of_claims(text).unwrap();
-        of.claim_rules = vec![
+    fn claim_rules_are_checked_before_user_rules() {
+        let mut authenticator = authenticator("sub", "");
+        let condition = |text: &str| Expression::claims_condition(text).unwrap();
+        authenticator.claim_rules = vec![
             ClaimRule::Condition { condition: condition("claims.n > 1.0"), message: "small".to_owned() },
             ClaimRule::Required { claim: "hd".to_owned(), value: "x".to_owned() },
         ];
-        let rule = Expression::condition_of_user("!user.username.startsWith('p:system:')").unwrap();
-        of.user_rules = vec![UserRule { condition: rule, message: "reserved".to_owned() }];
-        let name = |claims: &str| user(&of, claims).map(|user| user.name);
+        let rule = Expression::user_condition("!user.username.startsWith('p:system:')").unwrap();
+        authenticator.user_rules = vec![UserRule { condition: rule, message: "reserved".to_owned() }];
+        let name = |claims: &str| user(&authenticator, claims).map(|user| user.name);
         assert_eq!(name(r#"{"sub":"s","n":2,"hd":"x"}"#), Ok("p:s".to_owned()));
         for (claims, words) in [
             (
@@ -352,27 +362,27 @@ mod tests {
         ] {
             assert_eq!(name(claims), Err(words.to_owned()));
         }
-        assert_eq!(Expression::condition_of_claims("claims.x").unwrap_err(), "must evaluate to bool");
+        assert_eq!(Expression::claims_condition("claims.x").unwrap_err(), "must evaluate to bool");
         assert!(
-            Expression::condition_of_user("user.name == ''").unwrap_err().contains("undefined field 'name'")
+            Expression::user_condition("user.name == ''").unwrap_err().contains("undefined field 'name'")
         );
     }
 
     #[test]
-    fn extra_facts_are_those_that_are_not_empty_and_the_tokens_id() {
-        let mut of = authenticator("sub", "");
-        of.uid = Some(mapping("cel:claims.u"));
-        of.extra = ["claims.a", "claims.b", "''"]
+    fn extra_fields_are_the_non_empty_values_and_the_token_id() {
+        let mut authenticator = authenticator("sub", "");
+        authenticator.uid = Some(mapping("cel:claims.u"));
+        authenticator.extra = ["claims.a", "claims.b", "''"]
             .into_iter()
             .enumerate()
-            .map(|(n, text)| (format!("x/{n}"), Expression::of_claims(text).unwrap()))
+            .map(|(n, text)| (format!("x/{n}"), Expression::for_claims(text).unwrap()))
             .collect();
-        let made = user(&of, r#"{"sub":"s","u":"7","a":"1","b":["2","3"],"jti":"j"}"#).unwrap();
+        let mapped = user(&authenticator, r#"{"sub":"s","u":"7","a":"1","b":["2","3"],"jti":"j"}"#).unwrap();
         let extra: Vec<_> =
-            made.extra.iter().map(|(key, values)| format!("{key}={}", values.join("+"))).collect();
-        assert_eq!(made.uid, "7");
+            mapped.extra.iter().map(|(key, values)| format!("{key}={}", values.join("+"))).collect();
+        assert_eq!(mapped.uid, "7");
         assert_eq!(extra, ["authentication.kubernetes.io/credential-id=JTI=j", "x/0=1", "x/1=2+3"]);
-        let wrong = user(&of, r#"{"sub":"s","u":"7","a":{},"b":""}"#).unwrap_err();
+        let wrong = user(&authenticator, r#"{"sub":"s","u":"7","a":{},"b":""}"#).unwrap_err();
         assert_eq!(
             wrong,
             "oidc: error evaluating extra claim expression: claims.a: expression must return a string or a list of strings"

@@ -8,22 +8,22 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::distributed::{Distributed, Source};
+use super::distributed::{ClaimSource, DistributedClaims};
 use super::json::{self, object};
 
 /// Claims by name, with undecoded values (upstream's `claims`).
 #[derive(Debug, Default)]
-pub struct Claims(BTreeMap<String, Box<RawValue>>);
+pub struct RawClaims(BTreeMap<String, Box<RawValue>>);
 
 /// Claims that every token must have.
-pub(super) struct Standard {
+pub(super) struct StandardClaims {
     pub(super) issuer: String,
     pub(super) audiences: Vec<String>,
     pub(super) expires: Option<i64>,
     pub(super) not_before: Option<i64>,
 }
 
-impl Claims {
+impl RawClaims {
     /// Parses a JSON object.
     ///
     /// # Errors
@@ -33,13 +33,13 @@ impl Claims {
     }
 
     /// Decodes the claims that go-oidc checks in every token.
-    pub(super) fn standard(&self) -> Result<Standard, String> {
-        let of = |name: &str, ty: &str, raw: &RawValue| {
+    pub(super) fn standard(&self) -> Result<StandardClaims, String> {
+        let type_error = |name: &str, ty: &str, raw: &RawValue| {
             json::mismatch(raw, &format!("struct field idToken.{name} of type {ty}"))
         };
         let text = |name: &str| match self.0.get(name) {
             None => Ok(String::new()),
-            Some(raw) => json::text(raw).ok_or_else(|| of(name, "string", raw)),
+            Some(raw) => json::text(raw).ok_or_else(|| type_error(name, "string", raw)),
         };
         let time = |name: &str| match self.0.get(name) {
             None => Ok(None),
@@ -52,7 +52,7 @@ impl Claims {
             Some(raw) => json::text(raw)
                 .map(|one| vec![one])
                 .or_else(|| json::texts(raw))
-                .ok_or_else(|| of("aud", "[]string", raw))?,
+                .ok_or_else(|| type_error("aud", "[]string", raw))?,
         };
         text("sub")?;
         time("iat")?;
@@ -60,7 +60,7 @@ impl Claims {
             Some(raw) if json::is_null(raw) => None,
             _ => time("nbf")?,
         };
-        Ok(Standard { issuer: text("iss")?, audiences, expires: time("exp")?, not_before })
+        Ok(StandardClaims { issuer: text("iss")?, audiences, expires: time("exp")?, not_before })
     }
 
     /// Returns the undecoded value of a claim.
@@ -82,7 +82,7 @@ impl Claims {
     }
 
     /// Returns a boolean claim; `null` counts as false.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+    pub(super) fn boolean(&self, name: &str) -> Result<bool, String> {
         let raw = self.raw(name).ok_or("claim not present")?;
         match raw.get() {
             "true" => Ok(true),
@@ -103,30 +103,30 @@ impl Claims {
     ///
     /// # Errors
     /// Returns an error if the token describes the source incorrectly.
-    pub fn source(&self, claim: &str) -> Result<Option<Source>, String> {
+    pub fn source(&self, claim: &str) -> Result<Option<ClaimSource>, String> {
         if self.has(claim) { Ok(None) } else { self.distributed().source(claim) }
     }
 
     /// Returns the distributed claims.
-    pub(super) fn distributed(&self) -> Distributed<'_> {
-        Distributed { names: self.raw("_claim_names"), sources: self.raw("_claim_sources") }
+    pub(super) fn distributed(&self) -> DistributedClaims<'_> {
+        DistributedClaims { names: self.raw("_claim_names"), sources: self.raw("_claim_sources") }
     }
 
     /// Moves a claim from another token into this one. Returns true if the other token has the claim.
-    pub fn adopt(&mut self, claim: &str, other: &mut Self) -> bool {
-        let found = other.0.remove(claim);
-        let is_there = found.is_some();
-        self.0.extend(found.map(|raw| (claim.to_owned(), raw)));
-        is_there
+    pub fn take_claim_from(&mut self, claim: &str, other: &mut Self) -> bool {
+        let value = other.0.remove(claim);
+        let exists = value.is_some();
+        self.0.extend(value.map(|raw| (claim.to_owned(), raw)));
+        exists
     }
 
     /// Returns the claims as a CEL value (`newClaimsValue`).
     pub(super) fn value(&self) -> Result<Value<'static>, EvalError> {
         let mut members = MapBuilder::default();
         for (name, raw) in &self.0 {
-            let read: Result<Read, _> = serde_json::from_str(raw.get());
-            let Read(value) =
-                read.map_err(|_| EvalError::new(format!("claim {name:?} failed to unmarshal")))?;
+            let decoded: Result<GoValue, _> = serde_json::from_str(raw.get());
+            let GoValue(value) =
+                decoded.map_err(|_| EvalError::new(format!("claim {name:?} failed to unmarshal")))?;
             members.insert(Key::String(Text::from(name.clone())), value);
         }
         Ok(Value::Map(members.into()))
@@ -134,17 +134,17 @@ impl Claims {
 }
 
 /// JSON value decoded as Go decodes into `any`: every number is a double.
-struct Read(Value<'static>);
+struct GoValue(Value<'static>);
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for GoValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reading).map(Self)
+        deserializer.deserialize_any(GoValueVisitor).map(Self)
     }
 }
 
-struct Reading;
+struct GoValueVisitor;
 
-impl<'de> Visitor<'de> for Reading {
+impl<'de> Visitor<'de> for GoValueVisitor {
     type Value = Value<'static>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -159,12 +159,12 @@ impl<'de> Visitor<'de> for Reading {
         Ok(Value::Bool(value))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "as JSON numbers are read")]
+    #[expect(clippy::cast_precision_loss, reason = "JSON numbers are decoded as doubles")]
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
         Ok(Value::Double(value as f64))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "as JSON numbers are read")]
+    #[expect(clippy::cast_precision_loss, reason = "JSON numbers are decoded as doubles")]
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
         Ok(Value::Double(value as f64))
     }
@@ -179,7 +179,7 @@ impl<'de> Visitor<'de> for Reading {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(Read(item)) = items.next_element()? {
+        while let Some(GoValue(item)) = items.next_element()? {
             list.push(item);
         }
         Ok(Value::list(list))
@@ -187,7 +187,7 @@ impl<'de> Visitor<'de> for Reading {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
         let mut members = MapBuilder::default();
-        while let Some((name, Read(value))) = entries.next_entry::<String, Read>()? {
+        while let Some((name, GoValue(value))) = entries.next_entry::<String, GoValue>()? {
             members.insert(Key::String(Text::from(name)), value);
         }
         Ok(Value::Map(members.into()))

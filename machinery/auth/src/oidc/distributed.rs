@@ -10,7 +10,7 @@ use super::json;
 /// Source of a distributed claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Source {
+pub struct ClaimSource {
     /// URL to GET; empty for aggregated claims, which are ignored.
     pub endpoint: String,
     /// Bearer token for the request; may be empty.
@@ -18,38 +18,39 @@ pub struct Source {
 }
 
 /// Description of distributed claims in a token.
-pub(super) struct Distributed<'a> {
+pub(super) struct DistributedClaims<'a> {
     /// Names of claims with the names of their sources (`_claim_names`).
     pub(super) names: Option<&'a RawValue>,
     /// Sources by name (`_claim_sources`).
     pub(super) sources: Option<&'a RawValue>,
 }
 
-impl Distributed<'_> {
+impl DistributedClaims<'_> {
     fn names(&self) -> Result<BTreeMap<String, String>, String> {
         let Some(raw) = self.names.filter(|raw| !json::is_null(raw)) else { return Ok(BTreeMap::new()) };
-        let read: Result<BTreeMap<String, Option<String>>, _> = serde_json::from_str(raw.get());
-        let read = read.map_err(|_| json::mismatch(raw, "value of type map[string]string"))?;
-        Ok(read.into_iter().map(|(claim, source)| (claim, source.unwrap_or_default())).collect())
+        let decoded: Result<BTreeMap<String, Option<String>>, _> = serde_json::from_str(raw.get());
+        let decoded = decoded.map_err(|_| json::mismatch(raw, "value of type map[string]string"))?;
+        Ok(decoded.into_iter().map(|(claim, source)| (claim, source.unwrap_or_default())).collect())
     }
 
-    fn sources(&self) -> Result<BTreeMap<String, Source>, String> {
+    fn sources(&self) -> Result<BTreeMap<String, ClaimSource>, String> {
         let Some(raw) = self.sources.filter(|raw| !json::is_null(raw)) else { return Ok(BTreeMap::new()) };
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get())
             .map_err(|_| json::mismatch(raw, "value of type map[string]oidc.endpoint"))?;
-        let read = |(name, raw): (String, &RawValue)| {
+        let decode = |(name, raw): (String, &RawValue)| {
             let source = portico_gostd::json::from_slice(raw.get().as_bytes());
             source
                 .map(|source| (name, source))
                 .map_err(|_| json::mismatch(raw, "value of type oidc.endpoint"))
         };
-        members.into_iter().map(read).collect()
+        members.into_iter().map(decode).collect()
     }
 
     /// Checks that every named claim has a source; go-oidc checks all of them.
     pub(super) fn check(&self) -> Result<(), String> {
-        let unread = |error| format!("oidc: failed to unmarshal claims: {error}");
-        let (names, sources) = (self.names().map_err(unread)?, self.sources().map_err(unread)?);
+        let unmarshal_error = |error| format!("oidc: failed to unmarshal claims: {error}");
+        let (names, sources) =
+            (self.names().map_err(unmarshal_error)?, self.sources().map_err(unmarshal_error)?);
         for source in names.values() {
             if source.is_empty() {
                 return Err("oidc: failed to obtain source from claim name".to_owned());
@@ -62,7 +63,7 @@ impl Distributed<'_> {
     }
 
     /// Returns the source of a claim that the token does not contain itself.
-    pub(super) fn source(&self, claim: &str) -> Result<Option<Source>, String> {
+    pub(super) fn source(&self, claim: &str) -> Result<Option<ClaimSource>, String> {
         if self.names.is_none() {
             return Ok(None);
         }
@@ -74,9 +75,9 @@ impl Distributed<'_> {
         let mut sources =
             self.sources().map_err(|error| format!("oidc: could not parse claim sources: {error}"))?;
         let Some(name) = names.get(claim) else { return Ok(None) };
-        let found = sources.remove(name).ok_or_else(|| {
+        let source = sources.remove(name).ok_or_else(|| {
             format!("id token _claim_names contained a source {name} missing in _claims_sources")
         })?;
-        Ok(Some(found).filter(|source| !source.endpoint.is_empty()))
+        Ok(Some(source).filter(|source| !source.endpoint.is_empty()))
     }
 }

@@ -27,7 +27,7 @@ impl Expression {
     ///
     /// # Errors
     /// Returns the compile error.
-    pub fn of_claims(text: &str) -> Result<Self, String> {
+    pub fn for_claims(text: &str) -> Result<Self, String> {
         Self::compile(text, CLAIMS, Type::map(Type::String, Type::Any))
     }
 
@@ -35,16 +35,16 @@ impl Expression {
     ///
     /// # Errors
     /// Returns the compile error.
-    pub fn condition_of_claims(text: &str) -> Result<Self, String> {
-        Self::of_claims(text)?.deciding()
+    pub fn claims_condition(text: &str) -> Result<Self, String> {
+        Self::for_claims(text)?.require_boolean()
     }
 
     /// Compiles a condition over the user.
     ///
     /// # Errors
     /// Returns the compile error.
-    pub fn condition_of_user(text: &str) -> Result<Self, String> {
-        Self::compile(text, USER, USER_INFO.ty.clone())?.deciding()
+    pub fn user_condition(text: &str) -> Result<Self, String> {
+        Self::compile(text, USER, USER_INFO.ty.clone())?.require_boolean()
     }
 
     fn compile(text: &str, variable: &'static str, ty: Type) -> Result<Self, String> {
@@ -55,7 +55,7 @@ impl Expression {
         Ok(Self { text: text.into(), variable, program })
     }
 
-    fn deciding(self) -> Result<Self, String> {
+    fn require_boolean(self) -> Result<Self, String> {
         if *self.program.result_type() == Type::Bool {
             Ok(self)
         } else {
@@ -77,12 +77,12 @@ impl Expression {
 
     /// Evaluates the expression.
     pub(super) fn evaluate(&self, value: &Value<'static>) -> Result<Value<'static>, String> {
-        let found = self.program.run(&[(self.variable, value.clone())]);
-        found.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text))
+        let result = self.program.run(&[(self.variable, value.clone())]);
+        result.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text))
     }
 
     /// Evaluates the expression to a string; the error is upstream's `kind claim expression must return a string`.
-    pub(super) fn text_of(&self, claims: &Value<'static>, kind: &str) -> Result<String, String> {
+    pub(super) fn evaluate_text(&self, claims: &Value<'static>, kind: &str) -> Result<String, String> {
         match self.evaluate(claims)? {
             Value::String(text) => Ok(text.to_string()),
             _ => Err(format!("{kind} claim expression must return a string")),

@@ -54,7 +54,7 @@ pub(super) fn seconds(raw: &RawValue) -> Option<i64> {
     };
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "seconds are cut off, and what is out of range stays at its end"
+        reason = "fractions are truncated, and values out of range saturate"
     )]
     text.parse().ok().or_else(|| text.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| n as i64))
 }

@@ -10,7 +10,7 @@ use portico_gostd::json::error_text;
 use serde::Deserialize;
 
 use super::SigningAlgorithm;
-use super::algorithm::Check;
+use super::algorithm::VerificationParams;
 
 /// Keys in the key set of an issuer.
 ///
@@ -19,21 +19,21 @@ pub const MAX_KEYS: usize = 256;
 
 /// Key set of an issuer.
 #[derive(Debug, Default)]
-pub struct JsonWebKeys(Vec<Key>);
+pub struct JsonWebKeys(Vec<VerificationKey>);
 
 #[derive(Debug)]
-struct Key {
+struct VerificationKey {
     id: String,
-    material: Material,
+    material: KeyMaterial,
 }
 
-enum Material {
+enum KeyMaterial {
     Rsa(PublicKeyComponents<Vec<u8>>),
     /// Algorithm of the curve, and both coordinates after the prefix byte of an uncompressed point.
     Ec(SigningAlgorithm, Vec<u8>),
 }
 
-impl std::fmt::Debug for Material {
+impl std::fmt::Debug for KeyMaterial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Rsa(_) => "RSA",
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Material {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Set {
+struct JwkSet {
     keys: Vec<Jwk>,
 }
 
@@ -66,8 +66,8 @@ impl JsonWebKeys {
     /// # Errors
     /// Returns an error if the JSON is not a key set.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
-        let set: Set = portico_gostd::json::from_slice(json).map_err(|error| error_text(&error))?;
-        Ok(Self(set.keys.into_iter().filter_map(Key::of).take(MAX_KEYS).collect()))
+        let set: JwkSet = portico_gostd::json::from_slice(json).map_err(|error| error_text(&error))?;
+        Ok(Self(set.keys.into_iter().filter_map(VerificationKey::from_jwk).take(MAX_KEYS).collect()))
     }
 
     /// True if one of the keys has signed the message. If `id` is not empty, only keys with that ID are tried.
@@ -84,11 +84,11 @@ impl JsonWebKeys {
     }
 }
 
-impl Key {
-    fn of(jwk: Jwk) -> Option<Self> {
+impl VerificationKey {
+    fn from_jwk(jwk: Jwk) -> Option<Self> {
         let number = |text: &str| URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
         let material = match jwk.kty.as_str() {
-            "RSA" => Material::Rsa(PublicKeyComponents { n: number(&jwk.n)?, e: number(&jwk.e)? }),
+            "RSA" => KeyMaterial::Rsa(PublicKeyComponents { n: number(&jwk.n)?, e: number(&jwk.e)? }),
             "EC" => {
                 let (algorithm, length) = match jwk.crv.as_str() {
                     "P-256" => (SigningAlgorithm::Es256, 32),
@@ -100,7 +100,7 @@ impl Key {
                 if x.len() != length || y.len() != length {
                     return None;
                 }
-                Material::Ec(algorithm, [&[4], x.as_slice(), y.as_slice()].concat())
+                KeyMaterial::Ec(algorithm, [&[4], x.as_slice(), y.as_slice()].concat())
             }
             _ => return None,
         };
@@ -108,12 +108,12 @@ impl Key {
     }
 }
 
-impl Material {
+impl KeyMaterial {
     fn has_signed(&self, algorithm: SigningAlgorithm, message: &[u8], signature: &[u8]) -> bool {
-        match (self, algorithm.check()) {
-            (Self::Rsa(key), Check::Rsa(check)) => key.verify(check, message, signature).is_ok(),
-            (Self::Ec(of_curve, point), Check::Ecdsa(check)) => {
-                *of_curve == algorithm
+        match (self, algorithm.verification_params()) {
+            (Self::Rsa(key), VerificationParams::Rsa(check)) => key.verify(check, message, signature).is_ok(),
+            (Self::Ec(curve_algorithm, point), VerificationParams::Ecdsa(check)) => {
+                *curve_algorithm == algorithm
                     && UnparsedPublicKey::new(check, point).verify(message, signature).is_ok()
             }
             _ => false,
@@ -124,12 +124,12 @@ impl Material {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jwt::{PublicKey, SigningKey, key_set};
+    use crate::jwt::{PublicKey, SigningKey, encode_key_set};
 
     #[test]
-    fn what_is_no_key_here_is_passed_over_and_the_set_is_bounded() {
+    fn unsupported_keys_are_skipped_and_the_set_is_bounded() {
         let pem = SigningKey::generate_pem().unwrap();
-        let ours = key_set(&PublicKey::all_from_pem(pem.as_bytes()).unwrap());
+        let ours = encode_key_set(&PublicKey::all_from_pem(pem.as_bytes()).unwrap());
         let ours = String::from_utf8(ours).unwrap();
         let key = ours.strip_prefix(r#"{"keys":["#).unwrap().strip_suffix("]}").unwrap();
         let others = r#"{"kty":"OKP","crv":"Ed25519","x":"AA"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},{"kty":"oct"}"#;

@@ -8,7 +8,7 @@ use portico_gostd::time::Time;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::claims::Claims;
+use super::claims::RawClaims;
 use super::json::{self, object};
 use super::{JsonWebKeys, SigningAlgorithm};
 
@@ -38,7 +38,7 @@ pub fn untrusted_issuer(token: &str) -> Option<String> {
 
 /// Requirements for tokens.
 #[derive(Clone, Debug)]
-pub struct Verification<'a> {
+pub struct TokenRequirements<'a> {
     /// Required issuer.
     pub issuer: &'a str,
     /// Accepted audiences; the token must name one of them.
@@ -51,7 +51,7 @@ pub struct Verification<'a> {
 
 /// Reason why a token was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unverified {
+pub enum VerificationError {
     /// None of the keys has signed the token; a newer key set may contain the key.
     Signature,
     /// Any other reason, independent of the keys.
@@ -72,7 +72,7 @@ struct Header {
 pub struct SignedToken<'a> {
     header: Header,
     payload: Vec<u8>,
-    signed: &'a str,
+    signed_part: &'a str,
     signature: Vec<u8>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> SignedToken<'a> {
     /// # Errors
     /// Returns the reason why it is malformed.
     pub fn parse(token: &'a str) -> Result<Self, String> {
-        let malformed = |why: &str| format!("oidc: malformed jwt: {why}");
+        let malformed = |reason: &str| format!("oidc: malformed jwt: {reason}");
         if token.len() > MAX_TOKEN_BYTES {
             return Err(malformed("too long"));
         }
@@ -90,73 +90,77 @@ impl<'a> SignedToken<'a> {
             let (header, payload) = signed.split_once('.').filter(|(_, payload)| !payload.contains('.'))?;
             Some((signed, header, payload, signature))
         });
-        let (signed, header, payload, signature) =
+        let (signed_part, header, payload, signature) =
             parts.ok_or_else(|| malformed("go-jose/go-jose: compact JWS format must have three parts"))?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|error| malformed(&error.to_string()));
         let (header, payload, signature) = (decode(header)?, decode(payload)?, decode(signature)?);
-        let header: Header = object(&header).map_err(|why| malformed(&why))?;
+        let header: Header = object(&header).map_err(|error| malformed(&error))?;
         if header.crit.is_some() {
             return Err(malformed("unsupported crit header"));
         }
-        Ok(Self { header, payload, signed, signature })
+        Ok(Self { header, payload, signed_part, signature })
     }
 
     /// Verifies the signature, issuer, audience and times.
     ///
     /// # Errors
     /// Returns [`VerificationError`].
-    pub fn verify(&self, keys: &JsonWebKeys, wanted: &Verification<'_>) -> Result<Claims, Unverified> {
-        let algorithm = self.algorithm(wanted.algorithms).map_err(Unverified::Refused)?;
-        if !keys.have_signed(&self.header.kid, algorithm, self.signed.as_bytes(), &self.signature) {
-            return Err(Unverified::Signature);
+    pub fn verify(
+        &self,
+        keys: &JsonWebKeys,
+        requirements: &TokenRequirements<'_>,
+    ) -> Result<RawClaims, VerificationError> {
+        let algorithm = self.algorithm(requirements.algorithms).map_err(VerificationError::Refused)?;
+        if !keys.have_signed(&self.header.kid, algorithm, self.signed_part.as_bytes(), &self.signature) {
+            return Err(VerificationError::Signature);
         }
-        self.claims(wanted).map_err(Unverified::Refused)
+        self.claims(requirements).map_err(VerificationError::Refused)
     }
 
     fn algorithm(&self, allowed: &[SigningAlgorithm]) -> Result<SigningAlgorithm, String> {
-        let found = allowed.iter().copied().find(|one| one.name() == self.header.alg);
-        found.ok_or_else(|| {
+        let algorithm = allowed.iter().copied().find(|one| one.name() == self.header.alg);
+        algorithm.ok_or_else(|| {
             let names: Vec<_> = allowed.iter().map(|one| format!("{:?}", one.name())).collect();
             let (names, alg) = (names.join(" "), &self.header.alg);
             format!("oidc: id token signed with unsupported algorithm, expected [{names}] got {alg:?}")
         })
     }
 
-    fn claims(&self, wanted: &Verification<'_>) -> Result<Claims, String> {
-        let claims = Claims::parse(&self.payload)
+    fn claims(&self, requirements: &TokenRequirements<'_>) -> Result<RawClaims, String> {
+        let claims = RawClaims::parse(&self.payload)
             .map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
         let standard =
             claims.standard().map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
         claims.distributed().check()?;
         let issuer = &standard.issuer;
-        if issuer != wanted.issuer && (wanted.issuer, issuer.as_str()) != GOOGLE {
-            let expected = wanted.issuer;
+        if issuer != requirements.issuer && (requirements.issuer, issuer.as_str()) != GOOGLE {
+            let expected = requirements.issuer;
             return Err(format!(
                 "oidc: id token issued by a different provider, expected {expected:?} got {issuer:?}"
             ));
         }
         let among = |audience: &String| standard.audiences.contains(audience);
-        let one = match wanted.audiences {
+        let has_audience = match requirements.audiences {
             [one] if !among(one) => {
-                let got = quoted(&standard.audiences);
+                let got = quote_list(&standard.audiences);
                 return Err(format!("oidc: expected audience {one:?} got {got}"));
             }
             several => several.iter().any(among),
         };
-        if standard.expires.is_none_or(|at| at < wanted.now) {
-            let at = standard.expires.map_or_else(|| ZERO_TIME.to_owned(), printed);
+        if standard.expires.is_none_or(|at| at < requirements.now) {
+            let at = standard.expires.map_or_else(|| ZERO_TIME.to_owned(), format_go_time);
             return Err(format!("oidc: token is expired (Token Expiry: {at})"));
         }
         if let Some(from) =
-            standard.not_before.filter(|from| wanted.now.saturating_add(NOT_BEFORE_LEEWAY) < *from)
+            standard.not_before.filter(|from| requirements.now.saturating_add(NOT_BEFORE_LEEWAY) < *from)
         {
-            let (now, from) = (printed(wanted.now), printed(from));
+            let (now, from) = (format_go_time(requirements.now), format_go_time(from));
             return Err(format!("oidc: current time {now} before the nbf (not before) time: {from}"));
         }
-        if !one {
-            let mut sorted = wanted.audiences.to_vec();
+        if !has_audience {
+            let mut sorted = requirements.audiences.to_vec();
             sorted.sort_unstable();
-            let (expected, got) = (quoted(&sorted), quoted(&standard.audiences));
+            let (expected, got) = (quote_list(&sorted), quote_list(&standard.audiences));
             return Err(format!("oidc: expected audience in {expected} got {got}"));
         }
         Ok(claims)
@@ -167,12 +171,12 @@ impl<'a> SignedToken<'a> {
 const ZERO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
 /// Formats a time as Go prints it.
-fn printed(seconds: i64) -> String {
+fn format_go_time(seconds: i64) -> String {
     let text = Time::unix(seconds, 0).rfc3339().unwrap_or_default();
     format!("{} +0000 UTC", text.trim_end_matches('Z').replace('T', " "))
 }
 
-fn quoted(texts: &[String]) -> String {
+fn quote_list(texts: &[String]) -> String {
     let texts: Vec<_> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", texts.join(" "))
 }
@@ -180,7 +184,7 @@ fn quoted(texts: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jwt::{self, PublicKey, SigningKey, key_set};
+    use crate::jwt::{self, PublicKey, SigningKey, encode_key_set};
 
     fn signed(key: &SigningKey, exp: Option<i64>, nbf: Option<i64>, aud: &[&str], iss: &str) -> String {
         let aud = aud.iter().map(|aud| (*aud).to_owned()).collect();
@@ -188,16 +192,17 @@ mod tests {
     }
 
     #[test]
-    fn a_token_counts_by_algorithm_signature_issuer_audience_and_time() {
+    fn algorithm_signature_issuer_audience_and_time_are_verified() {
         let key = || SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
         let (ours, theirs) = (key(), key());
-        let set = key_set(&[PublicKey::from_der(ours.public().der()).unwrap()]);
+        let set = encode_key_set(&[PublicKey::from_der(ours.public_key().der()).unwrap()]);
         let keys = JsonWebKeys::parse(&set).unwrap();
-        let refused = |text: &str| Err(Unverified::Refused(text.to_owned()));
+        let refused = |text: &str| Err(VerificationError::Refused(text.to_owned()));
         let ask = |token: &str, audiences: &[&str], algorithms: &[SigningAlgorithm]| {
             let audiences: Vec<_> = audiences.iter().map(|one| (*one).to_owned()).collect();
-            let wanted = Verification { issuer: "https://i", audiences: &audiences, algorithms, now: 1_000 };
-            SignedToken::parse(token).unwrap().verify(&keys, &wanted).map(drop)
+            let requirements =
+                TokenRequirements { issuer: "https://i", audiences: &audiences, algorithms, now: 1_000 };
+            SignedToken::parse(token).unwrap().verify(&keys, &requirements).map(drop)
         };
         let es = [SigningAlgorithm::Es256];
         let good = signed(&ours, Some(1_000), Some(1_060), &["a"], "https://i");
@@ -213,7 +218,7 @@ mod tests {
             refused("oidc: expected audience in [\"b\" \"c\"] got [\"a\"]")
         );
         let forged = signed(&theirs, Some(1_000), None, &["a"], "https://i");
-        assert_eq!(ask(&forged, &["a"], &es), Err(Unverified::Signature));
+        assert_eq!(ask(&forged, &["a"], &es), Err(VerificationError::Signature));
         let late = signed(&ours, Some(999), None, &["a"], "https://i");
         let words = "oidc: token is expired (Token Expiry: 1970-01-01 00:16:39 +0000 UTC)";
         assert_eq!(ask(&late, &["a"], &es), refused(words));
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compact_token_has_no_issuer() {
+    fn text_that_is_not_a_compact_token_has_no_issuer() {
         let token = |payload: &str| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(payload));
         assert_eq!(untrusted_issuer(&token("{}")).as_deref(), Some(""));
         let google = untrusted_issuer(&token(r#"{"iss":"accounts.google.com"}"#));

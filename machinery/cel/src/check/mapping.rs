@@ -8,18 +8,18 @@ use crate::types::Type;
 /// Maximum number of parts of an expanded type. The work of checking grows with it.
 const MAX_PARTS: usize = 1_000;
 
-/// Substitutions of type variables, with a journal so that a failed attempt leaves no trace.
+/// Substitutions of type variables, with a journal to roll back failed attempts.
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
-    of: HashMap<Arc<str>, Type>,
+    substitutions: HashMap<Arc<str>, Type>,
     journal: Vec<(Arc<str>, Option<Type>)>,
     variables: usize,
     exhausted: bool,
 }
 
 impl Mapping {
-    /// A free variable.
-    pub fn fresh(&mut self) -> Type {
+    /// Returns a new free variable.
+    pub fn fresh_variable(&mut self) -> Type {
         self.variables += 1;
         Type::param(&format!("_var{}", self.variables - 1))
     }
@@ -29,8 +29,7 @@ impl Mapping {
         self.exhausted
     }
 
-    /// Whether a value of type `two` may stand where `one` is wanted (variables are found out); nothing is changed when
-    /// it may not.
+    /// True if a value of type `two` is assignable to `one`. Assigns variables; leaves them unchanged if the result is false.
     pub fn assignable(&mut self, one: &Type, two: &Type) -> bool {
         self.attempt(|mapping| mapping.assign(one, two))
     }
@@ -47,8 +46,8 @@ impl Mapping {
         if !fits {
             while self.journal.len() > start {
                 match self.journal.pop() {
-                    Some((name, Some(before))) => self.of.insert(name, before),
-                    Some((name, None)) => self.of.remove(&name),
+                    Some((name, Some(before))) => self.substitutions.insert(name, before),
+                    Some((name, None)) => self.substitutions.remove(&name),
                     None => None,
                 };
             }
@@ -59,19 +58,19 @@ impl Mapping {
     }
 
     fn set(&mut self, name: &Arc<str>, ty: Type) {
-        let before = self.of.insert(name.clone(), ty);
+        let before = self.substitutions.insert(name.clone(), ty);
         self.journal.push((name.clone(), before));
     }
 
     fn assign(&mut self, one: &Type, two: &Type) -> bool {
         if let Type::Param(name) = two {
-            let (valid, known) = self.stands_for(one, name, two);
-            if valid || known {
+            let (valid, is_known) = self.is_valid_substitution(one, name, two);
+            if valid || is_known {
                 return valid;
             }
         }
         if let Type::Param(name) = one {
-            return self.stands_for(two, name, one).0;
+            return self.is_valid_substitution(two, name, one).0;
         }
         if one.is_dyn_or_error() || two.is_dyn_or_error() {
             return true;
@@ -96,24 +95,24 @@ impl Mapping {
     }
 
     /// True if a type can be assigned to a variable, which may have a type already.
-    fn stands_for(&mut self, ty: &Type, name: &Arc<str>, variable: &Type) -> (bool, bool) {
+    fn is_valid_substitution(&mut self, ty: &Type, name: &Arc<str>, variable: &Type) -> (bool, bool) {
         if ty == variable {
             return (true, true);
         }
-        let Some(known) = self.of.get(name).cloned() else {
+        let Some(substitution) = self.substitutions.get(name).cloned() else {
             let free = self.is_free_of(variable, ty);
             if free {
                 self.set(name, ty.clone());
             }
             return (free, false);
         };
-        if *ty == known {
+        if *ty == substitution {
             return (true, true);
         }
-        if !self.assign(ty, &known) {
+        if !self.assign(ty, &substitution) {
             return (false, true);
         }
-        let general = most_general(ty, &known);
+        let general = most_general(ty, &substitution);
         if self.is_free_of(variable, general) {
             let general = general.clone();
             self.set(name, general);
@@ -127,12 +126,15 @@ impl Mapping {
             return false;
         }
         match ty {
-            Type::Param(name) => self.of.get(name).is_none_or(|known| self.is_free_of(variable, known)),
+            Type::Param(name) => self
+                .substitutions
+                .get(name)
+                .is_none_or(|substitution| self.is_free_of(variable, substitution)),
             other => other.parameters().into_iter().all(|part| self.is_free_of(variable, part)),
         }
     }
 
-    /// A type with its variables replaced; free ones stay, or become dyn.
+    /// Replaces the variables in a type; free ones stay, or become `dyn`.
     pub fn substitute(&mut self, ty: &Type, free_to_dyn: bool) -> Type {
         let mut parts = MAX_PARTS;
         let substituted = self.replace(ty, free_to_dyn, &mut parts);
@@ -146,8 +148,8 @@ impl Mapping {
         }
         *parts -= 1;
         match ty {
-            Type::Param(name) => match self.of.get(name) {
-                Some(known) => self.replace(known, free_to_dyn, parts),
+            Type::Param(name) => match self.substitutions.get(name) {
+                Some(substitution) => self.replace(substitution, free_to_dyn, parts),
                 None if free_to_dyn => Type::Dyn,
                 None => ty.clone(),
             },

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::qualified::qualified;
+use super::qualified::qualified_name;
 use super::{Checker, Reference};
 use crate::ast::{Expr, ExprKind, Id};
 use crate::types::Type;
 use crate::value::Value;
 
 impl Checker<'_> {
-    /// Meaning of a name.
+    /// Looks up the meaning of a name.
     fn lookup(&self, name: &str) -> Option<(Type, Reference)> {
         let name = name.strip_prefix('.').unwrap_or(name);
         if let Some((_, ty)) = self.scopes.iter().rev().find(|(declared, _)| **declared == *name) {
@@ -29,12 +29,12 @@ impl Checker<'_> {
             return ty;
         }
         let name = name.clone();
-        self.undeclared(expr.id, &name)
+        self.report_undeclared(expr.id, &name)
     }
 
     pub(super) fn select(&mut self, expr: &mut Expr) -> Type {
         // The dotted name of a type, such as `net.IP`; variables have no dots.
-        if let Some(name) = qualified(expr)
+        if let Some(name) = qualified_name(expr)
             && let Some((ty, reference)) = self.lookup(&name)
         {
             self.references[expr.id] = reference;
@@ -62,9 +62,9 @@ impl Checker<'_> {
         self.check(operand);
         let operand = self.type_of(operand);
         let operand = self.mapping.substitute(&operand, false);
-        let held = operand.optional_of();
-        let ty = self.field_of(id, held.unwrap_or(&operand), field);
-        if held.is_some() || optional { Type::optional(ty) } else { ty }
+        let inner = operand.optional_of();
+        let ty = self.field_of(id, inner.unwrap_or(&operand), field);
+        if inner.is_some() || optional { Type::optional(ty) } else { ty }
     }
 
     fn field_of(&mut self, id: Id, of: &Type, field: &str) -> Type {
@@ -72,7 +72,7 @@ impl Checker<'_> {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(object) => match object.field_type(field) {
                 Some(found) => found,
-                // The fields of a library's type are not known.
+                // Types of libraries have no known fields.
                 None if object.is_of_library() => {
                     self.report(id, format!("unexpected failed resolution of '{}'", object.name));
                     Type::Error
@@ -82,7 +82,7 @@ impl Checker<'_> {
                     Type::Error
                 }
             },
-            // The same for one that holds no other.
+            // Types of libraries have no known fields.
             Type::Opaque(name, of) if of.is_empty() => {
                 self.report(id, format!("unexpected failed resolution of '{name}'"));
                 Type::Error

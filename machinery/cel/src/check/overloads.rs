@@ -3,15 +3,15 @@
 use super::{Checker, Reference};
 use crate::ast::{Expr, Id, operator};
 use crate::function::Overload;
-use crate::language::Declared;
+use crate::language::DeclaredFunction;
 use crate::types::Type;
 
 impl<'e> Checker<'e> {
-    /// Finds the overloads that take these arguments; the result is theirs, or dyn when they differ.
+    /// Finds the overloads that accept these arguments. Returns their result type, or `dyn` if they differ.
     pub(super) fn resolve(
         &mut self,
         id: Id,
-        declared: &'e Declared,
+        declared: &'e DeclaredFunction,
         target: Option<&Expr>,
         arguments: &[Expr],
     ) -> Type {
@@ -61,12 +61,12 @@ impl<'e> Checker<'e> {
         Type::Bool
     }
 
-    /// An overload's types with variables of their own for this call.
+    /// Returns the types of an overload with fresh variables for this call.
     fn instantiate(&mut self, overload: &Overload, names: &[std::sync::Arc<str>]) -> (Vec<Type>, Type) {
         if names.is_empty() {
             return (overload.parameters.clone(), overload.result.clone());
         }
-        let fresh: Vec<Type> = names.iter().map(|_| self.mapping.fresh()).collect();
+        let fresh: Vec<Type> = names.iter().map(|_| self.mapping.fresh_variable()).collect();
         let replace = |ty: &Type| with_fresh(ty, names, &fresh);
         (overload.parameters.iter().map(replace).collect(), replace(&overload.result))
     }

@@ -52,7 +52,7 @@ fn expressions_have_the_types_that_cel_gives_them() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_cel_gos_words() {
+fn type_errors_have_the_messages_of_cel_go() {
     let cases = [
         ("self.x", "ERROR: <input>:1:5: undefined field 'x'\n | self.x\n | ....^"),
         ("x", "ERROR: <input>:1:1: undeclared reference to 'x' (in container '')\n | x\n | ^"),
@@ -98,15 +98,16 @@ fn what_does_not_fit_is_refused_with_cel_gos_words() {
 fn several_errors_are_reported_at_once() {
     let error =
         environment().compile("self.x == self.y").map(|program| program.result_type().clone()).unwrap_err();
-    let shown = error.to_string();
+    let printed = error.to_string();
     assert!(
-        shown.contains("undefined field 'x'") && shown.contains("\nERROR: <input>:1:15: undefined field 'y'"),
-        "{shown}"
+        printed.contains("undefined field 'x'")
+            && printed.contains("\nERROR: <input>:1:15: undefined field 'y'"),
+        "{printed}"
     );
 }
 
 #[test]
-fn types_that_grow_without_bound_are_refused() {
+fn types_that_grow_without_bound_are_rejected() {
     let text = format!("[1]{}", ".map(x, {'k': [x, x]})".repeat(40));
     assert!(environment().compile(&text).is_ok() || environment().compile(&text).is_err());
     assert_eq!(

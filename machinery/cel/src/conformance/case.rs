@@ -1,8 +1,8 @@
-//! One case: an expression, what it is given, what it results in.
+//! One case: an expression, its variables, and its result.
 //!
-//! `types` declares variables, `bindings` gives them values; `result` and `type` are what is expected, or `error` says that
-//! the expression is refused or fails. null, true, false, texts and lists stand for themselves; any other value is an object
-//! of one field that names its type (`{"int": "1"}`), and so is a type with parameters (`{"list": "int"}`).
+//! `types` declares variables, `bindings` contains their values; `result` and `type` are the expected results, or `error`
+//! states that the expression fails to compile or to run. null, true, false, strings and lists represent themselves; any other
+//! value is an object with one field named after its type (`{"int": "1"}`), as is a type with parameters (`{"list": "int"}`).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::language::Language;
 use crate::types::Type;
 use crate::value::{Duration, Key, MapBuilder, Timestamp, Value, equal};
 
-/// A case.
+/// Case of a table.
 pub struct Case {
     line: Json,
 }
@@ -22,8 +22,8 @@ impl Case {
     /// Reads a line of a table.
     pub fn read(line: &str) -> Self {
         let line: Json = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
-        let known = ["expr", "types", "bindings", "result", "type", "error"];
-        assert!(line.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "{line}");
+        let fields = ["expr", "types", "bindings", "result", "type", "error"];
+        assert!(line.as_object().unwrap().keys().all(|key| fields.contains(&key.as_str())), "{line}");
         Self { line }
     }
 
@@ -32,8 +32,8 @@ impl Case {
     }
 
     /// Runs the case. Returns a description of the difference.
-    pub fn play(&self) -> Result<(), String> {
-        let mut builder = Environment::builder().language(Language::everything());
+    pub fn run(&self) -> Result<(), String> {
+        let mut builder = Environment::builder().language(Language::with_all_libraries());
         for (name, ty) in self.entries("types") {
             builder = builder.variable(name, type_of(ty));
         }
@@ -54,21 +54,22 @@ impl Case {
             self.entries("bindings").map(|(name, value)| (name, value_of(value))).collect();
         let (result, _) = program.evaluate(&variables, 1_000_000, &|| false);
         match (result, self.line.get("result").map(value_of)) {
-            (Ok(found), Some(wanted)) if same(&found, &wanted) => Ok(()),
-            (Ok(found), Some(wanted)) => Err(format!("{found:?} instead of {wanted:?}")),
+            (Ok(found), Some(expected)) if is_expected(&found, &expected) => Ok(()),
+            (Ok(found), Some(expected)) => Err(format!("{found:?} instead of {expected:?}")),
             (Ok(found), None) if fails => Err(format!("{found:?} instead of an error")),
-            (Err(error), Some(wanted)) => Err(format!("{error} instead of {wanted:?}")),
-            // Its type was compared, or it had to fail.
+            (Err(error), Some(expected)) => Err(format!("{error} instead of {expected:?}")),
+            // Its type has been compared, or it had to fail.
             (Ok(_) | Err(_), None) => Ok(()),
         }
     }
 }
 
-fn same(found: &Value<'_>, wanted: &Value<'_>) -> bool {
-    if let (Value::Double(found), Value::Double(wanted)) = (found, wanted) {
-        return found == wanted || found.is_nan() && wanted.is_nan();
+fn is_expected(found: &Value<'_>, expected: &Value<'_>) -> bool {
+    if let (Value::Double(found), Value::Double(expected)) = (found, expected) {
+        return found == expected || found.is_nan() && expected.is_nan();
     }
-    std::mem::discriminant(found) == std::mem::discriminant(wanted) && equal(found, wanted).unwrap_or(false)
+    std::mem::discriminant(found) == std::mem::discriminant(expected)
+        && equal(found, expected).unwrap_or(false)
 }
 
 fn value_of(json: &Json) -> Value<'static> {
@@ -79,15 +80,15 @@ fn value_of(json: &Json) -> Value<'static> {
         Json::Array(items) => Value::list(items.iter().map(value_of).collect::<Vec<_>>()),
         Json::Object(one) => {
             let (name, value) = one.iter().next().unwrap();
-            named(name, value).unwrap_or_else(|| panic!("no value: {json}"))
+            typed_value(name, value).unwrap_or_else(|| panic!("no value: {json}"))
         }
         Json::Number(_) => panic!("a number without a type: {json}"),
     }
 }
 
-fn named(name: &str, value: &Json) -> Option<Value<'static>> {
+fn typed_value(name: &str, value: &Json) -> Option<Value<'static>> {
     let text = value.as_str();
-    let moment = || Some((value.get(0)?.as_i64()?, value.get(1)?.as_i64()?));
+    let seconds_and_nanos = || Some((value.get(0)?.as_i64()?, value.get(1)?.as_i64()?));
     Some(match name {
         "int" => Value::Int(text?.parse().ok()?),
         "uint" => Value::Uint(text?.parse().ok()?),
@@ -99,11 +100,11 @@ fn named(name: &str, value: &Json) -> Option<Value<'static>> {
         }
         "type" => Value::Type(Arc::new(type_of(value))),
         "timestamp" => {
-            let (seconds, nanos) = moment()?;
+            let (seconds, nanos) = seconds_and_nanos()?;
             Value::Timestamp(Timestamp::at(seconds, u32::try_from(nanos).ok()?).ok()?)
         }
         "duration" => {
-            let (seconds, nanos) = moment()?;
+            let (seconds, nanos) = seconds_and_nanos()?;
             Value::Duration(Duration { nanos: seconds * 1_000_000_000 + nanos })
         }
         "map" => {

@@ -1,4 +1,4 @@
-//! Calls: the range over all overloads that may be meant, with what each says of itself.
+//! Estimates of calls: the range of costs over all possible overloads.
 
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ impl Coster<'_> {
         receiver.plus(total.unwrap_or(CostEstimate::ZERO))
     }
 
-    /// Indices know the way to what they find; else the size of the whole is asked for.
+    /// Records the path of an indexed element and returns its estimated size; for other calls, keeps the size of the result if
+    /// it is known.
     fn indexed(
         &mut self,
         expr: &Expr,
@@ -93,8 +94,8 @@ impl Coster<'_> {
             }
             _ => {}
         }
-        let known = Arguments::of(self, target, arguments);
-        let estimate = overload.estimate.and_then(|estimate| estimate(&known));
+        let sized_arguments = Arguments::of(self, target, arguments);
+        let estimate = overload.estimate.and_then(|estimate| estimate(&sized_arguments));
         let estimate = estimate.unwrap_or(CallEstimate::cost(CostEstimate::ONE));
         CallEstimate { cost: estimate.cost.plus(sum), ..estimate }
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::size::SizeEstimate;
 
-/// The way to a part.
+/// Path to a part of a variable.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// Sizes of what a list or a map holds.
+/// Sizes of the keys and values of a list or map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntrySize {
     pub(super) list: bool,

@@ -1,4 +1,4 @@
-//! Comprehensions: what a turn costs, as often as the range is long.
+//! Estimates of comprehensions: the cost of one iteration times the length of the range.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ impl Coster<'_> {
     pub(super) fn fold(&mut self, expr: &Expr, fold: &Comprehension) -> CostEstimate {
         let before = self.cost(&fold.range).plus(self.cost(&fold.start));
         self.push_binding(&fold.accumulator, &fold.start);
-        self.push_iterated(fold);
-        let turn = self.cost(&fold.condition);
-        let turn = self.cost(&fold.step).plus(turn);
+        self.push_iteration_variables(fold);
+        let iteration_cost = self.cost(&fold.condition);
+        let iteration_cost = self.cost(&fold.step).plus(iteration_cost);
         self.scopes.pop();
         if fold.second.is_some() {
             self.scopes.pop();
@@ -23,7 +23,7 @@ impl Coster<'_> {
         self.scopes.pop();
         let count = self.size_or_unknown(&fold.range);
         self.fold_size(expr, fold, count);
-        before.plus(result).plus(count.times_cost(turn))
+        before.plus(result).plus(count.times_cost(iteration_cost))
     }
 
     fn fold_size(&mut self, expr: &Expr, fold: &Comprehension, count: SizeEstimate) {
@@ -41,7 +41,7 @@ impl Coster<'_> {
         }
     }
 
-    /// `optMap` and its like: a name for a value, evaluated once.
+    /// Estimates a binding such as that of `optMap`: a name for a value that is evaluated once.
     pub(super) fn binding(&mut self, expr: &Expr, fold: &Comprehension) -> CostEstimate {
         let before = self.cost(&fold.range).plus(self.cost(&fold.start));
         self.push_binding(&fold.accumulator, &fold.start);
@@ -57,8 +57,8 @@ impl Coster<'_> {
         self.scopes.push(Local { name: name.clone(), path, size, entries });
     }
 
-    /// The variables of a fold, on the ways to what they take.
-    fn push_iterated(&mut self, fold: &Comprehension) {
+    /// Adds the variables of a comprehension, with the paths of their values.
+    fn push_iteration_variables(&mut self, fold: &Comprehension) {
         let entries = self.entries(&fold.range);
         let list = match entries {
             Some(entries) => entries.list,
@@ -67,7 +67,7 @@ impl Coster<'_> {
         let path = self.path(&fold.range);
         let local = |name: &Arc<str>, step: &str, size| Local {
             name: name.clone(),
-            path: extended(&path, step),
+            path: extend(&path, step),
             size,
             entries: None,
         };
@@ -75,7 +75,7 @@ impl Coster<'_> {
         match &fold.second {
             Some(second) => {
                 let values = if list { "@items" } else { "@values" };
-                let keys = match overwritten(&path) {
+                let keys = match is_overwritten(&path) {
                     true => values,
                     false if list => "@indices",
                     false => "@keys",
@@ -97,12 +97,12 @@ impl Coster<'_> {
     }
 }
 
-/// Whether the way to the keys becomes the way to the values: upstream extends one slice twice, and the second extension
-/// lands on the first where the slice has room (its capacity is the next power of two). Estimates are API.
-fn overwritten(path: &Path) -> bool {
+/// True if the path of the keys becomes the path of the values. Upstream extends one slice two times, and the second extension
+/// overwrites the first if the slice has spare capacity (its capacity is the next power of two). Estimates are part of the API.
+fn is_overwritten(path: &Path) -> bool {
     !path.is_empty() && !path.len().is_power_of_two()
 }
 
-fn extended(path: &Path, step: &str) -> Path {
+fn extend(path: &Path, step: &str) -> Path {
     path.iter().cloned().chain([Arc::from(step)]).collect()
 }

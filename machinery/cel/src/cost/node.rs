@@ -8,7 +8,7 @@ use crate::function::CallSizes;
 use crate::size::SizeEstimate;
 use crate::types::Type;
 
-/// One argument.
+/// Argument of a call.
 struct Argument<'c> {
     ty: &'c Type,
     path: Path,
@@ -47,7 +47,7 @@ impl<'c> Arguments<'c> {
 fn argument<'c>(coster: &mut Coster<'c>, expr: &Expr) -> Argument<'c> {
     let size = coster.size(expr);
     let path = coster.path(expr);
-    // What stems from an accumulator stems from no variable.
+    // Values derived from an accumulator do not come from a variable.
     let path = if path.first().is_some_and(|first| **first == *ACCUMULATOR) { Vec::new() } else { path };
     Argument { ty: coster.checked.type_of(expr), path, size, literal: literal_int(expr) }
 }
@@ -62,7 +62,7 @@ impl CallSizes for Arguments<'_> {
     }
 
     fn argument(&self, index: usize) -> SizeEstimate {
-        self.known(Some(index)).unwrap_or(SizeEstimate::UNKNOWN)
+        self.known_size(Some(index)).unwrap_or(SizeEstimate::UNKNOWN)
     }
 
     fn target_type(&self) -> Option<&Type> {
@@ -85,7 +85,7 @@ impl CallSizes for Arguments<'_> {
         self.arguments.get(index).and_then(|argument| argument.literal)
     }
 
-    fn known(&self, index: Option<usize>) -> Option<SizeEstimate> {
+    fn known_size(&self, index: Option<usize>) -> Option<SizeEstimate> {
         match index {
             Some(index) => self.arguments.get(index)?.size,
             None => self.target.as_ref()?.size,
@@ -93,7 +93,7 @@ impl CallSizes for Arguments<'_> {
     }
 }
 
-/// An argument that is a literal integer.
+/// Returns the value of an argument that is a literal integer.
 fn literal_int(expr: &Expr) -> Option<i64> {
     match &expr.kind {
         ExprKind::Literal(crate::value::Value::Int(value)) => Some(*value),

@@ -1,4 +1,4 @@
-//! Sizes of parts: of literals, of what the schema bounds, of scalars, of local variables.
+//! Sizes of parts: literals, values with limits in the schema, scalars, local variables.
 
 use super::{AstNode, Coster, EntrySize, Path};
 use crate::ast::{Expr, ExprKind};

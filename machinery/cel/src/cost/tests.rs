@@ -1,4 +1,4 @@
-//! Estimates against the numbers that upstream's own tests show.
+//! Estimates compared with the numbers in upstream's tests.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ fn field(name: &str, of: DeclType) -> Field {
     Field { name: Arc::from(name), escaped: Arc::from(name), of: Arc::new(of) }
 }
 
-fn text(most: u64) -> DeclType {
-    DeclType::scalar(DeclKind::String, most, 2)
+fn text(max: u64) -> DeclType {
+    DeclType::scalar(DeclKind::String, max, 2)
 }
 
 fn root() -> DeclType {
@@ -32,7 +32,7 @@ fn root() -> DeclType {
     DeclType::object("root", fields, 2)
 }
 
-fn most(rule: &str) -> u64 {
+fn max_estimate(rule: &str) -> u64 {
     let root = root();
     let language = Language::of_release(crate::kubernetes::NEW_EXPRESSIONS);
     let environment = Environment::builder().language(language).variable("self", root.ty.clone()).build();
@@ -40,13 +40,13 @@ fn most(rule: &str) -> u64 {
 }
 
 #[test]
-fn estimates_count_what_is_named_and_read() {
+fn estimates_count_names_and_traversals() {
     let cases = [
         ("true", 0),
         ("self.n > 1", 3),
         ("has(self.n)", 1),
         ("has(self.n) && self.n > 1", 4),
-        // 40 bytes against one character: the shorter one is read.
+        // 40 bytes against one character: only the shorter one is read.
         ("self.s == 'a'", 3),
         ("self.s == self.long", 4 + 4),
         ("self.s.contains('abc')", 2 + 4),
@@ -59,13 +59,13 @@ fn estimates_count_what_is_named_and_read() {
         ("self.s + self.s == 'x'", 2 + 2 + 8 + 1),
     ];
     for (rule, cost) in cases {
-        assert_eq!(most(rule), cost, "{rule}");
+        assert_eq!(max_estimate(rule), cost, "{rule}");
     }
 }
 
 #[test]
 fn unbounded_text_in_unbounded_lists_is_expensive() {
     let count = (REQUEST - 2) / 3;
-    assert_eq!(most("self.texts.all(x, x == 'abcde')"), 2 + count * (2 + 1 + 1 + 1) + 1);
-    assert!(most("self.texts.all(x, self.texts.all(y, x == y))") > 10_000_000_000);
+    assert_eq!(max_estimate("self.texts.all(x, x == 'abcde')"), 2 + count * (2 + 1 + 1 + 1) + 1);
+    assert!(max_estimate("self.texts.all(x, self.texts.all(y, x == y))") > 10_000_000_000);
 }

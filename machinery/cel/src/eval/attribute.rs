@@ -1,14 +1,14 @@
-//! Attributes: ways along fields and indices, taken as one.
+//! Attributes: paths of fields and indices that are evaluated as a unit.
 //!
-//! Naming a value costs a unit and each step another; what is optional and not there costs nothing, and neither does
-//! choosing between two ways, or the test whether what was chosen has a field.
+//! A variable costs one unit, and each step costs another. Absent optional values are free, as are the choice between two paths
+//! and the presence test on the result of a choice.
 
 use smallvec::{SmallVec, smallvec};
 
 use super::{Evaluated, Evaluator};
 use crate::decl::DeclKind;
 use crate::error::EvalError;
-use crate::plan::{Attribute, Base, By, Step};
+use crate::plan::{Attribute, Base, Step, StepKey};
 use crate::size::SELECT_AND_IDENT;
 use crate::value::{List, Value, print_key};
 
@@ -23,7 +23,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             self.charge(SELECT_AND_IDENT)?;
         }
         match value? {
-            Value::Optional(held) if test => Ok(Value::Bool(held.is_some())),
+            Value::Optional(inner) if test => Ok(Value::Bool(inner.is_some())),
             value => Ok(value),
         }
     }
@@ -35,8 +35,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 Some(value) => self.follow(value, attribute.steps.iter()),
                 None => self.resolve_any(attribute),
             },
-            Base::Local(place) => {
-                let value = self.local(*place)?;
+            Base::Local(slot) => {
+                let value = self.local(*slot)?;
                 if attribute.steps.is_empty() && !matches!(value, Value::Optional(_)) {
                     return Ok(value);
                 }
@@ -48,61 +48,64 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     /// Resolves an attribute of any shape.
     fn resolve_any(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
-        let mut ways: SmallVec<[&'e [Step]; 2]> = smallvec![];
-        let mut at = attribute;
+        let mut paths: SmallVec<[&'e [Step]; 2]> = smallvec![];
+        let mut current = attribute;
         let base = loop {
-            ways.push(&at.steps);
-            match &at.base {
-                Base::Variable(slot) => break self.variable(*slot, &mut ways),
-                Base::Local(place) => break self.local(*place),
+            paths.push(&current.steps);
+            match &current.base {
+                Base::Variable(slot) => break self.variable(*slot, &mut paths),
+                Base::Local(slot) => break self.local(*slot),
                 Base::Computed(node) => break self.run(node),
                 Base::Either(parts) => {
                     let (condition, then, other) = &**parts;
-                    at = if bool::try_from(&self.run(condition)?)? { then } else { other };
+                    current = if bool::try_from(&self.run(condition)?)? { then } else { other };
                 }
             }
         };
-        self.follow(base?, ways.into_iter().rev().flatten())
+        self.follow(base?, paths.into_iter().rev().flatten())
     }
 
-    /// The value of a variable; where it has none, the field that the way begins with, if somebody makes it, taken off the way.
-    fn variable(&mut self, slot: usize, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Evaluated<'v> {
+    /// Returns the value of a variable. If the variable has lazy fields instead of a value, evaluates the first field of the
+    /// path and removes that step from the path.
+    fn variable(&mut self, slot: usize, paths: &mut SmallVec<[&'e [Step]; 2]>) -> Evaluated<'v> {
         let name = self.name(slot);
         if let Some(value) = (self.variables)(name) {
             return Ok(value);
         }
-        self.first_field(name, ways)
+        self.first_field(name, paths)
             .unwrap_or_else(|| Err(EvalError::new(format!("no such attribute(s): {name}"))))
     }
 
-    fn first_field(&mut self, name: &str, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
-        let way = ways.last_mut()?;
-        let (Step { by: By::Name(field), test, free, .. }, rest) = way.split_first()? else { return None };
-        let made = (self.fields)(name, field)?;
-        *way = rest;
+    fn first_field(&mut self, name: &str, paths: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
+        let path = paths.last_mut()?;
+        let (Step { by: StepKey::Name(field), test, free, .. }, rest) = path.split_first()? else {
+            return None;
+        };
+        let value = (self.fields)(name, field)?;
+        *path = rest;
         let paid = if *free { Ok(()) } else { self.charge(SELECT_AND_IDENT) };
-        Some(paid.and(made.map(|made| if *test { Value::Bool(true) } else { made })))
+        Some(paid.and(value.map(|value| if *test { Value::Bool(true) } else { value })))
     }
 
     /// Follows steps from a value.
     fn follow(&mut self, base: Value<'v>, steps: impl Iterator<Item = &'e Step>) -> Evaluated<'v> {
-        let (mut at, mut optional) = match base {
+        let (mut current, mut optional) = match base {
             Value::Optional(None) => return Ok(Value::NONE),
-            // Upstream opens an optional that a way begins with, and forgets what the schema says of what is in it.
-            Value::Optional(Some(held)) => (held.erased()?, true),
+            // As upstream, unwraps an optional at the start of a path and drops the declaration of its value.
+            Value::Optional(Some(inner)) => (inner.without_declaration()?, true),
             base => (base, false),
         };
         for step in steps {
             optional |= step.optional;
-            match self.step(step, &at, optional)? {
-                Some(next) => at = next,
+            match self.step(step, &current, optional)? {
+                Some(next) => current = next,
                 None => return Ok(Value::NONE),
             }
         }
-        Ok(if optional { Value::some(at) } else { at })
+        Ok(if optional { Value::some(current) } else { current })
     }
 
-    /// One step; None where an optional one leads nowhere.
+    /// Evaluates one step. Returns `None` if an optional step finds no value.
     fn step(
         &mut self,
         step: &'e Step,
@@ -110,22 +113,22 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         optional: bool,
     ) -> Result<Option<Value<'v>>, EvalError> {
         let (index, found) = match &step.by {
-            By::Name(name) => {
+            StepKey::Name(name) => {
                 self.look_up_name(name)?;
-                (None, named(from, name))
+                (None, value_by_name(from, name))
             }
-            By::Constant(index) => (None, indexed(from, index)),
-            By::Attribute(attribute) => match self.resolve(attribute) {
+            StepKey::Constant(index) => (None, value_by_index(from, index)),
+            StepKey::Attribute(attribute) => match self.resolve(attribute) {
                 Ok(index) => {
                     self.look_up(&index)?;
-                    let found = indexed(from, &index);
+                    let found = value_by_index(from, &index);
                     (Some(index), found)
                 }
                 Err(error) => (None, Err(error)),
             },
         };
         match &found {
-            Ok(Some(value)) => self.take_read(value)?,
+            Ok(Some(value)) => self.take_decoded(value)?,
             Err(stop) if !stop.is_absorbable() => return found,
             _ => {}
         }
@@ -134,14 +137,14 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
         match (found?, step.test) {
             (found, true) if !optional => Ok(Some(Value::Bool(found.is_some()))),
-            (None, _) if !optional => Err(missing(from, step, index.as_ref())),
+            (None, _) if !optional => Err(missing_error(from, step, index.as_ref())),
             (found, _) => Ok(found),
         }
     }
 }
 
-/// The value of a field or of a key that is text.
-fn named<'v>(from: &Value<'v>, name: &str) -> Result<Option<Value<'v>>, EvalError> {
+/// Returns the value of a field or of a string key.
+fn value_by_name<'v>(from: &Value<'v>, name: &str) -> Result<Option<Value<'v>>, EvalError> {
     match from {
         Value::Map(map) => map.get_str(name),
         Value::List(_) => Err(unsupported("string")),
@@ -149,9 +152,9 @@ fn named<'v>(from: &Value<'v>, name: &str) -> Result<Option<Value<'v>>, EvalErro
     }
 }
 
-fn indexed<'v>(from: &Value<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
+fn value_by_index<'v>(from: &Value<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
     match (from, index) {
-        (_, Value::String(name)) => named(from, name),
+        (_, Value::String(name)) => value_by_name(from, name),
         _ if !index.is_index() => Err(EvalError::new(format!("invalid qualifier type: {}", index.go_type()))),
         (Value::Map(map), _) => map.get(index),
         (Value::List(list), _) => item(list, index),
@@ -159,9 +162,9 @@ fn indexed<'v>(from: &Value<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>,
     }
 }
 
-/// An item by a whole number of any type. Declared lists take signed integers alone.
+/// Returns the item at an integer index of any numeric type. Declared lists accept signed integers only.
 fn item<'v>(list: &List<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
-    let item = place(index)?.and_then(|place| list.get(place)).transpose()?;
+    let item = list_index(index)?.and_then(|position| list.get(position)).transpose()?;
     let declared = list.declared().is_some_and(|of| matches!(of.kind, DeclKind::List { .. }));
     match index {
         Value::Uint(_) | Value::Double(_) if declared && item.is_some() => {
@@ -171,13 +174,13 @@ fn item<'v>(list: &List<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, Eva
     }
 }
 
-/// An index of a list; None for negative ones.
+/// Returns the index of a list, or `None` if it is negative.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     reason = "compared after the conversion"
 )]
-fn place(index: &Value<'_>) -> Result<Option<usize>, EvalError> {
+fn list_index(index: &Value<'_>) -> Result<Option<usize>, EvalError> {
     let lossy = || EvalError::new(format!("unsupported index value {} in list", print_key(index)));
     let number = match index {
         Value::Int(number) => *number,
@@ -193,15 +196,15 @@ fn unsupported(ty: &str) -> EvalError {
     EvalError::new(format!("unsupported index type '{ty}' in list"))
 }
 
-/// The error of a step that leads nowhere.
-fn missing(from: &Value<'_>, step: &Step, index: Option<&Value<'_>>) -> EvalError {
-    let shown = match (&step.by, index) {
-        (By::Name(name), _) => name.to_string(),
-        (By::Constant(index), _) | (_, Some(index)) => print_key(index),
-        (By::Attribute(_), None) => String::new(),
+/// Returns the error of a step that finds no value.
+fn missing_error(from: &Value<'_>, step: &Step, index: Option<&Value<'_>>) -> EvalError {
+    let text = match (&step.by, index) {
+        (StepKey::Name(name), _) => name.to_string(),
+        (StepKey::Constant(index), _) | (_, Some(index)) => print_key(index),
+        (StepKey::Attribute(_), None) => String::new(),
     };
     match from {
-        Value::List(_) => EvalError::new(format!("index out of bounds: {shown}")),
-        _ => EvalError::no_such_key(&shown),
+        Value::List(_) => EvalError::new(format!("index out of bounds: {text}")),
+        _ => EvalError::no_such_key(&text),
     }
 }

@@ -1,8 +1,8 @@
-//! Comprehensions.
+//! Evaluation of comprehensions.
 
 use std::sync::Arc;
 
-use super::{CHECK_EVERY, Evaluated, Evaluator, Local};
+use super::{Evaluated, Evaluator, INTERRUPT_CHECK_INTERVAL, Local};
 use crate::error::EvalError;
 use crate::plan::{Fold, Node};
 use crate::size::{LIST_CREATE, SELECT_AND_IDENT};
@@ -13,9 +13,9 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         let range = self.run(&fold.range)?;
         self.locals.truncate(fold.base);
         if fold.binds {
-            self.locals.push(Local::Asked(&fold.start));
+            self.locals.push(Local::Lazy(&fold.start));
         } else {
-            let start = self.run_held(&fold.start)?;
+            let start = self.run_to_result(&fold.start)?;
             self.locals.truncate(fold.base);
             self.locals.push(Local::Known(start));
             self.locals.push(Local::Known(Ok(Value::Null)));
@@ -35,7 +35,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 for (index, item) in list.iter().enumerate() {
                     let index = Value::Int(i64::try_from(index).unwrap_or(i64::MAX));
                     let (first, second) = if fold.two { (Ok(index), item) } else { (item, Ok(Value::Null)) };
-                    if !self.turn(fold, first, second)? {
+                    if !self.iterate_once(fold, first, second)? {
                         break;
                     }
                 }
@@ -57,53 +57,53 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             } else {
                 Ok(Value::Null)
             };
-            if !self.turn(fold, Ok(key), second)? {
+            if !self.iterate_once(fold, Ok(key), second)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// One turn; false when the condition ends the loop.
-    fn turn(
+    /// Runs one iteration. Returns false if the condition ends the loop.
+    fn iterate_once(
         &mut self,
         fold: &'e Fold,
         first: Evaluated<'v>,
         second: Evaluated<'v>,
     ) -> Result<bool, EvalError> {
-        // Bounds loops whose parts are free.
+        // Limits loops whose parts are free.
         self.take(|steps| steps.take(1))?;
         for value in [&first, &second].into_iter().flatten() {
-            self.take_read(value)?;
+            self.take_decoded(value)?;
         }
         self.locals.truncate(fold.base + 2 + usize::from(fold.two));
-        if let Some(place) = self.locals.get_mut(fold.base + 1) {
-            *place = Local::Known(first);
+        if let Some(local) = self.locals.get_mut(fold.base + 1) {
+            *local = Local::Known(first);
         }
         if fold.two
-            && let Some(place) = self.locals.get_mut(fold.base + 2)
+            && let Some(local) = self.locals.get_mut(fold.base + 2)
         {
-            *place = Local::Known(second);
+            *local = Local::Known(second);
         }
-        if matches!(self.run_held(&fold.condition)?, Ok(Value::Bool(false))) {
+        if matches!(self.run_to_result(&fold.condition)?, Ok(Value::Bool(false))) {
             return Ok(false);
         }
-        let next = self.run_held(&fold.step)?;
-        if let Some(place) = self.locals.get_mut(fold.base) {
-            *place = Local::Known(next);
+        let next = self.run_to_result(&fold.step)?;
+        if let Some(local) = self.locals.get_mut(fold.base) {
+            *local = Local::Known(next);
         }
         self.iterations += 1;
-        if self.iterations.is_multiple_of(CHECK_EVERY) {
+        if self.iterations.is_multiple_of(INTERRUPT_CHECK_INTERVAL) {
             self.check_interrupted()?;
         }
         Ok(true)
     }
 
-    /// Runs a node whose error a variable may hold.
+    /// Runs a node whose error can be stored in a variable.
     ///
     /// # Errors
     /// A failure that ends the run.
-    fn run_held(&mut self, node: &'e Node) -> Result<Evaluated<'v>, EvalError> {
+    fn run_to_result(&mut self, node: &'e Node) -> Result<Evaluated<'v>, EvalError> {
         let result = self.run(node);
         if let Err(failure) = &result {
             self.absorb(failure)?;
@@ -111,58 +111,58 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         Ok(result)
     }
 
-    /// Takes what an accumulator holds, to change it.
-    fn taken(&mut self, place: usize) -> Evaluated<'v> {
-        match self.locals.get_mut(place) {
+    /// Takes the value of an accumulator in order to change it.
+    fn take_accumulator(&mut self, slot: usize) -> Evaluated<'v> {
+        match self.locals.get_mut(slot) {
             Some(Local::Known(value)) => std::mem::replace(value, Ok(Value::Null)),
             _ => Err(EvalError::no_such_overload()),
         }
     }
 
-    /// Returns the earlier error of an accumulator, else `next`.
-    fn unless_failed(&self, place: usize, next: Evaluated<'v>) -> Evaluated<'v> {
-        match (self.locals.get(place), next) {
+    /// Returns the earlier error of an accumulator, otherwise `next`.
+    fn unless_failed(&self, slot: usize, next: Evaluated<'v>) -> Evaluated<'v> {
+        match (self.locals.get(slot), next) {
             (_, Err(stop)) if !stop.is_absorbable() => Err(stop),
             (Some(Local::Known(Err(error))), _) => Err(error.clone()),
             (_, next) => next,
         }
     }
 
-    pub(super) fn append(&mut self, place: usize, item: &'e Node) -> Evaluated<'v> {
+    pub(super) fn append(&mut self, slot: usize, item: &'e Node) -> Evaluated<'v> {
         let literal = if matches!(item, Node::Constant(_)) { 0 } else { LIST_CREATE };
-        let item = self.run_held(item)?;
+        let item = self.run_to_result(item)?;
         self.charge(SELECT_AND_IDENT + literal + 1)?;
-        let item = self.unless_failed(place, item)?;
-        let Value::List(List::Computed { mut items, of }) = self.taken(place)? else {
+        let item = self.unless_failed(slot, item)?;
+        let Value::List(List::Computed { mut items, of }) = self.take_accumulator(slot)? else {
             return Err(EvalError::no_such_overload());
         };
         Arc::make_mut(&mut items).push(item);
         Ok(Value::List(List::Computed { items, of }))
     }
 
-    pub(super) fn insert(&mut self, place: usize, (key, value): &'e (Node, Option<Node>)) -> Evaluated<'v> {
+    pub(super) fn insert(&mut self, slot: usize, (key, value): &'e (Node, Option<Node>)) -> Evaluated<'v> {
         self.charge(SELECT_AND_IDENT)?;
         let Some(value) = value else {
-            let more = self.run_held(key)?;
+            let more = self.run_to_result(key)?;
             self.charge(1)?;
-            let more = self.unless_failed(place, more)?;
+            let more = self.unless_failed(slot, more)?;
             let more = <&Map<'v>>::try_from(&more)?;
             self.take(|steps| steps.take_items(more.len()))?;
-            return self.insert_all(place, more.iter());
+            return self.insert_all(slot, more.iter());
         };
-        self.unless_failed(place, Ok(Value::Null))?;
+        self.unless_failed(slot, Ok(Value::Null))?;
         let key = self.run(key)?;
-        let value = self.run_held(value)?;
+        let value = self.run_to_result(value)?;
         self.charge(1)?;
-        self.insert_all(place, std::iter::once(Ok((key, value?))))
+        self.insert_all(slot, std::iter::once(Ok((key, value?))))
     }
 
     fn insert_all(
         &mut self,
-        place: usize,
+        slot: usize,
         entries: impl Iterator<Item = Result<(Value<'v>, Value<'v>), EvalError>>,
     ) -> Evaluated<'v> {
-        let Value::Map(Map::Computed(mut map)) = self.taken(place)? else {
+        let Value::Map(Map::Computed(mut map)) = self.take_accumulator(slot)? else {
             return Err(EvalError::no_such_overload());
         };
         let built = Arc::make_mut(&mut map);

@@ -30,7 +30,7 @@ pub(super) fn library() -> Library {
     };
     let decision = |name, id, result, run| member(name, id, DECISION, 0, result, run);
     let check = |id, of, run| {
-        overload(id, of, 1, Type::opaque(DECISION), run).costs_by_name(check_estimate, check_cost).asks()
+        overload(id, of, 1, Type::opaque(DECISION), run).costs_by_name(check_estimate, check_cost).external()
     };
     let of_authorizer =
         |name, id, texts, result, run| member(name, id, AUTHORIZER, texts, Type::opaque(result), run);

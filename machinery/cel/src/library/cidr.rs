@@ -97,7 +97,7 @@ fn contents() -> Vec<Function> {
 
 fn read(text: &str) -> Result<Prefix, EvalError> {
     let reported = |error: String| {
-        // Upstream says it twice.
+        // Upstream repeats the prefix.
         let prefix = "network address parse error during conversion from string";
         EvalError::new(format!("{prefix}: {error}"))
     };
@@ -115,11 +115,11 @@ fn receiver(call: &Call<'_, '_>) -> Result<Prefix, EvalError> {
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    read(call.parsed(0)?).map(Value::opaque)
+    read(call.str_to_parse(0)?).map(Value::opaque)
 }
 
 fn is_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(read(call.parsed(0)?).is_ok()))
+    Ok(Value::Bool(read(call.str_to_parse(0)?).is_ok()))
 }
 
 fn string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -138,7 +138,7 @@ fn masked<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::opaque(receiver(call)?.masked()))
 }
 
-/// An invalid address is `no such overload`, as in kube-apiserver.
+/// Tests if a network contains an address. An invalid address is `no such overload`, as in kube-apiserver.
 fn contains_ip<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let network = receiver(call)?;
     call.take_parse(call.argument(1)?.bytes())?;
@@ -159,14 +159,14 @@ fn contains_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Bool(network.contains_network(other)))
 }
 
-/// Cost of comparing two addresses.
-fn compared() -> CostEstimate {
+/// Estimates the comparison of two addresses.
+fn comparison_estimate() -> CostEstimate {
     ADDRESS.plus(ADDRESS).times_factor(STRING_TRAVERSAL)
 }
 
 /// Cost of comparing two networks: masking one, and comparing the bits.
 fn compared_networks() -> CostEstimate {
-    compared().plus(ADDRESS.times_factor(STRING_TRAVERSAL)).plus(CostEstimate::ONE)
+    comparison_estimate().plus(ADDRESS.times_factor(STRING_TRAVERSAL)).plus(CostEstimate::ONE)
 }
 
 fn with_text(call: &dyn CallSizes, cost: CostEstimate) -> Option<CallEstimate> {
@@ -175,12 +175,12 @@ fn with_text(call: &dyn CallSizes, cost: CostEstimate) -> Option<CallEstimate> {
 }
 
 fn ip_text_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    with_text(call, compared())
+    with_text(call, comparison_estimate())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
 fn ip_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
-    Some(CallEstimate::cost(compared()))
+    Some(CallEstimate::cost(comparison_estimate()))
 }
 
 fn cidr_text_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {

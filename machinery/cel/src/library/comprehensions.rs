@@ -23,13 +23,13 @@ pub(super) fn library() -> Library {
 }
 
 fn insert<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let mut entries = copied(call, call.map(0)?)?;
+    let mut entries = copy_map(call, call.map(0)?)?;
     add(&mut entries, call.argument(1)?, call.argument(2)?.clone())?;
     Ok(Value::Map(Map::from(entries)))
 }
 
 fn insert_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let mut entries = copied(call, call.map(0)?)?;
+    let mut entries = copy_map(call, call.map(0)?)?;
     let more = call.map(1)?;
     call.take_items(more.len())?;
     for entry in more.iter() {
@@ -39,7 +39,7 @@ fn insert_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Map(Map::from(entries)))
 }
 
-fn copied<'v>(call: &Call<'_, 'v>, map: &Map<'v>) -> Result<MapBuilder<'v>, EvalError> {
+fn copy_map<'v>(call: &Call<'_, 'v>, map: &Map<'v>) -> Result<MapBuilder<'v>, EvalError> {
     call.take_items(map.len())?;
     if let Some(entries) = map.computed() {
         return Ok(entries.clone());
@@ -53,13 +53,13 @@ fn add<'v>(entries: &mut MapBuilder<'v>, key: &Value<'v>, value: Value<'v>) -> R
         return Err(EvalError::new(format!("unsupported key type: {}", key.type_of().name())));
     };
     if entries.contains_key(&entry) {
-        return Err(EvalError::new(format!("insert failed: key {} already exists", shown(key))));
+        return Err(EvalError::new(format!("insert failed: key {} already exists", key_text(key))));
     }
     entries.insert(entry, value);
     Ok(())
 }
 
-fn shown(key: &Value<'_>) -> String {
+fn key_text(key: &Value<'_>) -> String {
     match key {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),

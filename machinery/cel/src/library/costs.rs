@@ -1,6 +1,6 @@
 //! Costs of library functions: kube-apiserver's estimates and counters, shared by all libraries.
 //!
-//! The numbers decide which rules may be written, so they are upstream's exactly, roundings and all.
+//! The numbers decide which rules are accepted, so they match upstream exactly, including roundings.
 
 #[cfg(feature = "kubernetes")]
 use crate::error::EvalError;
@@ -15,30 +15,30 @@ use crate::types::Type;
 use crate::value::List;
 use crate::value::Value;
 
-/// The size of an argument (the receiver first) as it runs.
+/// Returns the size of an argument (the receiver first) at run time.
 pub(super) fn size(arguments: &[Value<'_>], index: usize) -> u64 {
     arguments.get(index).map_or(1, Value::cost_size)
 }
 
-/// One unit: accessors, comparisons.
+/// Estimates one unit: accessors, comparisons.
 #[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
 pub(super) fn unit_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::cost(CostEstimate::ONE))
 }
 
-/// One unit.
+/// Returns one unit.
 #[cfg(feature = "kubernetes")]
 pub(super) fn unit(_: &[Value<'_>], _: &Value<'_>) -> u64 {
     1
 }
 
-/// The text that is the first argument is read once.
+/// Estimates reading the string in the first argument once.
 #[cfg(feature = "kubernetes")]
 pub(super) fn parse_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     argument_read(call, STRING_TRAVERSAL)
 }
 
-/// The text that is the first argument is read twice.
+/// Estimates reading the string in the first argument two times.
 #[cfg(feature = "kubernetes")]
 pub(super) fn parse_twice_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     argument_read(call, 2.0 * STRING_TRAVERSAL)
@@ -49,49 +49,49 @@ fn argument_read(call: &dyn CallSizes, factor: f64) -> Option<CallEstimate> {
     (call.arguments() >= 1).then(|| CallEstimate::cost(call.argument(0).times_factor(factor)))
 }
 
-/// The first argument or receiver is read once.
+/// Returns the cost of reading the first argument or receiver once.
 pub(super) fn read(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     scale(size(arguments, 0), STRING_TRAVERSAL)
 }
 
-/// The first argument or receiver is read twice, or read and written anew.
+/// Returns the cost of reading the first argument or receiver two times, or of reading and writing it.
 pub(super) fn read_twice(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     scale(size(arguments, 0), 2.0 * STRING_TRAVERSAL)
 }
 
-/// Characters of a string that cost nothing where kube-apiserver does not count them.
-const UNCOUNTED: u64 = 1_024;
+/// Number of characters of a string that are free where kube-apiserver does not count them.
+const UNCOUNTED_CHARACTERS: u64 = 1_024;
 
-/// What text costs that upstream counts as nothing: `'a'.replace('', self.text)` copies a mebibyte for one unit, a hundred
-/// thousand times in a comprehension. Short texts cost nothing here, so that rules cost as upstream says.
-pub(crate) fn uncounted(size: u64) -> u64 {
-    scale(size.saturating_sub(UNCOUNTED), STRING_TRAVERSAL)
+/// Returns the cost of text that upstream does not count: `'a'.replace('', self.text)` copies a mebibyte for one unit, a hundred
+/// thousand times in a comprehension. Short texts are free, so that rules have upstream's costs.
+pub(crate) fn uncounted_cost(size: u64) -> u64 {
+    scale(size.saturating_sub(UNCOUNTED_CHARACTERS), STRING_TRAVERSAL)
 }
 
-/// Cost of [`read`], and of writing more than was read.
+/// Returns the cost of [`read`] and of writing more than was read.
 pub(super) fn read_and_write(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     let written = result.cost_size().saturating_sub(size(arguments, 0));
-    read(arguments, result).saturating_add(uncounted(written))
+    read(arguments, result).saturating_add(uncounted_cost(written))
 }
 
-/// Cost of [`read_twice`], and of writing more than was read.
+/// Returns the cost of [`read_twice`] and of writing more than was read.
 pub(super) fn replace(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     let written = result.cost_size().saturating_sub(size(arguments, 0));
-    read_twice(arguments, result).saturating_add(uncounted(written))
+    read_twice(arguments, result).saturating_add(uncounted_cost(written))
 }
 
-/// One unit, and the search in a long text.
+/// Returns one unit plus the cost of searching a long text.
 pub(super) fn find_position(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    uncounted(size(arguments, 0)).saturating_add(1)
+    uncounted_cost(size(arguments, 0)).saturating_add(1)
 }
 
-/// The receiver is read once, and the result is about as long.
+/// Estimates reading the receiver once; the result has about the same length.
 pub(super) fn read_target_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target()?;
     Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), size))
 }
 
-/// Each item of the receiver is compared; texts and bytes are read for it. Of a string: it is read once.
+/// Estimates comparing each item of the receiver, including reading strings and bytes. A string is read once.
 pub(super) fn compare_items_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target()?;
     let Some((items, item_size)) = call.target_items() else {
@@ -107,15 +107,16 @@ pub(super) fn compare_items_estimate(call: &dyn CallSizes) -> Option<CallEstimat
 /// Maximum nesting that is counted item by item. Deeper values count as one unit.
 const MAX_DEPTH: usize = 64;
 
-/// Everything in the receiver is looked at.
+/// Returns the cost of visiting all values in the receiver.
 pub(super) fn compare_items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     let mut visited = 0;
     let cost = arguments.first().map_or(Some(0), |value| traversal(value, MAX_DEPTH, &mut visited));
-    // Empty texts and lists cost nothing.
-    cost.map_or(u64::MAX, |cost| cost.max(uncounted(visited)))
+    // Empty strings and lists are free.
+    cost.map_or(u64::MAX, |cost| cost.max(uncounted_cost(visited)))
 }
 
-/// Returns `None` if a value contains more others than any budget pays for: one may contain another many times.
+/// Returns the cost of visiting a value. Returns `None` if it contains more nested values than any budget pays for: a value can
+/// contain another one many times.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -171,14 +172,14 @@ fn visit(call: &Call<'_, '_>, value: &Value<'_>, depth: usize) -> Result<(), Eva
     }
 }
 
-/// A text times a regular expression.
+/// Returns the cost of matching a text with a regular expression.
 #[cfg(feature = "regex")]
 pub(super) fn regex(text: u64, pattern: u64) -> u64 {
     // Plus one, so that an empty string does not make any expression free.
     scale(text.saturating_add(1), STRING_TRAVERSAL).saturating_mul(scale(pattern, REGEX_LENGTH))
 }
 
-/// [`regex`] before it runs.
+/// Estimates the cost of [`regex`].
 #[cfg(feature = "regex")]
 pub(super) fn regex_estimate(text: SizeEstimate, pattern: SizeEstimate) -> CostEstimate {
     text.plus(SizeEstimate::fixed(1)).times_factor(STRING_TRAVERSAL).times(pattern.times_factor(REGEX_LENGTH))

@@ -1,4 +1,4 @@
-//! Named formats: `format.dns1123Label()` and its like, `format.named`, `validate`.
+//! Named formats: `format.dns1123Label()` and similar functions, `format.named`, `validate`.
 
 mod checks;
 
@@ -40,7 +40,7 @@ macro_rules! format {
             function: concat!("format.", $name),
             check: $check,
             regex_size: $regex_size,
-            run: |_| Ok(Value::opaque(Named(&FORMATS[$index]))),
+            run: |_| Ok(Value::opaque(NamedFormat(&FORMATS[$index]))),
         }
     };
 }
@@ -63,9 +63,9 @@ static FORMATS: [Format; 13] = [
 
 /// A format as a CEL value.
 #[derive(Clone, Copy, Debug)]
-pub struct Named(&'static Format);
+pub struct NamedFormat(&'static Format);
 
-impl Opaque for Named {
+impl Opaque for NamedFormat {
     fn type_of(&self) -> Type {
         Type::object(TYPE)
     }
@@ -96,7 +96,7 @@ pub(super) fn library() -> Library {
     functions.push(Function::new(
         "format.named",
         vec![
-            Overload::global("format-named", vec![Type::String], Type::optional(of_type()), named)
+            Overload::global("format-named", vec![Type::String], Type::optional(of_type()), named_format)
                 .costs_by_name(costs::unit_estimate, costs::unit),
         ],
     ));
@@ -110,16 +110,16 @@ pub(super) fn library() -> Library {
     Library::new("kubernetes.format", functions)
 }
 
-fn named<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+fn named_format<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let name = call.str(0)?;
     let format = FORMATS.iter().find(|format| format.name == name);
-    Ok(format.map_or(Value::NONE, |format| Value::some(Value::opaque(Named(format)))))
+    Ok(format.map_or(Value::NONE, |format| Value::some(Value::opaque(NamedFormat(format)))))
 }
 
 /// Returns the violations in a string, or an empty optional.
 fn validate<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let format: &Named = call.opaque(0)?;
-    let problems = (format.0.check)(call.parsed(1)?);
+    let format: &NamedFormat = call.opaque(0)?;
+    let problems = (format.0.check)(call.str_to_parse(1)?);
     if problems.is_empty() {
         return Ok(Value::NONE);
     }
@@ -133,6 +133,6 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 }
 
 fn cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    let format = arguments.first().and_then(Value::as_opaque::<Named>);
+    let format = arguments.first().and_then(Value::as_opaque::<NamedFormat>);
     format.map_or(1, |format| costs::regex(costs::size(arguments, 1), format.0.regex_size))
 }

@@ -107,15 +107,15 @@ pub(super) fn is_mapped(ip: IpAddr) -> bool {
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    read(call.parsed(0)?).map(Value::opaque).map_err(EvalError::new)
+    read(call.str_to_parse(0)?).map(Value::opaque).map_err(EvalError::new)
 }
 
 fn is_ip<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(read(call.parsed(0)?).is_ok()))
+    Ok(Value::Bool(read(call.str_to_parse(0)?).is_ok()))
 }
 
 fn is_canonical<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let text = call.parsed(0)?;
+    let text = call.str_to_parse(0)?;
     let ip = read(text).map_err(EvalError::new)?;
     Ok(Value::Bool(ip.0.to_string() == text))
 }

@@ -21,5 +21,5 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 }
 
 fn escape<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::text(call.parsed(0)?.replace('~', "~0").replace('/', "~1")))
+    Ok(Value::text(call.str_to_parse(0)?.replace('~', "~0").replace('/', "~1")))
 }

@@ -28,15 +28,16 @@ const COMPARABLE: [(Type, [&str; 3]); 8] = [
 ];
 
 pub(super) fn library() -> Library {
-    let each = |which: usize, run: Implementation| -> Vec<Overload> {
+    let each = |id_index: usize, run: Implementation| -> Vec<Overload> {
         let overload = |(ty, ids): &(Type, [&'static str; 3])| {
-            let result = if which == 0 { Type::Bool } else { ty.clone() };
-            counted(Overload::member(ids[which], vec![Type::list(ty.clone())], result, run))
+            let result = if id_index == 0 { Type::Bool } else { ty.clone() };
+            with_item_costs(Overload::member(ids[id_index], vec![Type::list(ty.clone())], result, run))
         };
         COMPARABLE.iter().map(overload).collect()
     };
     let item = || Type::param("A");
-    let index = |id, run| counted(Overload::member(id, vec![Type::list(item()), item()], Type::Int, run));
+    let index =
+        |id, run| with_item_costs(Overload::member(id, vec![Type::list(item()), item()], Type::Int, run));
     Library {
         name: "kubernetes.lists",
         functions: vec![
@@ -52,7 +53,8 @@ pub(super) fn library() -> Library {
 }
 
 fn sums() -> Vec<Overload> {
-    let overload = |id, ty: Type, run| counted(Overload::member(id, vec![Type::list(ty.clone())], ty, run));
+    let overload =
+        |id, ty: Type, run| with_item_costs(Overload::member(id, vec![Type::list(ty.clone())], ty, run));
     vec![
         overload("list_int_sum_int", Type::Int, sum_ints),
         overload("list_uint_sum_uint", Type::Uint, sum_uints),
@@ -61,12 +63,12 @@ fn sums() -> Vec<Overload> {
     ]
 }
 
-fn counted(overload: Overload) -> Overload {
+fn with_item_costs(overload: Overload) -> Overload {
     overload.costs_by_name(costs::compare_items_estimate, costs::compare_items)
 }
 
-/// Items that are comparable with others of their type; those of different types, and NaN, are not with each other,
-/// and keep their places.
+/// Checks that an item can be compared with others of its type. Items of different types, and NaN, are not comparable with each
+/// other and keep their positions.
 fn comparable<'v>(item: Result<Value<'v>, EvalError>) -> Result<Value<'v>, EvalError> {
     let item = item?;
     match &item {
@@ -88,7 +90,7 @@ fn is_sorted<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Bool(true))
 }
 
-fn best<'v>(call: &Call<'_, 'v>, name: &str, better: Ordering) -> Result<Value<'v>, EvalError> {
+fn extremum<'v>(call: &Call<'_, 'v>, name: &str, better: Ordering) -> Result<Value<'v>, EvalError> {
     let mut best = None;
     for item in costs::visited_list(call)?.iter() {
         let item = comparable(item)?;
@@ -101,14 +103,14 @@ fn best<'v>(call: &Call<'_, 'v>, name: &str, better: Ordering) -> Result<Value<'
 }
 
 fn max<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    best(call, "max", Ordering::Less)
+    extremum(call, "max", Ordering::Less)
 }
 
 fn min<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    best(call, "min", Ordering::Greater)
+    extremum(call, "min", Ordering::Greater)
 }
 
-/// Adds up a list from what an empty one sums up to.
+/// Adds up the items of a list, starting with the sum of an empty list.
 fn sum<'v, T>(
     call: &Call<'_, 'v>,
     zero: T,
@@ -153,23 +155,23 @@ fn sum_durations<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let (list, wanted) = (costs::visited_list(call)?, call.argument(1)?);
-    position(call, list.iter().enumerate(), wanted)
+    let (list, needle) = (costs::visited_list(call)?, call.argument(1)?);
+    position(call, list.iter().enumerate(), needle)
 }
 
 fn last_index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let (list, wanted) = (costs::visited_list(call)?, call.argument(1)?);
+    let (list, needle) = (costs::visited_list(call)?, call.argument(1)?);
     let backwards = (0..list.len()).rev().filter_map(|index| Some((index, list.get(index)?)));
-    position(call, backwards, wanted)
+    position(call, backwards, needle)
 }
 
 fn position<'v>(
     call: &Call<'_, 'v>,
     items: impl Iterator<Item = (usize, Result<Value<'v>, EvalError>)>,
-    wanted: &Value<'v>,
+    needle: &Value<'v>,
 ) -> Result<Value<'v>, EvalError> {
     for (index, item) in items {
-        if call.equal(&item?, wanted)? {
+        if call.equal(&item?, needle)? {
             return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
         }
     }

@@ -1,5 +1,5 @@
-//! Lists: upstream's extension, version 3: `slice`, `flatten`, `distinct`, `lists.range`, `reverse`, `sort`, and what
-//! the macro `sortBy` is made of.
+//! Lists: version 3 of upstream's extension: `slice`, `flatten`, `distinct`, `lists.range`, `reverse`, `sort`, and the functions
+//! to which the macro `sortBy` expands.
 
 use std::cmp::Ordering;
 
@@ -36,10 +36,14 @@ const COMPARABLE: [(Type, &str, &str); 8] = [
 ];
 
 pub(super) fn library() -> Library {
-    Library { name: "cel.lib.ext.lists", functions: [shapes(), orders()].concat(), ..Library::default() }
+    Library {
+        name: "cel.lib.ext.lists",
+        functions: [shape_functions(), order_functions()].concat(),
+        ..Library::default()
+    }
 }
 
-fn shapes() -> Vec<Function> {
+fn shape_functions() -> Vec<Function> {
     let list = || Type::list(Type::param("T"));
     let dynamic = || Type::list(Type::Dyn);
     let of_list = |id, run| Overload::member(id, vec![list()], list(), run);
@@ -75,7 +79,7 @@ fn shapes() -> Vec<Function> {
     ]
 }
 
-fn orders() -> Vec<Function> {
+fn order_functions() -> Vec<Function> {
     let list = || Type::list(Type::param("T"));
     let sort = |(ty, id, _): &(Type, &'static str, &str)| {
         let of = Type::list(ty.clone());
@@ -93,14 +97,14 @@ fn orders() -> Vec<Function> {
     ]
 }
 
-/// The list that is the receiver.
+/// Returns the receiver as a list.
 fn list<'c, 'v>(call: &Call<'c, 'v>) -> Result<&'c List<'v>, EvalError> {
     call.list(0)
 }
 
 fn slice<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let (list, start, end) = (list(call)?, call.int(1)?, call.int(2)?);
-    let refused = |why: &str| EvalError::new(format!("cannot slice({start}, {end}), {why}"));
+    let refused = |reason: &str| EvalError::new(format!("cannot slice({start}, {end}), {reason}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return Err(refused("negative indexes not supported"));
     };
@@ -138,7 +142,7 @@ fn flatten_into<'v>(
     Ok(())
 }
 
-/// Numbers from zero on. What costs more than the program has left is not made at all.
+/// Returns the numbers from zero to the argument, exclusive. A list that exceeds the remaining budget is not created.
 fn range<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let end = call.int(0)?;
     if u64::try_from(end).is_ok_and(|end| end > call.budget) {
@@ -190,7 +194,7 @@ fn sort_by<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     sorted(&list.to_vec()?, &keys.to_vec()?)
 }
 
-/// Counts comparing the keys of a sort: each about as often as the logarithm of their number.
+/// Counts the comparisons of a sort: each key is compared about as often as the logarithm of the number of keys.
 fn take_sort(call: &Call<'_, '_>, keys: &List<'_>) -> Result<(), EvalError> {
     let times = 1 + keys.len().checked_ilog2().unwrap_or(0) as usize;
     call.take(keys.len().saturating_mul(times))?;
@@ -198,7 +202,7 @@ fn take_sort(call: &Call<'_, '_>, keys: &List<'_>) -> Result<(), EvalError> {
     call.take_text(bytes.saturating_mul(times))
 }
 
-/// Items in the order of their keys.
+/// Sorts items by their keys.
 fn sorted<'v>(items: &[Value<'v>], keys: &[Value<'v>]) -> Result<Value<'v>, EvalError> {
     if items.len() != keys.len() {
         return Err(EvalError::new(format!(
@@ -219,14 +223,14 @@ fn sorted<'v>(items: &[Value<'v>], keys: &[Value<'v>]) -> Result<Value<'v>, Eval
     Ok(Value::list(order.into_iter().map(|index| items[index].clone()).collect()))
 }
 
-/// NaN, which has no place, comes last: a sort must not contradict itself.
+/// Compares in a total order: NaN comes last, so that sorting is consistent.
 fn total_order(one: &Value<'_>, two: &Value<'_>) -> Ordering {
     let nan = |value: &Value<'_>| matches!(value, Value::Double(number) if number.is_nan());
     compare(one, two).unwrap_or_else(|| nan(one).cmp(&nan(two)))
 }
 
-/// A call that makes a list: so much per item, and the list.
-fn making(factor: f64, size: SizeEstimate) -> CallEstimate {
+/// Estimates a call that creates a list: a cost per item, and the cost of the list.
+fn list_creation_estimate(factor: f64, size: SizeEstimate) -> CallEstimate {
     let cost = size.times_factor(factor).plus(CostEstimate::ONE).plus(CostEstimate::fixed(LIST_CREATE));
     CallEstimate::sized(cost, size)
 }
@@ -238,28 +242,28 @@ fn literal(call: &dyn CallSizes, index: usize, otherwise: u64) -> u64 {
 fn slice_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target().filter(|_| call.arguments() == 2)?;
     let (start, end) = (literal(call, 0, 0), literal(call, 1, size.max));
-    // Upstream's difference wraps.
-    Some(making(1.0, SizeEstimate::fixed(end.wrapping_sub(start))))
+    // As in upstream, the difference wraps.
+    Some(list_creation_estimate(1.0, SizeEstimate::fixed(end.wrapping_sub(start))))
 }
 
 fn range_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     (call.target().is_none() && call.arguments() == 1)
-        .then(|| making(1.0, SizeEstimate::fixed(literal(call, 0, u64::MAX))))
+        .then(|| list_creation_estimate(1.0, SizeEstimate::fixed(literal(call, 0, u64::MAX))))
 }
 
 fn reverse_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    call.target().filter(|_| call.arguments() == 0).map(|size| making(1.0, size))
+    call.target().filter(|_| call.arguments() == 0).map(|size| list_creation_estimate(1.0, size))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "as upstream")]
 fn flatten_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target().filter(|_| call.arguments() <= 1)?;
     let levels = if call.arguments() == 1 { literal(call, 0, u64::MAX) } else { 1 };
-    Some(making(levels as f64, size))
+    Some(list_creation_estimate(levels as f64, size))
 }
 
 fn distinct_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    call.target().filter(|_| call.arguments() == 0).map(|size| making(2.0, size.times(size)))
+    call.target().filter(|_| call.arguments() == 0).map(|size| list_creation_estimate(2.0, size.times(size)))
 }
 
 /// True if comparing two values of a type reads them character by character.
@@ -267,26 +271,28 @@ fn texts(ty: &Type) -> bool {
     matches!(ty, Type::String | Type::Bytes)
 }
 
-/// Each with each.
-fn compared(keys: SizeEstimate, factor: f64) -> CallEstimate {
-    making(factor, keys.times(keys))
+/// Estimates comparing each key with each other.
+fn pairwise_estimate(keys: SizeEstimate, factor: f64) -> CallEstimate {
+    list_creation_estimate(factor, keys.times(keys))
 }
 
 fn sort_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    call.target().filter(|_| call.arguments() == 0).map(|keys| compared(keys, 2.0))
+    call.target().filter(|_| call.arguments() == 0).map(|keys| pairwise_estimate(keys, 2.0))
 }
 
 fn sort_texts_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    call.target().filter(|_| call.arguments() == 0).map(|keys| compared(keys, 2.0 + STRING_TRAVERSAL))
+    call.target()
+        .filter(|_| call.arguments() == 0)
+        .map(|keys| pairwise_estimate(keys, 2.0 + STRING_TRAVERSAL))
 }
 
 fn sort_by_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    call.target().filter(|_| call.arguments() == 1).map(|_| compared(call.argument(0), 2.0))
+    call.target().filter(|_| call.arguments() == 1).map(|_| pairwise_estimate(call.argument(0), 2.0))
 }
 
 fn sort_by_texts_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let factor = 2.0 + STRING_TRAVERSAL;
-    call.target().filter(|_| call.arguments() == 1).map(|_| compared(call.argument(0), factor))
+    call.target().filter(|_| call.arguments() == 1).map(|_| pairwise_estimate(call.argument(0), factor))
 }
 
 #[expect(
@@ -295,12 +301,12 @@ fn sort_by_texts_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     clippy::cast_sign_loss,
     reason = "rounded down as upstream"
 )]
-fn made(factor: f64, size: u64) -> u64 {
+fn list_creation_cost(factor: f64, size: u64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + LIST_CREATE)
 }
 
 fn output_cost(_: &[Value<'_>], result: &Value<'_>) -> u64 {
-    made(1.0, result.cost_size())
+    list_creation_cost(1.0, result.cost_size())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "as upstream")]
@@ -309,7 +315,7 @@ fn flatten_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
         Some(Value::Int(levels)) => *levels as f64,
         _ => 1.0,
     };
-    made(levels, super::costs::size(arguments, 0))
+    list_creation_cost(levels, super::costs::size(arguments, 0))
 }
 
 fn self_compare_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
@@ -321,8 +327,8 @@ fn keys_compare_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
 }
 
 fn compare_cost(keys: Option<&Value<'_>>) -> u64 {
-    let Some(Value::List(keys)) = keys else { return made(2.0, 0) };
+    let Some(Value::List(keys)) = keys else { return list_creation_cost(2.0, 0) };
     let size = keys.len() as u64;
     let texts = matches!(keys.get(0), Some(Ok(Value::String(_) | Value::Bytes(_))));
-    made(if texts { 2.0 + STRING_TRAVERSAL } else { 2.0 }, size.saturating_mul(size))
+    list_creation_cost(if texts { 2.0 + STRING_TRAVERSAL } else { 2.0 }, size.saturating_mul(size))
 }

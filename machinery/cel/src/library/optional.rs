@@ -1,7 +1,7 @@
 //! Optional values: `optional.of`, `hasValue`, `value`, `first`, `last`, `unwrapOpt`.
 //!
-//! `or` and `orValue` look at their argument only when they need it: they, the operators and the macros of optional
-//! values are the evaluator's own.
+//! `or` and `orValue` evaluate their argument only if it is needed. The evaluator implements them itself, together with the
+//! operators and macros of optional values.
 
 use super::declaration::Library;
 use super::strings;
@@ -11,8 +11,8 @@ use crate::function::{Call, Function, Overload};
 use crate::types::{OPTIONAL, Type};
 use crate::value::{Timestamp, Value};
 
-/// The point in time that is a zero value.
-const BEGINNING: &str = "0001-01-01T00:00:00Z";
+/// Timestamp that is the zero value.
+const ZERO_TIMESTAMP: &str = "0001-01-01T00:00:00Z";
 
 pub(super) fn library() -> Library {
     Library::new("cel.lib.optional", functions()).with_types(types())
@@ -33,11 +33,16 @@ fn functions() -> Vec<Function> {
         vec![
             one(
                 "or",
-                Overload::member("optional_or_optional", vec![optional(), optional()], optional(), never),
+                Overload::member(
+                    "optional_or_optional",
+                    vec![optional(), optional()],
+                    optional(),
+                    reject_call,
+                ),
             ),
             one(
                 "orValue",
-                Overload::member("optional_orValue_value", vec![optional(), value()], value(), never),
+                Overload::member("optional_orValue_value", vec![optional(), value()], value(), reject_call),
             ),
             one("optional.of", Overload::global("optional_of", vec![value()], optional(), of)),
             one(
@@ -56,12 +61,13 @@ fn functions() -> Vec<Function> {
     .concat()
 }
 
-/// Indices of optional lists and maps, and those that return optional items.
+/// Declares the index operators of optional lists and maps, and those that return optional items.
 fn indices() -> Vec<Function> {
     let (key, value) = (|| Type::param("K"), || Type::param("V"));
     let list = || Type::list(value());
     let map = || Type::map(key(), value());
-    let index = |id, of: Type, by: Type| Overload::global(id, vec![of, by], Type::optional(value()), never);
+    let index =
+        |id, of: Type, by: Type| Overload::global(id, vec![of, by], Type::optional(value()), reject_call);
     vec![
         Function::new(
             operator::OPTIONAL_INDEX,
@@ -83,7 +89,7 @@ fn indices() -> Vec<Function> {
 }
 
 /// Implementation of operators that the evaluator handles itself.
-fn never<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+fn reject_call<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Err(EvalError::no_such_overload())
 }
 
@@ -95,7 +101,7 @@ fn none<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::NONE)
 }
 
-/// Zero values: null, false, nothing, empty ones. Libraries' values have none.
+/// True for zero values: null, false, 0, and empty values. Values of libraries are never zero.
 fn is_zero(value: &Value<'_>) -> bool {
     match value {
         Value::Null => true,
@@ -108,7 +114,7 @@ fn is_zero(value: &Value<'_>) -> bool {
         Value::List(value) => value.is_empty(),
         Value::Map(value) => value.is_empty(),
         Value::Duration(value) => value.nanos == 0,
-        Value::Timestamp(value) => Timestamp::parse(BEGINNING).as_ref() == Some(value),
+        Value::Timestamp(value) => Timestamp::parse(ZERO_TIMESTAMP).as_ref() == Some(value),
         _ => false,
     }
 }
@@ -154,7 +160,9 @@ fn unwrap<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         match item? {
             Value::Optional(Some(value)) => values.push((*value).clone()),
             Value::Optional(None) => {}
-            other => return Err(EvalError::new(format!("value {} is not optional", strings::shown(&other)))),
+            other => {
+                return Err(EvalError::new(format!("value {} is not optional", strings::value_text(&other))));
+            }
         }
     }
     Ok(Value::list(values))

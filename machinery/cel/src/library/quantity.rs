@@ -39,9 +39,9 @@ impl Opaque for Quantity {
 
 /// A computed quantity. kube-apiserver uses another Go type for these, which `==` does not match on its right side.
 #[derive(Debug)]
-struct Computed(Quantity);
+struct ComputedQuantity(Quantity);
 
-impl Opaque for Computed {
+impl Opaque for ComputedQuantity {
     fn type_of(&self) -> Type {
         Type::object(TYPE)
     }
@@ -135,7 +135,7 @@ fn receiver<'c>(call: &'c Call<'_, '_>) -> Result<&'c Quantity, EvalError> {
 }
 
 fn amount<'c>(value: &'c Value<'_>) -> Result<&'c Quantity, EvalError> {
-    let computed = || value.as_opaque().map(|Computed(amount)| amount);
+    let computed = || value.as_opaque().map(|ComputedQuantity(amount)| amount);
     value.as_opaque().or_else(computed).ok_or_else(EvalError::no_such_overload)
 }
 
@@ -148,12 +148,12 @@ fn other(call: &Call<'_, '_>) -> Result<Quantity, EvalError> {
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let amount: Result<Quantity, _> = call.parsed(0)?.parse();
+    let amount: Result<Quantity, _> = call.str_to_parse(0)?.parse();
     amount.map(Value::opaque).map_err(|error| EvalError::new(error.to_string()))
 }
 
 fn is_quantity<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(call.parsed(0)?.parse::<Quantity>().is_ok()))
+    Ok(Value::Bool(call.str_to_parse(0)?.parse::<Quantity>().is_ok()))
 }
 
 fn sign<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -192,10 +192,10 @@ fn take_digits(call: &Call<'_, '_>) -> Result<(), EvalError> {
 
 fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     take_digits(call)?;
-    Ok(Value::opaque(Computed(receiver(call)?.plus(&other(call)?))))
+    Ok(Value::opaque(ComputedQuantity(receiver(call)?.plus(&other(call)?))))
 }
 
 fn sub<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     take_digits(call)?;
-    Ok(Value::opaque(Computed(receiver(call)?.minus(&other(call)?))))
+    Ok(Value::opaque(ComputedQuantity(receiver(call)?.minus(&other(call)?))))
 }

@@ -39,26 +39,26 @@ pub(super) fn library() -> Library {
     }
 }
 
-fn compiled(call: &Call<'_, '_>) -> Result<Arc<Regex>, EvalError> {
+fn call_regex(call: &Call<'_, '_>) -> Result<Arc<Regex>, EvalError> {
     call.str(1)?;
     call.regex().map_err(|error| match error {
-        EvalError::Failed(why) => EvalError::new(format!("Illegal regex: {why}")),
+        EvalError::Failed(reason) => EvalError::new(format!("Illegal regex: {reason}")),
         stop => stop,
     })
 }
 
 fn find<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let found = compiled(call)?.find(call.str(0)?).map_or("", |found| found.as_str());
+    let found = call_regex(call)?.find(call.str(0)?).map_or("", |found| found.as_str());
     Ok(Value::text(found))
 }
 
 /// Returns all matches, or at most a number; all if it is negative. An empty match adjacent to another one is skipped.
 fn find_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let wanted = call.arguments.get(2).map_or(Ok(-1), i64::try_from)?;
-    let most = usize::try_from(wanted).unwrap_or(usize::MAX);
-    let regex = compiled(call)?;
+    let count = call.arguments.get(2).map_or(Ok(-1), i64::try_from)?;
+    let limit = usize::try_from(count).unwrap_or(usize::MAX);
+    let regex = call_regex(call)?;
     let mut found = Vec::new();
-    for part in regex.find_iter(call.str(0)?).take(most) {
+    for part in regex.find_iter(call.str(0)?).take(limit) {
         call.take_text(part.len())?;
         found.push(Value::text(part.as_str()));
     }

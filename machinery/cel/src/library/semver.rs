@@ -78,7 +78,7 @@ pub(super) fn library() -> Library {
 }
 
 fn read(call: &Call<'_, '_>) -> Result<Result<Version, String>, EvalError> {
-    let text = call.parsed(0)?;
+    let text = call.str_to_parse(0)?;
     let normalize = call.arguments.get(1).map_or(Ok(false), bool::try_from)?;
     Ok(if normalize { Version::normalized(text) } else { text.parse() })
 }

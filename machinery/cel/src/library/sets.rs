@@ -1,4 +1,4 @@
-//! Sets: lists looked at without their order: `sets.contains`, `sets.equivalent`, `sets.intersects`.
+//! Lists as sets, ignoring their order: `sets.contains`, `sets.equivalent`, `sets.intersects`.
 
 use super::costs;
 use super::declaration::Library;
@@ -34,7 +34,7 @@ pub(super) fn library() -> Library {
 /// True if a list has an item.
 ///
 /// # Errors
-/// JSON inside that does not fit its declaration.
+/// JSON that does not match its declaration.
 fn has<'v>(call: &Call<'_, 'v>, list: &List<'v>, item: &Value<'v>) -> Result<bool, EvalError> {
     for other in list.iter() {
         if call.equal(item, &other?)? {
@@ -44,7 +44,7 @@ fn has<'v>(call: &Call<'_, 'v>, list: &List<'v>, item: &Value<'v>) -> Result<boo
     Ok(false)
 }
 
-/// Comparing each item with each costs as much: what the program cannot pay is refused before it is done.
+/// Checks the budget before each item is compared with each other, at one unit per pair.
 fn within_budget(call: &Call<'_, '_>) -> Result<(), EvalError> {
     if pairs(call.arguments) > call.budget { Err(EvalError::Budget) } else { Ok(()) }
 }
@@ -82,7 +82,7 @@ fn intersects<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Bool(false))
 }
 
-/// Each item with each.
+/// Estimates comparing each item with each other.
 fn estimate(call: &dyn CallSizes, factor: f64) -> Option<CallEstimate> {
     let pairs = (call.arguments() == 2).then(|| call.argument(0).times(call.argument(1)))?;
     Some(CallEstimate::cost(pairs.times_factor(factor).plus(CostEstimate::ONE)))

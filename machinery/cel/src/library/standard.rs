@@ -1,4 +1,4 @@
-//! The language's own functions: operators, comparisons, conversions, text, time, containers.
+//! Standard functions of the language: operators, comparisons, conversions, text, time, containers.
 
 mod arithmetic;
 mod compare;
@@ -14,7 +14,7 @@ mod zone;
 use super::declaration::Library;
 use crate::types::Type;
 
-/// All of them.
+/// Returns all standard functions.
 #[must_use]
 pub fn library() -> Library {
     let groups = vec![
@@ -36,7 +36,7 @@ pub fn library() -> Library {
     }
 }
 
-/// Types that expressions may name.
+/// Returns the types that expressions can name.
 fn types() -> Vec<(&'static str, Type)> {
     vec![
         ("bool", Type::Bool),

@@ -8,8 +8,8 @@ mod format;
 mod limits;
 mod numerals;
 
-pub(crate) use clause::{Clause, Format, Verb, walk};
-pub(crate) use format::{refusal, shown};
+pub(crate) use clause::{Clause, Format, Verb, visit_clauses};
+pub(crate) use format::{refusal, value_text};
 pub(crate) use limits::{MAX_TEXT_BYTES, too_long};
 
 use super::costs;
@@ -21,16 +21,16 @@ use crate::types::Type;
 use crate::value::{Text, Value, print_key};
 
 /// Functions of version 0.
-pub(super) fn first() -> Library {
+pub(super) fn base_functions() -> Library {
     Library {
         name: "cel.lib.ext.strings",
-        functions: [positions(), pieces(), replaced()].concat(),
+        functions: [position_functions(), piece_functions(), replace_functions()].concat(),
         ..Library::default()
     }
 }
 
 /// Functions of later versions.
-pub(super) fn second() -> Library {
+pub(super) fn later_functions() -> Library {
     let text_and_list = vec![Type::String, Type::list(Type::Dyn)];
     Library {
         name: "cel.lib.ext.strings.v2",
@@ -54,7 +54,7 @@ pub(super) fn second() -> Library {
     }
 }
 
-fn positions() -> Vec<Function> {
+fn position_functions() -> Vec<Function> {
     use Type::{Int, String};
     let index = |id, parameters, run| {
         Overload::member(id, parameters, Int, run)
@@ -85,7 +85,7 @@ fn positions() -> Vec<Function> {
     ]
 }
 
-fn pieces() -> Vec<Function> {
+fn piece_functions() -> Vec<Function> {
     use Type::{Int, String};
     let read = |id, parameters, run| {
         Overload::member(id, parameters, String, run).costs_by_name(costs::read_target_estimate, costs::read)
@@ -125,7 +125,7 @@ fn pieces() -> Vec<Function> {
     ]
 }
 
-fn replaced() -> Vec<Function> {
+fn replace_functions() -> Vec<Function> {
     use Type::{Int, String};
     let replace = |id, parameters| {
         Overload::member(id, parameters, String, replace).costs_by_name(replace_estimate, costs::replace)
@@ -139,7 +139,7 @@ fn replaced() -> Vec<Function> {
     )]
 }
 
-/// The text at an index, with the life of what it looks at.
+/// Returns the string at an index, with the lifetime of its data.
 fn text<'c, 'v>(call: &Call<'c, 'v>, index: usize) -> Result<&'c Text<'v>, EvalError> {
     match call.argument(index)? {
         Value::String(text) => Ok(text),
@@ -147,7 +147,7 @@ fn text<'c, 'v>(call: &Call<'c, 'v>, index: usize) -> Result<&'c Text<'v>, EvalE
     }
 }
 
-/// The integer at an index when the overload has it.
+/// Returns the integer at an index, if the overload has this parameter.
 fn optional_int(call: &Call<'_, '_>, index: usize) -> Result<Option<i64>, EvalError> {
     call.arguments.get(index).map(i64::try_from).transpose()
 }
@@ -226,21 +226,21 @@ fn format_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::cost(call.target()?.times_factor(STRING_TRAVERSAL)))
 }
 
-/// At worst each character is escaped; there are always two quotes.
+/// Estimates `quote`: in the worst case, each character is escaped; there are always two quotes.
 fn quote_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = (call.arguments() == 1).then(|| call.argument(0))?;
-    // Without a bound it wraps around, as upstream's does.
-    let most = size.max.wrapping_mul(2).wrapping_add(2);
-    let result = SizeEstimate::new(size.min.saturating_add(2), most);
+    // Without a limit, the size wraps around, as in upstream.
+    let max = size.max.wrapping_mul(2).wrapping_add(2);
+    let result = SizeEstimate::new(size.min.saturating_add(2), max);
     Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), result))
 }
 
 fn split_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target()?;
-    // At worst each character is a piece; a literal limit says better.
+    // In the worst case, each character is a piece; a literal limit is more precise.
     let limit = (call.arguments() > 1).then(|| call.literal_int(1)).flatten();
-    let most = limit.map_or(size.max, i64::cast_unsigned);
-    Some(CallEstimate::sized(size.times_factor(2.0 * STRING_TRAVERSAL), SizeEstimate::new(0, most)))
+    let max = limit.map_or(size.max, i64::cast_unsigned);
+    Some(CallEstimate::sized(size.times_factor(2.0 * STRING_TRAVERSAL), SizeEstimate::new(0, max)))
 }
 
 fn join_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
@@ -263,7 +263,7 @@ fn join_cost(_: &[Value<'_>], result: &Value<'_>) -> u64 {
     clippy::cast_sign_loss,
     reason = "as upstream; saturates"
 )]
-fn fitting(size: u64, piece: u64) -> u64 {
+fn rounded_up_quotient(size: u64, piece: u64) -> u64 {
     (size as f64 / piece as f64).ceil() as u64
 }
 
@@ -271,16 +271,17 @@ fn fitting(size: u64, piece: u64) -> u64 {
 fn replace_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target().filter(|_| call.arguments() >= 2)?;
     let (old, new) = (call.argument(0), call.argument(1));
-    let (most, kept_most) = match () {
+    let (max, unreplaced_max) = match () {
         () if old.min == 0 => (size.max.saturating_add(1), size.max),
         () if new.max <= old.min => (0, size.max),
-        () => (fitting(size.max, old.min), 0),
+        () => (rounded_up_quotient(size.max, old.min), 0),
     };
-    let (least, kept_least) = match () {
+    let (min, unreplaced_min) = match () {
         () if old.max == 0 => (size.min.saturating_add(1), size.min),
         () if old.max <= new.min => (0, size.min),
-        () => (fitting(size.min, old.max), 0),
+        () => (rounded_up_quotient(size.min, old.max), 0),
     };
-    let result = SizeEstimate::new(least, most).times(new).plus(SizeEstimate::new(kept_least, kept_most));
+    let result =
+        SizeEstimate::new(min, max).times(new).plus(SizeEstimate::new(unreplaced_min, unreplaced_max));
     Some(CallEstimate::sized(size.times_factor(2.0 * STRING_TRAVERSAL), result))
 }

@@ -1,7 +1,7 @@
-//! Expressions with what upstream's own evaluator answered: values, errors, refusals, costs and estimates.
+//! Expressions with the results of upstream's evaluator: values, errors, compile errors, costs and estimates.
 //!
-//! `testdata/library.jsonl` holds one expression a line. `s` is a text of at most ten characters, `ints` and `strs` are
-//! lists of at most five items, `d` is anything.
+//! `testdata/library.jsonl` contains one expression per line. `s` is a string of at most ten characters, `ints` and `strs` are
+//! lists of at most five items, `d` has any type.
 
 use serde_json::Value as Json;
 
@@ -10,18 +10,18 @@ use crate::cost::{AstNode, SizeEstimator};
 use crate::environment::Environment;
 use crate::kubernetes::NEW_EXPRESSIONS;
 use crate::language::Language;
-use crate::library::strings::shown;
+use crate::library::strings::value_text;
 use crate::size::SizeEstimate;
 use crate::types::Type;
 use crate::value::{Key, Map, MapBuilder, Value};
 
-const ANSWERS: &str = include_str!("../../testdata/library.jsonl");
+const RECORDED_RESPONSES: &str = include_str!("../../testdata/library.jsonl");
 /// Budget of an evaluation.
 const BUDGET: u64 = 1_000_000;
 
-struct Sizes;
+struct UnknownSizes;
 
-impl SizeEstimator for Sizes {
+impl SizeEstimator for UnknownSizes {
     fn size(&self, of: AstNode<'_>) -> Option<SizeEstimate> {
         let path: Vec<&str> = of.path.iter().map(|part| &**part).collect();
         match path[..] {
@@ -53,11 +53,11 @@ fn variables() -> [(&'static str, Value<'static>); 4] {
     ]
 }
 
-fn printed(value: &Value<'_>) -> String {
+fn print(value: &Value<'_>) -> String {
     match value {
         Value::Optional(None) => "optional.none".to_owned(),
-        Value::Optional(Some(held)) => format!("optional({})", printed(held)),
-        other => shown(other),
+        Value::Optional(Some(inner)) => format!("optional({})", print(inner)),
+        other => value_text(other),
     }
 }
 
@@ -65,9 +65,9 @@ fn printed(value: &Value<'_>) -> String {
 fn differences(environment: &Environment, answer: &Json) -> Vec<String> {
     let text = answer["e"].as_str().unwrap();
     let mut differences = Vec::new();
-    let mut compare = |what: &str, got: Json| {
-        if got != answer[what] {
-            differences.push(format!("{text}\n    {what}: {got}\n    want: {}", answer[what]));
+    let mut compare = |field: &str, got: Json| {
+        if got != answer[field] {
+            differences.push(format!("{text}\n    {field}: {got}\n    want: {}", answer[field]));
         }
     };
     let program = match environment.compile(text) {
@@ -81,24 +81,24 @@ fn differences(environment: &Environment, answer: &Json) -> Vec<String> {
             return differences;
         }
     };
-    let estimate = program.estimate(&Sizes);
+    let estimate = program.estimate(&UnknownSizes);
     compare("est", vec![estimate.min, estimate.max].into());
     let (result, cost) = program.evaluate(&variables(), BUDGET, &|| false);
     match result {
         Ok(value) => {
-            compare("val", printed(&value).into());
+            compare("val", print(&value).into());
             compare("cost", cost.into());
         }
-        // Upstream counts calls that it does not make because an argument failed; a failure costs what it may.
+        // The cost of a failure is not compared: upstream also counts calls that are skipped because an argument failed.
         Err(error) => compare("err", error.to_string().into()),
     }
     differences
 }
 
 #[test]
-fn expressions_are_answered_as_upstream_answers_them() {
+fn expressions_have_upstream_results() {
     let environment = environment();
-    let answers = ANSWERS.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
+    let answers = RECORDED_RESPONSES.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
     let differences: Vec<String> = answers.flat_map(|answer| differences(&environment, &answer)).collect();
     assert!(differences.is_empty(), "{}\n{} differences", differences.join("\n"), differences.len());
 }

@@ -75,11 +75,11 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let reported = |error| EvalError::new(format!("URL parse error during conversion from string: {error}"));
-    Url::parse(call.parsed(0)?).map(Value::opaque).map_err(reported)
+    Url::parse(call.str_to_parse(0)?).map(Value::opaque).map_err(reported)
 }
 
 fn is_url<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(check_request_uri(call.parsed(0)?).is_ok()))
+    Ok(Value::Bool(check_request_uri(call.str_to_parse(0)?).is_ok()))
 }
 
 fn part<'v>(call: &Call<'_, 'v>, of: impl Fn(&Url) -> String) -> Result<Value<'v>, EvalError> {

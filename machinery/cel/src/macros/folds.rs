@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{Expander, Macro, exactly, simple_name};
+use super::{Expander, Macro, simple_name, to_array};
 use crate::ast::{ACCUMULATOR, Comprehension, Expr, ExprKind, operator};
 use crate::diagnostics::Issue;
 use crate::value::Value;
 
-/// The language's own macros.
+/// Standard macros of the language.
 pub const STANDARD: [Macro; 7] = [
     Macro { name: "has", receiver: false, arguments: 1, expand: has },
     Macro::member("all", 2, quantifier),
     Macro::member("exists", 2, quantifier),
     Macro::member("exists_one", 2, quantifier),
-    Macro::member("map", 2, map),
-    Macro::member("map", 3, map),
+    Macro::member("map", 2, expand_map),
+    Macro::member("map", 3, expand_map),
     Macro::member("filter", 2, filter),
 ];
 
-/// Another spelling of `exists_one`, which no release of kube-apiserver offers.
+/// Alternative spelling of `exists_one`, which no release of kube-apiserver offers.
 pub const EXISTS_ONE: Macro = Macro::member("existsOne", 2, quantifier);
 
 /// Comprehensions over index and item, key and value.
@@ -35,14 +35,14 @@ pub const TWO_VARIABLES: [Macro; 10] = [
     Macro::member("transformMapEntry", 4, transform),
 ];
 
-/// The names of a fold's variables.
+/// Names of a comprehension's variables.
 struct Variables {
     first: Arc<str>,
     second: Option<Arc<str>>,
 }
 
 fn has(expander: &mut Expander<'_>, _: Option<Expr>, arguments: Vec<Expr>, _: &str) -> Result<Expr, Issue> {
-    let [argument] = exactly(arguments)?;
+    let [argument] = to_array(arguments)?;
     match argument.kind {
         ExprKind::Select { operand, field, .. } => {
             Ok(expander.node(ExprKind::Select { operand, field, test: true }))
@@ -57,7 +57,7 @@ fn overwrites(name: &str) -> bool {
 
 const OVERWRITES: &str = "iteration variable overwrites accumulator variable";
 
-/// The one variable of `all(x, …)` or the two of `all(i, x, …)`.
+/// Returns the variable of `all(x, …)` or the two variables of `all(i, x, …)`.
 fn variables(expander: &Expander<'_>, names: &[Expr], no_name: &str) -> Result<Variables, Issue> {
     let mut found = Vec::new();
     for argument in names {
@@ -83,7 +83,7 @@ fn fold(
     variables: Variables,
     [start, condition, step, result]: [Expr; 4],
 ) -> Result<Expr, Issue> {
-    let range = range.ok_or_else(|| Issue::whole("macro without receiver"))?;
+    let range = range.ok_or_else(|| Issue::without_position("macro without receiver"))?;
     Ok(expander.node(ExprKind::Comprehension(Box::new(Comprehension {
         range,
         variable: variables.first,
@@ -102,7 +102,7 @@ fn quantifier(
     mut arguments: Vec<Expr>,
     name: &str,
 ) -> Result<Expr, Issue> {
-    let predicate = arguments.pop().ok_or_else(|| Issue::whole("wrong number of arguments"))?;
+    let predicate = arguments.pop().ok_or_else(|| Issue::without_position("wrong number of arguments"))?;
     let variables = variables(expander, &arguments, "argument must be a simple name")?;
     let parts = match name {
         "all" => all(expander, predicate),
@@ -142,7 +142,7 @@ fn exists_one(expander: &mut Expander<'_>, predicate: Expr) -> [Expr; 4] {
     [start, condition, step, expander.call(operator::EQUALS, vec![count, one])]
 }
 
-/// A fold that collects into a list or a map, with or without a filter.
+/// Creates a comprehension that collects into a list or a map, with or without a filter.
 fn collect(
     expander: &mut Expander<'_>,
     range: Option<Expr>,
@@ -164,13 +164,13 @@ fn append(expander: &mut Expander<'_>, item: Expr) -> Expr {
     expander.call(operator::ADD, vec![so_far, item])
 }
 
-pub(super) fn map(
+pub(super) fn expand_map(
     expander: &mut Expander<'_>,
     target: Option<Expr>,
     mut arguments: Vec<Expr>,
     _: &str,
 ) -> Result<Expr, Issue> {
-    let item = arguments.pop().ok_or_else(|| Issue::whole("wrong number of arguments"))?;
+    let item = arguments.pop().ok_or_else(|| Issue::without_position("wrong number of arguments"))?;
     let variables = variables(expander, &arguments[..1], "argument is not an identifier")?;
     let filter = arguments.pop().filter(|_| !arguments.is_empty());
     let start = expander.list(Vec::new());
@@ -184,7 +184,7 @@ fn filter(
     arguments: Vec<Expr>,
     _: &str,
 ) -> Result<Expr, Issue> {
-    let [item, predicate] = exactly(arguments)?;
+    let [item, predicate] = to_array(arguments)?;
     let variables = variables(expander, std::slice::from_ref(&item), "argument is not an identifier")?;
     let start = expander.list(Vec::new());
     let step = append(expander, item);
@@ -197,7 +197,7 @@ fn transform(
     mut arguments: Vec<Expr>,
     name: &str,
 ) -> Result<Expr, Issue> {
-    let item = arguments.pop().ok_or_else(|| Issue::whole("wrong number of arguments"))?;
+    let item = arguments.pop().ok_or_else(|| Issue::without_position("wrong number of arguments"))?;
     let filter = if arguments.len() > 2 { arguments.pop() } else { None };
     let variables = variables(expander, &arguments, "argument must be a simple name")?;
     let (start, step) = if name == "transformList" {

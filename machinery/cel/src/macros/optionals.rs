@@ -1,20 +1,21 @@
 //! `optMap` and `optFlatMap`.
 
-use super::{Expander, Macro, exactly, simple_name};
+use super::{Expander, Macro, simple_name, to_array};
 use crate::ast::{Expr, operator};
 use crate::diagnostics::Issue;
 
 /// Macros of optional values.
-pub const OPTIONALS: [Macro; 2] = [Macro::member("optMap", 2, map), Macro::member("optFlatMap", 2, map)];
+pub const OPTIONALS: [Macro; 2] =
+    [Macro::member("optMap", 2, expand_optional_map), Macro::member("optFlatMap", 2, expand_optional_map)];
 
-fn map(
+fn expand_optional_map(
     expander: &mut Expander<'_>,
     target: Option<Expr>,
     arguments: Vec<Expr>,
     name: &str,
 ) -> Result<Expr, Issue> {
-    let [variable, body] = exactly(arguments)?;
-    let target = target.ok_or_else(|| Issue::whole("macro without receiver"))?;
+    let [variable, body] = to_array(arguments)?;
+    let target = target.ok_or_else(|| Issue::without_position("macro without receiver"))?;
     let Some(variable) = simple_name(&variable) else {
         return Err(expander.issue(&variable, format!("{name}() variable name must be a simple identifier")));
     };

@@ -1,5 +1,5 @@
-//! Bounds of recursion: of the grammar's rules as cel-go counts them, and of the whole tree, so that everything that
-//! walks trees may recurse.
+//! Limits of recursion: of the grammar rules as counted by cel-go, and of the whole tree, so that walks over trees can be
+//! recursive functions.
 
 use crate::ast::Expr;
 use crate::diagnostics::Issue;
@@ -19,11 +19,11 @@ pub(super) struct Depth {
     pub member: usize,
 }
 
-/// One level deeper.
+/// Enters one level of a rule.
 pub(super) fn enter(rule: &mut usize) -> Result<(), Issue> {
     *rule += 1;
     if *rule > MAX_DEPTH {
-        return Err(Issue::whole(format!("expression recursion limit exceeded: {MAX_DEPTH}")));
+        return Err(Issue::without_position(format!("expression recursion limit exceeded: {MAX_DEPTH}")));
     }
     Ok(())
 }

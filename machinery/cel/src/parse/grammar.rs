@@ -1,5 +1,4 @@
-//! Operators, by precedence with stacks of its own instead of recursion: only parentheses, arguments and ternaries
-//! recurse.
+//! Operators, parsed by precedence with explicit stacks: only parentheses, arguments and ternary operators are recursive.
 
 use std::sync::Arc;
 
@@ -8,18 +7,18 @@ use super::lexer::Token;
 use super::{Parse, Parser, logic};
 use crate::ast::{Expr, ExprKind, operator};
 
-/// A binary operator that waits for its right operand.
-struct Waiting {
+/// Binary operator without its right operand yet.
+struct PendingOperator {
     id: usize,
     function: &'static str,
-    binds: u8,
+    precedence: u8,
 }
 
 const ADDITION: u8 = 3;
 const RELATION: u8 = 2;
 
 impl Parser<'_> {
-    /// `a ? b : c` and everything that binds tighter.
+    /// Parses `a ? b : c` and everything that binds tighter.
     pub(super) fn expr(&mut self) -> Parse<Expr> {
         enter(&mut self.depth.expr)?;
         let mut expr = self.operators()?;
@@ -34,24 +33,24 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// Operands with binary operators between them. Chains count as deep as cel-go's left-recursive rules do.
+    /// Parses operands with binary operators. Chains count as deep as in cel-go's left-recursive rules.
     fn operators(&mut self) -> Parse<Expr> {
         let (relations, calculations) = (self.depth.relation, self.depth.calc);
         enter(&mut self.depth.relation)?;
         enter(&mut self.depth.calc)?;
         let mut operands = vec![self.operand()?];
-        let mut waiting: Vec<Waiting> = Vec::new();
-        while let Some((function, binds)) = binary(self.token()) {
-            reduce(&mut operands, &mut waiting, function, binds);
-            if binds < ADDITION {
+        let mut waiting: Vec<PendingOperator> = Vec::new();
+        while let Some((function, precedence)) = binary(self.token()) {
+            reduce(&mut operands, &mut waiting, function, precedence);
+            if precedence < ADDITION {
                 self.depth.calc = calculations + 1;
             }
-            if binds < RELATION {
+            if precedence < RELATION {
                 self.depth.relation = relations + 1;
             } else {
-                enter(if binds == RELATION { &mut self.depth.relation } else { &mut self.depth.calc })?;
+                enter(if precedence == RELATION { &mut self.depth.relation } else { &mut self.depth.calc })?;
             }
-            waiting.push(Waiting { id: self.operator_id(), function, binds });
+            waiting.push(PendingOperator { id: self.operator_id(), function, precedence });
             operands.push(self.operand()?);
         }
         (self.depth.relation, self.depth.calc) = (relations, calculations);
@@ -60,12 +59,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn operator_id(&mut self) -> usize {
-        let place = self.place();
+        let offset = self.offset();
         self.advance();
-        self.new_id(place)
+        self.new_id(offset)
     }
 
-    /// A member behind any number of `!` or `-`.
+    /// Parses a member after any number of `!` or `-`.
     fn operand(&mut self) -> Parse<Expr> {
         let negation = self.negation();
         let expr = self.member()?;
@@ -75,7 +74,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Takes `!`s or `-`s; an even number of them says nothing. A single minus is part of the number behind it.
+    /// Parses a sequence of `!` or `-`; an even number has no effect. A single minus is part of the number after it.
     fn negation(&mut self) -> Option<(usize, &'static str)> {
         let mark = self.token();
         let function = match mark {
@@ -86,37 +85,37 @@ impl Parser<'_> {
         if self.at_negative_number() {
             return None;
         }
-        let place = self.place();
+        let offset = self.offset();
         let mut count = 0;
         while self.token() == mark {
             self.advance();
             count += 1;
         }
-        (count % 2 == 1).then(|| (self.new_id(place), function))
+        (count % 2 == 1).then(|| (self.new_id(offset), function))
     }
 
-    /// True if a minus is part of the number that follows.
+    /// True if a minus is part of the following number.
     pub(super) fn at_negative_number(&self) -> bool {
         self.token() == Token::Mark("-") && matches!(self.peek(1), Token::Int | Token::Float)
     }
 }
 
-/// Builds the calls of waiting operators that bind at least as tightly as the next one. Chains of one logical operator
-/// wait for their end, so that they become balanced trees.
-fn reduce(operands: &mut Vec<Expr>, waiting: &mut Vec<Waiting>, next: &str, binds: u8) {
+/// Builds the calls of pending operators that bind at least as tightly as the next one. Chains of one logical operator
+/// are built at their end, as balanced trees.
+fn reduce(operands: &mut Vec<Expr>, waiting: &mut Vec<PendingOperator>, next: &str, binds: u8) {
     while let Some(last) = waiting.last() {
-        if last.binds < binds || (last.function == next && last.binds < RELATION) {
+        if last.precedence < binds || (last.function == next && last.precedence < RELATION) {
             return;
         }
         let function = last.function;
-        let first = if last.binds < RELATION {
+        let first = if last.precedence < RELATION {
             waiting.iter().rposition(|op| op.function != function).map_or(0, |index| index + 1)
         } else {
             waiting.len() - 1
         };
         let ids: Vec<usize> = waiting.drain(first..).map(|op| op.id).collect();
         let terms = operands.split_off(operands.len().saturating_sub(ids.len() + 1));
-        operands.push(logic::balanced(function, terms, &ids));
+        operands.push(logic::balanced_tree(function, terms, &ids));
     }
 }
 
@@ -124,7 +123,7 @@ pub(super) fn call_with(id: usize, function: &str, arguments: Vec<Expr>) -> Expr
     Expr { id, kind: ExprKind::Call { function: Arc::from(function), target: None, arguments } }
 }
 
-/// The function of a binary operator, and how tightly it binds.
+/// Returns the function of a binary operator, and its precedence.
 fn binary(token: Token) -> Option<(&'static str, u8)> {
     Some(match token {
         Token::Mark("||") => (operator::OR, 0),

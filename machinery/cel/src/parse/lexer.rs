@@ -1,11 +1,11 @@
-//! The lexer.
+//! Lexer: splits an expression into tokens.
 
 use crate::diagnostics::Issue;
 
 /// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Behind the last one.
+    /// End of the text.
     End,
     /// Punctuation and operators, by their spelling.
     Mark(&'static str),
@@ -24,10 +24,10 @@ pub(super) enum Token {
 }
 
 impl Token {
-    pub fn spelled(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::End => "<EOF>",
-            Self::Mark(mark) => quoted(mark),
+            Self::Mark(mark) => quoted_mark(mark),
             Self::True => "'true'",
             Self::False => "'false'",
             Self::Null => "'null'",
@@ -43,7 +43,7 @@ impl Token {
     }
 }
 
-fn quoted(mark: &'static str) -> &'static str {
+fn quoted_mark(mark: &'static str) -> &'static str {
     match mark {
         ")" => "')'",
         "]" => "']'",
@@ -53,52 +53,52 @@ fn quoted(mark: &'static str) -> &'static str {
     }
 }
 
-/// The most texts without a token that are reported.
+/// Maximum number of invalid texts that are reported.
 const MAX_ISSUES: usize = 100;
 
-/// A token and where it stands, in bytes.
+/// Token with its byte range.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lexed {
+pub(super) struct LexedToken {
     pub token: Token,
     pub start: usize,
     pub end: usize,
 }
 
-/// Longest first, so that `<=` is not read as `<`.
-const MARKS: [&str; 25] = [
+/// Punctuation, longest first, so that `<=` is not parsed as `<`.
+const PUNCTUATION: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", ":",
     "+", "*", "/", "%", "=",
 ];
 
 /// Splits a text into tokens. Invalid characters are reported and skipped.
-pub(super) fn lex(text: &str) -> (Vec<Lexed>, Vec<Issue>) {
+pub(super) fn lex(text: &str) -> (Vec<LexedToken>, Vec<Issue>) {
     let (mut tokens, mut issues) = (Vec::new(), Vec::new());
-    let mut at = 0;
-    while let Some(first) = text[at..].chars().next() {
-        let rest = &text[at..];
+    let mut start = 0;
+    while let Some(first) = text[start..].chars().next() {
+        let rest = &text[start..];
         if matches!(first, '\t' | ' ' | '\r' | '\n' | '\u{c}') {
-            at += 1;
+            start += 1;
         } else if rest.starts_with("//") {
-            at += rest.find('\n').unwrap_or(rest.len());
+            start += rest.find('\n').unwrap_or(rest.len());
         } else if let Some((token, length)) = token(rest) {
-            tokens.push(Lexed { token, start: at, end: at + length });
-            at += length;
+            tokens.push(LexedToken { token, start, end: start + length });
+            start += length;
         } else {
-            let shown = unrecognized(rest);
+            let input = unrecognized(rest);
             if issues.len() < MAX_ISSUES {
-                let text = format!("Syntax error: token recognition error at: '{shown}'");
-                issues.push(Issue::at(at, text));
+                let text = format!("Syntax error: token recognition error at: '{input}'");
+                issues.push(Issue::at(start, text));
             }
-            at += shown.len();
+            start += input.len();
         }
     }
     (tokens, issues)
 }
 
-/// What is read in vain where no token is, up to the first character that no token has there.
+/// Returns the text that upstream reports as unrecognized: up to the first character that no token can have at that position.
 fn unrecognized(rest: &str) -> &str {
     let fine = match rest.as_bytes().first() {
-        Some(quote @ (b'"' | b'\'')) => 1 + string_while(&rest[1..], char::from(*quote)),
+        Some(quote @ (b'"' | b'\'')) => 1 + valid_string_prefix(&rest[1..], char::from(*quote)),
         Some(b'=' | b'&' | b'|') => 1,
         Some(b'`') => 1 + rest[1..].find(|c| !is_in_escaped(c)).unwrap_or(rest.len() - 1),
         _ => 0,
@@ -107,18 +107,20 @@ fn unrecognized(rest: &str) -> &str {
     &rest[..end]
 }
 
-/// How much of a short string that does not end may stand in one.
-fn string_while(body: &str, quote: char) -> usize {
-    let mut at = 0;
-    while let Some(next) = body[at..].chars().next().filter(|c| *c != quote && !matches!(c, '\n' | '\r')) {
+/// Returns the length of the valid content of a short string without a closing quote.
+fn valid_string_prefix(body: &str, quote: char) -> usize {
+    let mut position = 0;
+    while let Some(next) =
+        body[position..].chars().next().filter(|c| *c != quote && !matches!(c, '\n' | '\r'))
+    {
         if next != '\\' {
-            at += next.len_utf8();
+            position += next.len_utf8();
             continue;
         }
-        let rest = &body[at + 1..];
+        let rest = &body[position + 1..];
         let Some(length) = escape(rest) else {
             let digits = |more: fn(&u8) -> bool| 1 + rest.bytes().skip(1).take_while(more).count();
-            return at
+            return position
                 + 1
                 + match rest.as_bytes().first() {
                     Some(b'x' | b'X' | b'u' | b'U') => digits(u8::is_ascii_hexdigit),
@@ -126,9 +128,9 @@ fn string_while(body: &str, quote: char) -> usize {
                     _ => 0,
                 };
         };
-        at += 1 + length;
+        position += 1 + length;
     }
-    at
+    position
 }
 
 /// True if a character is allowed between backticks.
@@ -161,11 +163,11 @@ fn token(rest: &str) -> Option<(Token, usize)> {
         let fine = !inner.is_empty() && inner.chars().all(is_in_escaped);
         return fine.then_some((Token::Escaped, length + 2));
     }
-    let mark = MARKS.iter().find(|mark| rest.starts_with(**mark))?;
+    let mark = PUNCTUATION.iter().find(|mark| rest.starts_with(**mark))?;
     (*mark != "=").then_some((Token::Mark(mark), mark.len()))
 }
 
-/// A string or bytes with its prefixes, if one starts here.
+/// Parses a string or bytes literal with its prefixes, if one starts here.
 fn quoted_token(rest: &str) -> Option<(Token, usize)> {
     let (mut body, mut token, mut prefix) = (rest, Token::Text, 0);
     if body.starts_with(['b', 'B']) {
@@ -179,7 +181,7 @@ fn quoted_token(rest: &str) -> Option<(Token, usize)> {
     Some((token, prefix + length))
 }
 
-/// Length of a quoted string at the start of a text.
+/// Returns the length of a quoted string at the start of a text.
 fn string(body: &str, raw: bool) -> Option<usize> {
     let quote = if body.starts_with('"') {
         "\""
@@ -197,23 +199,23 @@ fn string(body: &str, raw: bool) -> Option<usize> {
     string_until(&body[1..], quote, raw, false).map(|length| length + 2)
 }
 
-/// Bytes before the closing quote; None for illegal escapes, line ends in short strings, and missing quotes.
+/// Returns the bytes before the closing quote; `None` for invalid escapes, line ends in short strings, and missing quotes.
 fn string_until(body: &str, quote: &str, raw: bool, lines: bool) -> Option<usize> {
-    let mut at = 0;
+    let mut position = 0;
     loop {
-        let rest = &body[at..];
+        let rest = &body[position..];
         if rest.starts_with(quote) {
-            return Some(at);
+            return Some(position);
         }
         let next = rest.chars().next()?;
         if matches!(next, '\n' | '\r') && !lines {
             return None;
         }
-        at += if next == '\\' && !raw { escape(&rest[1..])? + 1 } else { next.len_utf8() };
+        position += if next == '\\' && !raw { escape(&rest[1..])? + 1 } else { next.len_utf8() };
     }
 }
 
-/// Length of an escape behind its backslash.
+/// Returns the length of an escape after its backslash.
 fn escape(rest: &str) -> Option<usize> {
     let hex = |count: usize| {
         let digits = rest.as_bytes().get(1..=count)?;
@@ -240,8 +242,8 @@ fn number(rest: &str) -> (Token, usize) {
             return unsigned(rest, 2 + count);
         }
     }
-    let whole = digits(0);
-    let mut end = whole;
+    let integer_end = digits(0);
+    let mut end = integer_end;
     if rest[end..].starts_with('.') && digits(end + 1) > 0 {
         end += 1 + digits(end + 1);
     }
@@ -252,7 +254,7 @@ fn number(rest: &str) -> (Token, usize) {
             end += 1 + sign + count;
         }
     }
-    if end > whole { (Token::Float, end) } else { unsigned(rest, whole) }
+    if end > integer_end { (Token::Float, end) } else { unsigned(rest, integer_end) }
 }
 
 fn unsigned(rest: &str, length: usize) -> (Token, usize) {

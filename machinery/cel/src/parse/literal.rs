@@ -2,31 +2,31 @@
 
 use crate::value::Value;
 
-/// An integer as it is written, with its sign.
+/// Parses an integer literal with its sign.
 pub(super) fn int(text: &str, negative: bool) -> Option<i64> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     let amount = i128::from_str_radix(digits, radix).ok()?;
     i64::try_from(if negative { -amount } else { amount }).ok()
 }
 
-/// An unsigned integer with its `u`.
+/// Parses an unsigned integer literal with its `u`.
 pub(super) fn uint(text: &str) -> Option<u64> {
     let text = text.trim_end_matches(['u', 'U']);
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     u64::from_str_radix(digits, radix).ok()
 }
 
-/// A number with a fraction or an exponent; infinite ones are no literals.
+/// Parses a number with a fraction or an exponent. Returns `None` for infinite numbers.
 pub(super) fn double(text: &str, negative: bool) -> Option<f64> {
     let amount: f64 = text.parse().ok()?;
     amount.is_finite().then_some(if negative { -amount } else { amount })
 }
 
-/// A string or bytes as written, with prefixes and quotes.
+/// Parses a string or bytes literal with prefixes and quotes.
 ///
 /// # Errors
-/// cel-go's words for escapes that mean no character.
-pub(super) fn quoted(written: &str, bytes: bool) -> Result<Value<'static>, &'static str> {
+/// cel-go's message for invalid escapes.
+pub(super) fn parse_quoted(written: &str, bytes: bool) -> Result<Value<'static>, &'static str> {
     let body = if bytes { &written[1..] } else { written };
     let raw = body.starts_with(['r', 'R']);
     let body = if raw { &body[1..] } else { body };
@@ -46,18 +46,22 @@ fn unescape(inner: &str, bytes: bool) -> Result<Vec<u8>, &'static str> {
     let mut rest = inner;
     while let Some(start) = rest.find('\\') {
         content.extend_from_slice(&rest.as_bytes()[..start]);
-        let behind = &rest[start + 1..];
-        let letter =
-            behind.chars().next().ok_or("unable to unescape string, found '\\' as last character")?;
-        let length = one(behind, letter, bytes, &mut content)?;
-        rest = behind.get(length..).unwrap_or_default();
+        let after = &rest[start + 1..];
+        let letter = after.chars().next().ok_or("unable to unescape string, found '\\' as last character")?;
+        let length = append_escape(after, letter, bytes, &mut content)?;
+        rest = after.get(length..).unwrap_or_default();
     }
     content.extend_from_slice(rest.as_bytes());
     Ok(content)
 }
 
-/// Writes what one escape means and says how long it is.
-fn one(behind: &str, letter: char, bytes: bool, content: &mut Vec<u8>) -> Result<usize, &'static str> {
+/// Appends the value of one escape, and returns its length.
+fn append_escape(
+    after: &str,
+    letter: char,
+    bytes: bool,
+    content: &mut Vec<u8>,
+) -> Result<usize, &'static str> {
     let simple = match letter {
         'a' => Some(7),
         'b' => Some(8),
@@ -74,10 +78,10 @@ fn one(behind: &str, letter: char, bytes: bool, content: &mut Vec<u8>) -> Result
         return Ok(1);
     }
     let (digits, radix, length) = match letter {
-        'x' | 'X' => (behind.get(1..3), 16, 3),
-        'u' if !bytes => (behind.get(1..5), 16, 5),
-        'U' if !bytes => (behind.get(1..9), 16, 9),
-        '0'..='3' => (behind.get(..3), 8, 3),
+        'x' | 'X' => (after.get(1..3), 16, 3),
+        'u' if !bytes => (after.get(1..5), 16, 5),
+        'U' if !bytes => (after.get(1..9), 16, 9),
+        '0'..='3' => (after.get(..3), 8, 3),
         _ => return Err("unable to unescape string"),
     };
     let code = digits

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind, Id};
 
-/// A balanced tree of terms; `ids` are the operators' between them.
-pub(super) fn balanced(function: &'static str, terms: Vec<Expr>, ids: &[Id]) -> Expr {
+/// Returns a balanced tree of terms; `ids` are those of the operators between them.
+pub(super) fn balanced_tree(function: &'static str, terms: Vec<Expr>, ids: &[Id]) -> Expr {
     let name = Arc::from(function);
     let mut terms: Vec<Option<Expr>> = terms.into_iter().map(Some).collect();
     build(&name, &mut terms, ids, 0).unwrap_or(Expr { id: 0, kind: ExprKind::Broken })
 }
 
-/// The tree over `ids[..]`, whose first term is `terms[first]`; None cannot happen for one operator less than terms.
+/// Returns the tree for `ids`, whose first term is `terms[first]`. `None` cannot occur if there is one more term than operators.
 fn build(name: &Arc<str>, terms: &mut [Option<Expr>], ids: &[Id], first: usize) -> Option<Expr> {
     if ids.is_empty() {
         return terms.get_mut(first)?.take();

@@ -10,7 +10,7 @@ use crate::ast::{Expr, ExprKind, operator};
 use crate::value::Value;
 
 impl Parser<'_> {
-    /// A primary with selections, calls and indices behind it.
+    /// Parses a primary with selections, calls and indices.
     pub(super) fn member(&mut self) -> Parse<Expr> {
         let members = self.depth.member;
         enter(&mut self.depth.member)?;
@@ -28,26 +28,26 @@ impl Parser<'_> {
     }
 
     fn select(&mut self, operand: Expr) -> Parse<Expr> {
-        let dot = self.place();
+        let dot = self.offset();
         self.advance();
         let optional = self.take(Token::Mark("?"));
-        let (place, name) = (self.place(), self.token_text());
+        let (offset, name) = (self.offset(), self.token_text());
         match self.token() {
             Token::Ident => self.advance(),
             Token::Escaped => {
                 self.advance();
-                return Ok(self.misuse(place, "unsupported syntax: '`'"));
+                return Ok(self.report_invalid_use(offset, "unsupported syntax: '`'"));
             }
             _ if optional => return Err(self.unexpected("{IDENTIFIER, ESC_IDENTIFIER}")),
             _ => return Err(self.unexpected("{'?', IDENTIFIER, ESC_IDENTIFIER}")),
         }
         if optional {
             let id = self.new_id(dot);
-            let field = self.node(place, ExprKind::Literal(Value::text(name)));
+            let field = self.node(offset, ExprKind::Literal(Value::text(name)));
             return Ok(call_with(id, operator::OPTIONAL_FIELD, vec![operand, field]));
         }
         if self.token() == Token::Mark("(") {
-            let open = self.place();
+            let open = self.offset();
             let id = self.operator_id();
             let arguments = self.arguments()?;
             return Ok(self.call_or_macro(id, open, name, Some(operand), arguments));
@@ -64,7 +64,7 @@ impl Parser<'_> {
         Ok(call_with(id, function, vec![operand, index]))
     }
 
-    /// Arguments behind their opening parenthesis, and the closing one.
+    /// Parses arguments after their opening parenthesis, and the closing one.
     pub(super) fn arguments(&mut self) -> Parse<Vec<Expr>> {
         let mut arguments = Vec::new();
         if self.take(Token::Mark(")")) {

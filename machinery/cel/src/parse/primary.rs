@@ -1,4 +1,4 @@
-//! Names, calls, parentheses, literals of all kinds, and where macros are expanded.
+//! Names, calls, parentheses and literals, including macro expansion.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::diagnostics::Issue;
 use crate::macros::Expander;
 use crate::value::Value;
 
-/// Names that mean nothing yet but may not be variables or functions.
+/// Reserved names, which variables and functions must not have.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -30,7 +30,7 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 /// Tokens that start an expression, for messages.
-const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
+const EXPRESSION_STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
                       IDENTIFIER}";
 
 impl Parser<'_> {
@@ -49,7 +49,7 @@ impl Parser<'_> {
     }
 
     fn literal(&mut self) -> Parse<Expr> {
-        let place = self.place();
+        let offset = self.offset();
         let negative = self.at_negative_number();
         if negative {
             self.advance();
@@ -64,21 +64,21 @@ impl Parser<'_> {
             Token::Float => {
                 literal::double(text, negative).map(Value::Double).ok_or("invalid double literal")
             }
-            Token::Text => literal::quoted(text, false),
-            Token::Bytes => literal::quoted(text, true),
-            _ => return Err(self.unexpected(STARTS)),
+            Token::Text => literal::parse_quoted(text, false),
+            Token::Bytes => literal::parse_quoted(text, true),
+            _ => return Err(self.unexpected(EXPRESSION_STARTS)),
         };
         self.advance();
         Ok(match value {
-            Ok(value) => self.node(place, ExprKind::Literal(value)),
-            Err(message) => self.misuse(place, message),
+            Ok(value) => self.node(offset, ExprKind::Literal(value)),
+            Err(message) => self.report_invalid_use(offset, message),
         })
     }
 
     fn list(&mut self) -> Parse<Expr> {
-        let place = self.place();
+        let offset = self.offset();
         self.advance();
-        let id = self.new_id(place);
+        let id = self.new_id(offset);
         let mut items = Vec::new();
         self.lone_comma("]");
         while !self.take(Token::Mark("]")) {
@@ -90,9 +90,9 @@ impl Parser<'_> {
     }
 
     fn map(&mut self) -> Parse<Expr> {
-        let place = self.place();
+        let offset = self.offset();
         self.advance();
-        let id = self.new_id(place);
+        let id = self.new_id(offset);
         let mut entries = Vec::new();
         self.lone_comma("}");
         while !self.take(Token::Mark("}")) {
@@ -106,14 +106,14 @@ impl Parser<'_> {
         Ok(Expr { id, kind: ExprKind::Map(entries) })
     }
 
-    /// A comma that may stand before the closing mark even where nothing else does.
+    /// Parses a comma directly before the closing mark, which is allowed even if there are no elements.
     fn lone_comma(&mut self, closing: &'static str) {
         if self.token() == Token::Mark(",") && self.peek(1) == Token::Mark(closing) {
             self.advance();
         }
     }
 
-    /// A comma, unless the closing mark comes next.
+    /// Parses a comma, unless the closing mark comes next.
     fn separator(&mut self, closing: &'static str) -> Parse<()> {
         if self.take(Token::Mark(",")) || self.token() == Token::Mark(closing) {
             return Ok(());
@@ -121,11 +121,11 @@ impl Parser<'_> {
         Err(self.unexpected(if closing == "]" { "{']', ','}" } else { "{'}', ','}" }))
     }
 
-    /// A variable, a call, or an object literal.
+    /// Parses a variable, a call, or an object literal.
     fn name(&mut self) -> Parse<Expr> {
-        let start = self.place();
+        let start = self.offset();
         let dotted = self.take(Token::Mark("."));
-        let place = self.place();
+        let offset = self.offset();
         if self.token() != Token::Ident {
             return Err(self.unexpected("IDENTIFIER"));
         }
@@ -137,19 +137,19 @@ impl Parser<'_> {
         let reserved = RESERVED.contains(&name);
         let full = if dotted { format!(".{name}") } else { name.to_owned() };
         if self.token() == Token::Mark("(") {
-            let open = self.place();
+            let open = self.offset();
             self.advance();
             let id = self.new_id(open);
             let arguments = self.arguments()?;
             if reserved {
-                return Ok(self.misuse(start, format!("reserved identifier: {name}")));
+                return Ok(self.report_invalid_use(start, format!("reserved identifier: {name}")));
             }
             return Ok(self.call_or_macro(id, open, &full, None, arguments));
         }
         if reserved {
-            return Ok(self.misuse(start, format!("reserved identifier: {name}")));
+            return Ok(self.report_invalid_use(start, format!("reserved identifier: {name}")));
         }
-        Ok(self.node(place, ExprKind::Ident(Arc::from(full))))
+        Ok(self.node(offset, ExprKind::Ident(Arc::from(full))))
     }
 
     /// Returns the number of tokens in the name of an object literal, if there is one.
@@ -167,9 +167,9 @@ impl Parser<'_> {
             name.push_str(self.token_text());
             self.advance();
         }
-        let place = self.place();
+        let offset = self.offset();
         self.advance();
-        let id = self.new_id(place);
+        let id = self.new_id(offset);
         let mut fields = Vec::new();
         self.lone_comma("}");
         while !self.take(Token::Mark("}")) {
@@ -181,24 +181,24 @@ impl Parser<'_> {
 
     fn object_field(&mut self) -> Parse<FieldValue> {
         let optional = self.take(Token::Mark("?"));
-        let (place, text) = (self.place(), self.token_text());
+        let (offset, text) = (self.offset(), self.token_text());
         match self.token() {
             Token::Ident => {}
-            Token::Escaped => self.issues.push(Issue::at(place, "unsupported syntax: '`'")),
+            Token::Escaped => self.issues.push(Issue::at(offset, "unsupported syntax: '`'")),
             _ => return Err(self.unexpected("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}")),
         }
         self.advance();
-        let colon = self.place();
+        let colon = self.offset();
         self.expect(Token::Mark(":"))?;
         let id = self.new_id(colon);
         Ok(FieldValue { id, name: Arc::from(text), value: self.expr()?, optional })
     }
 
-    /// A call, or what the macro of that name makes of it.
+    /// Creates a call, or expands the macro with that name.
     pub(super) fn call_or_macro(
         &mut self,
         id: usize,
-        place: usize,
+        offset: usize,
         name: &str,
         target: Option<Expr>,
         arguments: Vec<Expr>,
@@ -208,12 +208,12 @@ impl Parser<'_> {
             let target = target.map(Box::new);
             return Expr { id, kind: ExprKind::Call { function: Arc::from(name), target, arguments } };
         };
-        let mut expander = Expander { places: &mut self.places, place };
+        let mut expander = Expander { offsets: &mut self.offsets, offset };
         match (found.expand)(&mut expander, target, arguments, name) {
             Ok(expr) => expr,
             Err(issue) => {
                 self.issues.push(issue);
-                self.node(place, ExprKind::Broken)
+                self.node(offset, ExprKind::Broken)
             }
         }
     }

@@ -1,15 +1,15 @@
-//! What is wrong with a text that the grammar does not have, in the words of the parser that upstream generates.
+//! Error recovery for invalid expressions, which reproduces the diagnostics of upstream's generated parser.
 //!
-//! That parser goes on after an error: it drops a token that is one too many, imagines one that is missing, or leaves the
-//! rule and skips what cannot stand behind it. So there may be several diagnostics, and which ones depends on that way.
-//! Nothing is built here; this runs only when [`super::parse`] has failed.
+//! The generated parser continues after an error: it drops an extra token, inserts a missing one, or leaves the rule and skips
+//! the tokens that cannot follow it. So there can be several diagnostics, which depend on the recovery.
+//! This module builds no tree; it only runs if [`super::parse`] has failed.
 
 mod rules;
 mod set;
 
-use super::lexer::{Lexed, Token};
+use super::lexer::{LexedToken, Token};
 use crate::diagnostics::Issue;
-use set::{BEHIND, END, Set};
+use set::{END, RULE_END, TokenSet};
 
 /// Maximum number of recoveries from errors, as in cel-go.
 const MAX_RECOVERIES: usize = 30;
@@ -18,20 +18,20 @@ const MAX_DIAGNOSTICS: usize = 100;
 /// Maximum nesting of rules.
 const MAX_DEPTH: usize = 1_000;
 
-/// The diagnostics about tokens that are no expression.
-pub(super) fn diagnostics(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
-    let mut recogniser = Recogniser {
+/// Returns the diagnostics of tokens that do not form an expression.
+pub(super) fn diagnostics(text: &str, tokens: &[LexedToken]) -> Vec<Issue> {
+    let mut recogniser = Recognizer {
         text,
         tokens,
         at: 0,
         follows: Vec::new(),
         recovering: false,
-        stuck: Vec::new(),
+        left_positions: Vec::new(),
         recoveries: 0,
         issues: Vec::new(),
         deferred: Vec::new(),
     };
-    // Where it stopped, it has reported that.
+    // If it stopped, it has already reported the reason.
     let stopped = recogniser.start().is_err();
     let deferred = if stopped { Vec::new() } else { recogniser.deferred };
     recogniser.issues.extend(deferred);
@@ -40,43 +40,44 @@ pub(super) fn diagnostics(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
 
 /// Reason for leaving a rule.
 #[derive(Debug)]
-enum Wrong {
-    /// None of a rule's alternatives begins with the tokens from one to the other.
+enum RecognitionError {
+    /// None of the alternatives of a rule starts with this range of tokens.
     NoViable { from: usize, to: usize },
-    /// Another token than these.
-    Mismatch(Set),
-    /// A limit: nothing goes on.
+    /// The token is not one of these.
+    Mismatch(TokenSet),
+    /// A limit was reached: the recovery stops.
     Stop,
 }
 
-type Step = Result<(), Wrong>;
+type Step = Result<(), RecognitionError>;
 
-struct Recogniser<'t> {
+struct Recognizer<'t> {
     text: &'t str,
-    tokens: &'t [Lexed],
+    tokens: &'t [LexedToken],
     at: usize,
     /// Tokens that may follow each open rule.
-    follows: Vec<Set>,
+    follows: Vec<TokenSet>,
     /// True while recovering from an error: further errors are not reported.
     recovering: bool,
-    /// Where rules were left since the last match: the token, and the depth of rules.
-    stuck: Vec<(usize, usize)>,
+    /// Positions (token and depth of rules) at which rules were left since the last match.
+    left_positions: Vec<(usize, usize)>,
     recoveries: usize,
     issues: Vec<Issue>,
-    /// What upstream reports while it builds the tree, once all is read: selections without a name, macros without what they need.
+    /// Errors that upstream reports when it builds the tree, after all tokens are read: selections without a name, macros without
+    /// required arguments.
     deferred: Vec<Issue>,
 }
 
-impl Recogniser<'_> {
+impl Recognizer<'_> {
     fn ahead(&self, count: usize) -> Token {
         self.tokens.get(self.at + count).map_or(Token::End, |lexed| lexed.token)
     }
 
-    fn is(&self, set: Set) -> bool {
+    fn is(&self, set: TokenSet) -> bool {
         set.has(self.ahead(0))
     }
 
-    fn next_is(&self, set: Set) -> bool {
+    fn next_is(&self, set: TokenSet) -> bool {
         set.has(self.ahead(1))
     }
 
@@ -84,10 +85,10 @@ impl Recogniser<'_> {
         self.at = (self.at + 1).min(self.tokens.len());
     }
 
-    /// Runs a rule that this may stand behind. What is wrong in it is reported, and skipped.
-    fn rule(&mut self, follow: Set, body: impl FnOnce(&mut Self) -> Step) -> Step {
+    /// Runs a rule that `follow` may follow. Errors in the rule are reported, and the rule is skipped.
+    fn rule(&mut self, follow: TokenSet, body: impl FnOnce(&mut Self) -> Step) -> Step {
         if self.follows.len() >= MAX_DEPTH {
-            return Err(Wrong::Stop);
+            return Err(RecognitionError::Stop);
         }
         self.follows.push(follow);
         if let Err(wrong) = body(self) {
@@ -98,114 +99,114 @@ impl Recogniser<'_> {
         Ok(())
     }
 
-    /// Takes a token that is expected, where what may follow it in its rule helps to recognise that it is missing.
-    fn take(&mut self, wanted: Set, after: Set) -> Step {
-        if self.is(wanted) {
-            self.matched();
+    /// Consumes an expected token; `after` contains the tokens that may follow it, by which a missing token is recognized.
+    fn take(&mut self, expected: TokenSet, after: TokenSet) -> Step {
+        if self.is(expected) {
+            self.end_recovery();
             self.consume();
             return Ok(());
         }
         self.count_recovery()?;
-        if self.next_is(wanted) {
-            self.unwanted(wanted)?;
-            self.matched();
+        if self.next_is(expected) {
+            self.drop_extra(expected)?;
+            self.end_recovery();
             self.consume();
             return Ok(());
         }
         if self.is(self.expected(after)) {
-            let found = self.shown();
-            return self.report_here(|| format!("missing {wanted} at {found}"));
+            let found = self.current_text();
+            return self.report_here(|| format!("missing {expected} at {found}"));
         }
-        Err(Wrong::Mismatch(wanted))
+        Err(RecognitionError::Mismatch(expected))
     }
 
-    /// Looks whether a choice is possible here, and drops a token before it that is one too many.
-    fn choose(&mut self, from: Set) -> Step {
-        if self.recovering || from.has_behind() || self.is(from) {
+    /// Checks if a choice is possible here, and drops an extra token before it.
+    fn choose(&mut self, from: TokenSet) -> Step {
+        if self.recovering || from.has_rule_end() || self.is(from) {
             return Ok(());
         }
         if self.next_is(from) {
-            self.unwanted(from)?;
-            self.matched();
+            self.drop_extra(from)?;
+            self.end_recovery();
             return Ok(());
         }
-        Err(Wrong::Mismatch(from))
+        Err(RecognitionError::Mismatch(from))
     }
 
-    /// As [`Self::choose`] behind a turn of a loop, where everything goes that can stand nowhere.
-    fn choose_again(&mut self, from: Set) -> Step {
+    /// Checks a choice like [`Self::choose`] after an iteration of a loop, where all tokens that cannot follow are dropped.
+    fn choose_again(&mut self, from: TokenSet) -> Step {
         if self.recovering || self.is(from) {
             return Ok(());
         }
-        let found = self.shown();
+        let found = self.current_text();
         self.report_here(|| format!("extraneous input {found} expecting {from}"))?;
-        self.skip_to(from | self.anything_behind());
+        self.skip_to(from | self.following_tokens());
         Ok(())
     }
 
     /// Drops an unexpected token.
-    fn unwanted(&mut self, expected: Set) -> Step {
-        let found = self.shown();
+    fn drop_extra(&mut self, expected: TokenSet) -> Step {
+        let found = self.current_text();
         self.report_here(|| format!("extraneous input {found} expecting {expected}"))?;
         self.consume();
         Ok(())
     }
 
-    fn matched(&mut self) {
+    fn end_recovery(&mut self) {
         self.recovering = false;
-        self.stuck.clear();
+        self.left_positions.clear();
     }
 
-    /// What may come where these may, the ends of the open rules included.
-    fn expected(&self, here: Set) -> Set {
-        let mut all = here;
-        let mut last = here;
+    /// Returns the tokens that are possible where one of `possible` is, including those after the open rules.
+    fn expected(&self, possible: TokenSet) -> TokenSet {
+        let mut all = possible;
+        let mut last = possible;
         for follow in self.follows.iter().rev() {
-            if !last.has_behind() {
+            if !last.has_rule_end() {
                 break;
             }
             last = *follow;
             all = all | last;
         }
-        all - BEHIND
+        all - RULE_END
     }
 
-    fn anything_behind(&self) -> Set {
-        self.follows.iter().fold(Set::default(), |all, follow| all | *follow) - BEHIND
+    fn following_tokens(&self) -> TokenSet {
+        self.follows.iter().fold(TokenSet::default(), |all, follow| all | *follow) - RULE_END
     }
 
-    fn report(&mut self, wrong: &Wrong) -> Step {
+    fn report(&mut self, wrong: &RecognitionError) -> Step {
         match wrong {
-            Wrong::Stop => Err(Wrong::Stop),
-            Wrong::Mismatch(expected) => {
-                let (found, expected) = (self.shown(), self.expected(*expected));
+            RecognitionError::Stop => Err(RecognitionError::Stop),
+            RecognitionError::Mismatch(expected) => {
+                let (found, expected) = (self.current_text(), self.expected(*expected));
                 self.report_here(|| format!("mismatched input {found} expecting {expected}"))
             }
-            Wrong::NoViable { from, to } => {
-                let (read, place) = (self.between(*from, *to), self.place_of(*to));
-                let text = match word_behind_a_mark(&read) {
+            RecognitionError::NoViable { from, to } => {
+                let (read, offset) = (self.text_between(*from, *to), self.offset_of(*to));
+                let text = match word_after_dot(&read) {
                     Some(word) => format!("mismatched input '{word}' expecting IDENTIFIER"),
                     None => format!("no viable alternative at input {}", quoted(&read)),
                 };
-                self.report_at(place, || text)
+                self.report_at(offset, || text)
             }
         }
     }
 
-    /// Leaves a rule: all goes that cannot stand behind one of the open rules.
+    /// Leaves a rule: drops all tokens that cannot follow one of the open rules.
     fn recover(&mut self) -> Step {
         self.count_recovery()?;
-        let here = (self.at, self.follows.len());
-        if self.stuck.contains(&here) {
+        let state = (self.at, self.follows.len());
+        if self.left_positions.contains(&state) {
             self.consume();
         }
-        self.stuck.retain(|(at, _)| *at == self.at);
-        self.stuck.push((self.at, self.follows.len()));
-        self.skip_to(self.anything_behind());
+        self.left_positions.retain(|(position, _)| *position == self.at);
+        self.left_positions.push((self.at, self.follows.len()));
+        self.skip_to(self.following_tokens());
         Ok(())
     }
 
-    fn skip_to(&mut self, set: Set) {
+    fn skip_to(&mut self, set: TokenSet) {
         while self.ahead(0) != Token::End && !self.is(set) {
             self.consume();
         }
@@ -214,8 +215,8 @@ impl Recogniser<'_> {
     fn count_recovery(&mut self) -> Step {
         if self.recoveries == MAX_RECOVERIES {
             let text = format!("Syntax error: error recovery attempt limit exceeded: {MAX_RECOVERIES}");
-            self.issues.push(Issue::at(self.place_of(self.at), text));
-            return Err(Wrong::Stop);
+            self.issues.push(Issue::at(self.offset_of(self.at), text));
+            return Err(RecognitionError::Stop);
         }
         self.recoveries += 1;
         Ok(())
@@ -223,60 +224,60 @@ impl Recogniser<'_> {
 
     /// Reports an error at the current token, unless an error is being recovered from.
     fn report_here(&mut self, text: impl FnOnce() -> String) -> Step {
-        self.report_at(self.place_of(self.at), text)
+        self.report_at(self.offset_of(self.at), text)
     }
 
-    fn report_at(&mut self, place: usize, text: impl FnOnce() -> String) -> Step {
+    fn report_at(&mut self, offset: usize, text: impl FnOnce() -> String) -> Step {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
-        self.issues.push(Issue::at(place, format!("Syntax error: {}", text())));
-        if self.issues.len() < MAX_DIAGNOSTICS { Ok(()) } else { Err(Wrong::Stop) }
+        self.issues.push(Issue::at(offset, format!("Syntax error: {}", text())));
+        if self.issues.len() < MAX_DIAGNOSTICS { Ok(()) } else { Err(RecognitionError::Stop) }
     }
 
-    fn place_of(&self, at: usize) -> usize {
-        self.tokens.get(at).map_or(self.text.len(), |lexed| lexed.start)
+    fn offset_of(&self, index: usize) -> usize {
+        self.tokens.get(index).map_or(self.text.len(), |lexed| lexed.start)
     }
 
-    fn shown(&self) -> String {
+    fn current_text(&self) -> String {
         quoted(self.tokens.get(self.at).map_or("<EOF>", |lexed| &self.text[lexed.start..lexed.end]))
     }
 
-    /// The texts of tokens, and the space between them.
-    fn between(&self, from: usize, to: usize) -> String {
+    /// Returns the texts of tokens with the space between them.
+    fn text_between(&self, from: usize, to: usize) -> String {
         if from >= self.tokens.len() {
             return "<EOF>".to_owned();
         }
         let mut text = String::new();
-        let mut end = self.place_of(from);
-        for at in from..=to {
-            let place = self.place_of(at);
+        let mut end = self.offset_of(from);
+        for index in from..=to {
+            let offset = self.offset_of(index);
             // Invalid tokens are not printed.
-            let gap = &self.text[end..place];
+            let gap = &self.text[end..offset];
             let unread = gap.trim_ascii();
             text.push_str(&gap.replacen(unread, "", usize::from(!unread.is_empty())));
-            end = self.tokens.get(at).map_or(place, |lexed| lexed.end);
-            text.push_str(&self.text[place..end]);
+            end = self.tokens.get(index).map_or(offset, |lexed| lexed.end);
+            text.push_str(&self.text[offset..end]);
         }
         text
     }
 
-    /// That no alternative begins with the tokens up to one ahead.
+    /// Returns the error that no alternative starts with the tokens up to `ahead`.
     fn no_viable(&self, ahead: usize) -> Step {
-        Err(Wrong::NoViable { from: self.at, to: self.at + ahead })
+        Err(RecognitionError::NoViable { from: self.at, to: self.at + ahead })
     }
 
     fn start(&mut self) -> Step {
-        self.rule(Set::default(), |it| {
+        self.rule(TokenSet::default(), |it| {
             it.expr(END)?;
-            it.take(END, BEHIND)
+            it.take(END, RULE_END)
         })
     }
 }
 
-/// The reserved word behind a dot, as in `.true`, which upstream reports without the dot.
-fn word_behind_a_mark(read: &str) -> Option<&str> {
+/// Returns the reserved word after a dot, as in `.true`, which upstream reports without the dot.
+fn word_after_dot(read: &str) -> Option<&str> {
     let mut characters = read.chars();
     characters.next()?;
     Some(characters.as_str()).filter(|rest| ["true", "false", "null"].contains(rest))

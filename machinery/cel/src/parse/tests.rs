@@ -47,7 +47,7 @@ fn spell(expr: &Expr) -> String {
 }
 
 #[test]
-fn operators_bind_as_the_grammar_says() {
+fn operators_have_the_precedence_of_the_grammar() {
     let cases = [
         ("1 + 2 * 3 - 4", "_-_(_+_(1, _*_(2, 3)), 4)"),
         ("-1", "-1"),
@@ -81,7 +81,7 @@ fn operators_bind_as_the_grammar_says() {
 }
 
 #[test]
-fn what_does_not_parse_is_refused_with_its_place() {
+fn invalid_expressions_are_rejected_with_their_position() {
     let cases = [
         (
             "self.a ==",
@@ -105,13 +105,13 @@ fn what_does_not_parse_is_refused_with_its_place() {
     }
 }
 
-/// Answers of kube-apiserver 1.36.3 for rules that do not parse.
-const REFUSED: &str = include_str!("../../testdata/syntax.jsonl");
+/// Responses of kube-apiserver 1.36.3 for rules that do not parse.
+const REJECTED_EXPRESSIONS: &str = include_str!("../../testdata/syntax.jsonl");
 
 #[test]
 fn syntax_errors_are_reported_as_upstream_reports_them() {
     let rows: Vec<serde_json::Value> =
-        REFUSED.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        REJECTED_EXPRESSIONS.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() > 200);
     for row in rows {
         let refused = read(row["text"].as_str().unwrap()).map(|parsed| spell(&parsed.expr)).unwrap_err();

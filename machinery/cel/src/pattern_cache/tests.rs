@@ -74,19 +74,19 @@ fn programs_own_literal_patterns_up_to_the_limit_of_their_cache() {
 #[test]
 fn compiling_takes_steps_by_the_size_of_the_pattern() {
     let steps = |pattern: &str| {
-        let taken = std::cell::Cell::new(0);
+        let counted = std::cell::Cell::new(0);
         let count = |steps| {
-            taken.set(taken.get() + steps);
+            counted.set(counted.get() + steps);
             Ok(())
         };
-        compile(pattern, &count).unwrap().is_ok().then(|| taken.get())
+        compile(pattern, &count).unwrap().is_ok().then(|| counted.get())
     };
     assert!(steps("^[a-z]+$").unwrap() < 2_000);
     assert!(steps(r"\pL{20}").unwrap() > MAX_COMPILED_BYTES / STEP_COMPILED_BYTES);
 }
 
 #[test]
-fn only_the_syntax_is_checked_if_the_meter_cannot_pay() {
+fn only_the_syntax_is_checked_if_the_meter_is_exhausted() {
     let (cache, meter) = (PatternCache::new(), Meter::new(20_000));
     let owned = |pattern: &str| OwnedPattern::compile(&cache, pattern, &meter);
     let large = |number: usize| owned(&format!(r"((\pL|\pN){{30}}){{30}}{number}"));

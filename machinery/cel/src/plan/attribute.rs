@@ -1,8 +1,8 @@
-//! Attributes: from names, selections, indices and choices to ways that are taken as one.
+//! Attributes: paths that combine names, selections, indices and choices.
 
 use std::sync::Arc;
 
-use super::{Attribute, Base, By, Node, Step};
+use super::{Attribute, Base, Node, Step, StepKey};
 use crate::value::Value;
 
 impl Attribute {
@@ -10,17 +10,17 @@ impl Attribute {
         Self { base: Base::Variable(slot), steps: Vec::new() }
     }
 
-    pub(super) fn local(place: usize) -> Self {
-        Self { base: Base::Local(place), steps: Vec::new() }
+    pub(super) fn local(slot: usize) -> Self {
+        Self { base: Base::Local(slot), steps: Vec::new() }
     }
 
-    /// One of two ways: `condition ? a : b`.
+    /// Creates a choice of two paths: `condition ? a : b`.
     pub(super) fn either([condition, then, other]: [Node; 3]) -> Self {
-        let ways = (condition, Self::of(then), Self::of(other));
-        Self { base: Base::Either(Box::new(ways)), steps: Vec::new() }
+        let branches = (condition, Self::of(then), Self::of(other));
+        Self { base: Base::Either(Box::new(branches)), steps: Vec::new() }
     }
 
-    /// The way that a node is, or that begins at what it computes. As a part of another way it has no free test.
+    /// Returns the path of a node, or a path that starts at its computed value. Inside another path, its test is not free.
     pub(super) fn of(node: Node) -> Self {
         match node {
             Node::Attribute(mut attribute) => {
@@ -33,45 +33,45 @@ impl Attribute {
         }
     }
 
-    /// One step further, along a field.
-    pub(super) fn named(self, field: Arc<str>, optional: bool, test: bool) -> Self {
+    /// Adds a step by field.
+    pub(super) fn with_field(self, field: Arc<str>, optional: bool, test: bool) -> Self {
         let free = test && self.is_choice();
-        self.then(Step { by: By::Name(field), optional, test, free })
+        self.with_step(Step { by: StepKey::Name(field), optional, test, free })
     }
 
-    /// One step further, along an index.
+    /// Adds a step by index.
     ///
     /// # Errors
-    /// A constant that is no index.
-    pub(super) fn indexed(self, index: Node, optional: bool) -> Result<Self, String> {
+    /// The constant cannot be an index.
+    pub(super) fn with_index(self, index: Node, optional: bool) -> Result<Self, String> {
         let by = match index {
-            Node::Constant(Value::String(name)) => By::Name(Arc::from(&*name)),
-            Node::Constant(value) if value.is_index() => By::Constant(value),
+            Node::Constant(Value::String(name)) => StepKey::Name(Arc::from(&*name)),
+            Node::Constant(value) if value.is_index() => StepKey::Constant(value),
             Node::Constant(value) => return Err(format!("invalid qualifier type: {}", value.go_type())),
-            other => By::Attribute(Self::of(other)),
+            other => StepKey::Attribute(Self::of(other)),
         };
-        Ok(self.then(Step { by, optional, test: false, free: false }))
+        Ok(self.with_step(Step { by, optional, test: false, free: false }))
     }
 
-    fn then(mut self, step: Step) -> Self {
+    fn with_step(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
     }
 
-    /// True if it begins at one of two ways.
+    /// True if the path starts at a choice.
     pub(crate) fn is_choice(&self) -> bool {
         matches!(self.base, Base::Either(_))
     }
 
-    /// True if it ends in a test of presence: `has(a.b)`.
+    /// True if the path ends in a presence test: `has(a.b)`.
     pub(crate) fn is_test(&self) -> bool {
         self.steps.last().is_some_and(|step| step.test)
     }
 
-    /// The place of the local variable that is all that it names.
+    /// Returns the index of the local variable if the path has no steps.
     pub(super) fn as_local(&self) -> Option<usize> {
         match self.base {
-            Base::Local(place) if self.steps.is_empty() => Some(place),
+            Base::Local(slot) if self.steps.is_empty() => Some(slot),
             _ => None,
         }
     }

@@ -1,10 +1,10 @@
-//! From nodes of the tree to nodes of the plan.
+//! Planner: converts nodes of the tree to nodes of the plan.
 
 use std::sync::Arc;
 
 use super::node::{Attribute, CallNode, Constants, Node};
 use crate::ast::{Entry, Expr, ExprKind, FieldValue, Item, operator};
-use crate::check::{Checked, Reference};
+use crate::check::{CheckedAst, Reference};
 use crate::function::{Call, Overload};
 #[cfg(feature = "regex")]
 use crate::meter::Meter;
@@ -14,17 +14,17 @@ use crate::types::Type;
 use crate::value::{Key, MapBuilder, Value};
 use crate::variable::Variable;
 
-/// Conversions that are computed when their argument is constant.
+/// Conversions that are evaluated at compile time if their argument is constant.
 const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
 pub(super) struct Planner<'c> {
-    pub checked: &'c Checked,
+    pub checked: &'c CheckedAst,
     pub variables: &'c [Variable],
     #[cfg(feature = "regex")]
     pub meter: &'c Meter,
     pub uses: Vec<bool>,
-    /// Names of comprehensions' variables that are alive.
+    /// Names of the comprehension variables in scope.
     pub locals: Vec<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ impl Planner<'_> {
             ExprKind::Ident(name) => self.ident(expr, name),
             ExprKind::Select { operand, field, test } => {
                 let operand = self.node(operand)?;
-                Ok(Attribute::of(operand).named(field.clone(), false, *test).into())
+                Ok(Attribute::of(operand).with_field(field.clone(), false, *test).into())
             }
             ExprKind::Call { function, target, arguments } => {
                 self.call(expr, function, target.as_deref(), arguments)
@@ -56,8 +56,8 @@ impl Planner<'_> {
         if let Type::Type(_) = self.checked.type_of(expr) {
             return Err(format!("reference to undefined type: {name}"));
         }
-        if let Some(place) = self.locals.iter().rposition(|local| **local == *name) {
-            return Ok(Attribute::local(place).into());
+        if let Some(slot) = self.locals.iter().rposition(|local| **local == *name) {
+            return Ok(Attribute::local(slot).into());
         }
         let slot = self.variables.iter().rposition(|variable| *variable.name == *name);
         let slot = slot.ok_or_else(|| format!("no such attribute(s): {name}"))?;
@@ -76,27 +76,27 @@ impl Planner<'_> {
             && let ExprKind::Literal(Value::String(field)) = &name.kind
         {
             let operand = self.node(operand)?;
-            return Ok(Attribute::of(operand).named(Arc::from(&**field), true, false).into());
+            return Ok(Attribute::of(operand).with_field(Arc::from(&**field), true, false).into());
         }
         let mut nodes = Vec::with_capacity(arguments.len() + 1);
         for argument in target.into_iter().chain(arguments) {
             nodes.push(self.node(argument)?);
         }
         if let operator::INDEX | operator::OPTIONAL_INDEX = function {
-            return indexed(nodes, function == operator::OPTIONAL_INDEX);
+            return index_node(nodes, function == operator::OPTIONAL_INDEX);
         }
-        let nodes = match self.special(function, nodes) {
+        let nodes = match self.intrinsic_call(function, nodes) {
             Ok(node) => return Ok(node),
             Err(nodes) => nodes,
         };
-        let call = self.resolved(expr, function, nodes)?;
+        let call = self.resolve_call(expr, function, nodes)?;
         #[cfg(feature = "regex")]
         let call = with_pattern(call, self.checked.language.pattern_cache(), self.meter)?;
-        one_of(folded(call)?)
+        simplify_call(fold_conversion(call)?)
     }
 
-    /// Calls that the evaluator knows itself.
-    fn special(&self, function: &str, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
+    /// Converts calls that the evaluator implements itself.
+    fn intrinsic_call(&self, function: &str, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
         match function {
             operator::AND | operator::OR => {
                 nodes.try_into().map(|pair| Node::Logic(function == operator::AND, Box::new(pair)))
@@ -117,9 +117,9 @@ impl Planner<'_> {
         }
     }
 
-    /// `accumulator + [item]`.
+    /// Converts `accumulator + [item]`.
     fn append(&self, mut nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
-        let (Some(place), Some(Node::List(items))) = (self.accumulator(nodes.first()), nodes.get_mut(1))
+        let (Some(slot), Some(Node::List(items))) = (self.accumulator(nodes.first()), nodes.get_mut(1))
         else {
             return self.append_constant(nodes);
         };
@@ -127,37 +127,37 @@ impl Planner<'_> {
             return Err(nodes);
         }
         let (item, _) = std::mem::replace(&mut items[0], (Node::Constant(Value::Null), false));
-        Ok(Node::Append(place, Box::new(item)))
+        Ok(Node::Append(slot, Box::new(item)))
     }
 
     fn append_constant(&self, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
-        let (Some(place), Some(Node::Constant(Value::List(list)))) =
+        let (Some(slot), Some(Node::Constant(Value::List(list)))) =
             (self.accumulator(nodes.first()), nodes.get(1))
         else {
             return Err(nodes);
         };
         match list.get(0) {
-            Some(Ok(item)) if list.len() == 1 => Ok(Node::Append(place, Box::new(Node::Constant(item)))),
+            Some(Ok(item)) if list.len() == 1 => Ok(Node::Append(slot, Box::new(Node::Constant(item)))),
             _ => Err(nodes),
         }
     }
 
     fn insert(&self, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
-        let Some(place) = self.accumulator(nodes.first()) else { return Err(nodes) };
+        let Some(slot) = self.accumulator(nodes.first()) else { return Err(nodes) };
         let mut nodes = nodes.into_iter().skip(1);
         match (nodes.next(), nodes.next()) {
-            (Some(key), value) => Ok(Node::Insert(place, Box::new((key, value)))),
+            (Some(key), value) => Ok(Node::Insert(slot, Box::new((key, value)))),
             _ => Err(Vec::new()),
         }
     }
 
-    /// The place of the innermost accumulator, if that is what a node reads.
+    /// Returns the index of the innermost accumulator, if the node reads it.
     fn accumulator(&self, node: Option<&Node>) -> Option<usize> {
         let Some(Node::Attribute(attribute)) = node else { return None };
-        attribute.as_local().filter(|place| *self.locals[*place] == *crate::ast::ACCUMULATOR)
+        attribute.as_local().filter(|slot| *self.locals[*slot] == *crate::ast::ACCUMULATOR)
     }
 
-    fn resolved(&self, expr: &Expr, function: &str, nodes: Vec<Node>) -> Result<CallNode, String> {
+    fn resolve_call(&self, expr: &Expr, function: &str, nodes: Vec<Node>) -> Result<CallNode, String> {
         let declared = self
             .checked
             .language
@@ -168,16 +168,16 @@ impl Planner<'_> {
         };
         let overloads: Vec<Arc<Overload>> =
             indices.iter().map(|index| declared.overloads[*index].clone()).collect();
-        let stops = nodes.len() > 2
+        let stops_at_error = nodes.len() > 2
             || declared.name == "format"
-            || (nodes.len() > 1 && !is_one(&overloads, &declared.name));
+            || (nodes.len() > 1 && !has_one_implementation(&overloads, &declared.name));
         Ok(CallNode {
             name: declared.name.clone(),
             overloads,
             arguments: nodes,
             #[cfg(feature = "regex")]
             regex: None,
-            stops,
+            stops_at_error,
         })
     }
 
@@ -207,7 +207,7 @@ impl Planner<'_> {
         Ok(constant_map(&nodes).map_or_else(|| Node::Map(nodes.into()), Node::Constant))
     }
 
-    /// An object is made anew each time: it counts as one that was written out, not as a constant.
+    /// Converts an object literal, which is created in each run and charged as a literal, even if all fields are constant.
     fn object(&mut self, name: &Arc<str>, fields: &[FieldValue]) -> Result<Node, String> {
         let mut nodes = Vec::with_capacity(fields.len());
         for field in fields {
@@ -219,7 +219,7 @@ impl Planner<'_> {
     }
 }
 
-/// A map whose keys and values are all constants.
+/// Returns a map constant if all keys and values are constants.
 fn constant_map(entries: &[(Node, Node, bool)]) -> Option<Value<'static>> {
     let mut map = MapBuilder::with_capacity(entries.len());
     for entry in entries {
@@ -230,16 +230,16 @@ fn constant_map(entries: &[(Node, Node, bool)]) -> Option<Value<'static>> {
 }
 
 /// True if a call has one implementation: a single overload, or an operator.
-fn is_one(overloads: &[Arc<Overload>], name: &str) -> bool {
+fn has_one_implementation(overloads: &[Arc<Overload>], name: &str) -> bool {
     overloads.len() == 1 || name.contains('_') || name == operator::IN || ["size", "matches"].contains(&name)
 }
 
-/// `operand[index]` or `operand[?index]`.
-fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
+/// Converts `operand[index]` or `operand[?index]`.
+fn index_node(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
     let Ok([operand, index]) = <[Node; 2]>::try_from(nodes) else {
         return Err(format!("no such overload: {}", operator::INDEX));
     };
-    Attribute::of(operand).indexed(index, optional).map(Node::from)
+    Attribute::of(operand).with_index(index, optional).map(Node::from)
 }
 
 /// Compiles a literal pattern with the program. Computed patterns are looked up in the cache when the program runs.
@@ -247,28 +247,28 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
 fn with_pattern(mut call: CallNode, cache: &PatternCache, meter: &Meter) -> Result<CallNode, String> {
     if let Some(pattern) = call.pattern() {
         call.regex = Some(CallPattern::literal(cache, pattern, meter)?);
-        call.stops = true;
+        call.stops_at_error = true;
     } else if call.takes_pattern() {
         call.regex = Some(CallPattern::Cached(cache.clone()));
     }
     Ok(call)
 }
 
-/// A conversion of a constant is one.
-fn folded(call: CallNode) -> Result<CallNode, String> {
+/// Evaluates a conversion of a constant.
+fn fold_conversion(call: CallNode) -> Result<CallNode, String> {
     if !CONVERSIONS.contains(&&*call.name) {
         return Ok(call);
     }
     let [Node::Constant(argument)] = &call.arguments[..] else { return Ok(call) };
     let arguments = std::slice::from_ref(argument);
-    let overload = call.taking(arguments).map_err(|error| error.to_string())?;
-    let made = overload.run.call(&Call::new(arguments, u64::MAX));
-    let value = made.map_err(|error| error.to_string())?;
+    let overload = call.overload_for(arguments).map_err(|error| error.to_string())?;
+    let result = overload.run.call(&Call::new(arguments, u64::MAX));
+    let value = result.map_err(|error| error.to_string())?;
     Ok(CallNode { arguments: vec![Node::Constant(value)], overloads: Vec::new(), ..call })
 }
 
-/// A computed call as a constant; `in` a list of constants as a look-up.
-fn one_of(mut call: CallNode) -> Result<Node, String> {
+/// Converts a computed call to a constant, and `in` with a list of constants to a lookup.
+fn simplify_call(mut call: CallNode) -> Result<Node, String> {
     if call.overloads.is_empty()
         && let Some(value) = call.arguments.pop()
     {
@@ -283,8 +283,8 @@ fn one_of(mut call: CallNode) -> Result<Node, String> {
         Some(constants) if constants.is_empty() => Ok(Node::Constant(Value::Bool(false))),
         Some(constants) => {
             call.arguments.truncate(1);
-            let wanted = call.arguments.pop().ok_or("no such overload")?;
-            Ok(Node::InSet(Box::new(wanted), Box::new(constants)))
+            let item = call.arguments.pop().ok_or("no such overload")?;
+            Ok(Node::InSet(Box::new(item), Box::new(constants)))
         }
         None => Ok(Node::Call(Box::new(call))),
     }

@@ -1,4 +1,4 @@
-//! Calls of a plan: which overload takes the values, and what counts the cost.
+//! Calls of a plan: selection of the overload, and cost function.
 
 use super::node::{CallNode, Node};
 use crate::error::EvalError;
@@ -11,7 +11,7 @@ const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
 pub(crate) const IN_ERROR: Value<'static> = Value::Bool(false);
 
 impl CallNode {
-    /// The regular expression that is written out as its second argument.
+    /// Returns the literal regular expression in the second argument, if any.
     pub fn pattern(&self) -> Option<&str> {
         match self.arguments.get(1) {
             Some(Node::Constant(Value::String(pattern))) if PATTERNS.contains(&&*self.name) => Some(pattern),
@@ -19,7 +19,7 @@ impl CallNode {
         }
     }
 
-    /// True if its second argument is a regular expression.
+    /// True if the second argument is a regular expression.
     #[cfg(feature = "regex")]
     pub fn takes_pattern(&self) -> bool {
         PATTERNS.contains(&&*self.name)
@@ -33,12 +33,12 @@ impl CallNode {
             && self.arguments.iter().all(constant)
     }
 
-    /// The overload that takes these values.
-    pub(crate) fn taking(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
+    /// Returns the overload that accepts these values.
+    pub(crate) fn overload_for(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
         // The function checks the items of the list itself.
         let any = matches!(&*self.name, "sort" | "@sortByAssociatedKeys")
             && matches!(arguments.first(), Some(Value::List(_)));
-        let found = self.overloads.iter().find(|candidate| any || takes(candidate, arguments));
+        let found = self.overloads.iter().find(|candidate| any || accepts_arguments(candidate, arguments));
         found.map(|overload| &**overload).ok_or_else(|| match self.pattern() {
             // A precompiled pattern checks its argument itself.
             Some(_) => EvalError::no_such_overload(),
@@ -48,40 +48,41 @@ impl CallNode {
 
     /// Returns the cost of a call that is not made because of an argument in error or a missing overload.
     pub(crate) fn cost(&self, arguments: &[Value<'_>]) -> u64 {
-        self.coster().map_or(1, |cost| cost(arguments, &IN_ERROR))
+        self.cost_fn().map_or(1, |cost| cost(arguments, &IN_ERROR))
     }
 
-    /// True if any possible overload asks.
-    pub(crate) fn asks(&self) -> bool {
-        self.overloads.iter().any(|overload| overload.asks)
+    /// True if any possible overload is external.
+    pub(crate) fn is_external(&self) -> bool {
+        self.overloads.iter().any(|overload| overload.external)
     }
 
     /// Returns the cost function of the only overload, or of all overloads of the name.
-    pub(crate) fn coster(&self) -> Option<CostFn> {
+    pub(crate) fn cost_fn(&self) -> Option<CostFn> {
         let only = self.overloads.len() == 1;
         self.overloads.last().filter(|overload| only || overload.cost_by_name)?.cost
     }
 }
 
-fn takes(overload: &Overload, arguments: &[Value<'_>]) -> bool {
+fn accepts_arguments(overload: &Overload, arguments: &[Value<'_>]) -> bool {
     overload.parameters.len() == arguments.len()
         && overload.parameters.iter().zip(arguments).all(|(parameter, argument)| argument.is_of(parameter))
 }
 
-/// Operators say only that there is none; functions what they were called with.
+/// Returns the error of a missing overload. Errors of operators do not contain the argument types, errors of functions do.
 fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
     let first = arguments.first();
-    // Texts and times are asked, whatever they are asked; others only for what they know.
-    let asked = matches!(first, Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)));
+    // As in cel-go, strings and times handle all receiver calls themselves and report the generic error.
+    let is_generic_receiver =
+        matches!(first, Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)));
     match name {
         "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
-        "size" | "matches" | "sort" if asked => return EvalError::no_such_overload(),
+        "size" | "matches" | "sort" if is_generic_receiver => return EvalError::no_such_overload(),
         "size" | "matches" | "sort" => return EvalError::new(format!("no such overload: {name}")),
-        "flatten" => return flattened(arguments),
+        "flatten" => return flatten_error(arguments),
         _ => {}
     }
     if name.contains('_') || name.starts_with('@') {
-        return if asked || first.is_some_and(|first| has_trait(name, first)) {
+        return if is_generic_receiver || first.is_some_and(|first| has_trait(name, first)) {
             EvalError::no_such_overload()
         } else {
             EvalError::new(format!("no such overload: {name}"))
@@ -92,7 +93,7 @@ fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
 }
 
 /// `flatten` checks its arguments itself, and reports them in its own form.
-fn flattened(arguments: &[Value<'_>]) -> EvalError {
+fn flatten_error(arguments: &[Value<'_>]) -> EvalError {
     let names: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
     let (first, rest) = names.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
     EvalError::new(format!("no such overload: {first}.flatten({})", rest.join(", ")))

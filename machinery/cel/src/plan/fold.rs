@@ -1,4 +1,4 @@
-//! Comprehensions: their variables become places among the locals that are alive.
+//! Comprehensions: their variables become indices into the locals in scope.
 
 use super::build::Planner;
 use super::{Fold, Node};
@@ -14,7 +14,7 @@ impl Planner<'_> {
         self.locals.extend(fold.second.clone());
         let condition = self.node(&fold.condition)?;
         let step = self.node(&fold.step)?;
-        // The result sees the accumulator alone.
+        // The result can access only the accumulator.
         self.locals.truncate(base + 1);
         let result = self.node(&fold.result)?;
         self.locals.truncate(base);

@@ -17,12 +17,12 @@ pub(crate) enum Node {
     /// A constant; costs nothing.
     Constant(Value<'static>),
     /// Result of a call with constant arguments. Has the cost of the call.
-    Computed(Box<Computed>),
-    /// A value and a way from it: `self.a[0].?b`, `has(self.a)`, `c ? a : b`.
+    Computed(Box<ComputedConstant>),
+    /// Value with a path of steps: `self.a[0].?b`, `has(self.a)`, `c ? a : b`.
     Attribute(Box<Attribute>),
     /// `&&` (true) or `||` (false): absorbs errors of one side.
     Logic(bool, Box<[Node; 2]>),
-    /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument counts only where nothing is held.
+    /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument is evaluated only if the optional is empty.
     OptionalOr(bool, Box<[Node; 2]>),
     /// Condition of a quantifier: true for every value except false, and for errors.
     NotStrictlyFalse(Box<Node>),
@@ -46,14 +46,14 @@ pub(crate) enum Node {
     Insert(usize, Box<(Node, Option<Node>)>),
 }
 
-/// A constant that was computed, and what that cost.
+/// Computed constant with its cost.
 #[derive(Debug)]
-pub(crate) struct Computed {
+pub(crate) struct ComputedConstant {
     pub value: Value<'static>,
     pub cost: u64,
 }
 
-/// A value and a way from it, taken as one: what follows an optional step is optional, too.
+/// Value with a path that is evaluated as a unit: the steps after an optional step are also optional.
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub base: Base,
@@ -63,9 +63,9 @@ pub(crate) struct Attribute {
 /// Start of an attribute.
 #[derive(Debug)]
 pub(crate) enum Base {
-    /// At a variable of the environment.
+    /// Variable of the environment.
     Variable(usize),
-    /// At a variable of a comprehension, by its place among those that are alive.
+    /// Variable of a comprehension, by its index among the locals in scope.
     Local(usize),
     /// A computed value.
     Computed(Node),
@@ -73,11 +73,11 @@ pub(crate) enum Base {
     Either(Box<(Node, Attribute, Attribute)>),
 }
 
-/// A step of a way.
+/// Step of a path.
 #[derive(Debug)]
 pub(crate) struct Step {
-    pub by: By,
-    /// Whether it may lead nowhere: `.?`, `[?_]`.
+    pub by: StepKey,
+    /// True if the step may find no value: `.?`, `[?_]`.
     pub optional: bool,
     /// True for a test of presence: `has()`.
     pub test: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Step {
 
 /// Key of a step.
 #[derive(Debug)]
-pub(crate) enum By {
+pub(crate) enum StepKey {
     /// A name.
     Name(Arc<str>),
     /// Any other constant.
@@ -96,7 +96,7 @@ pub(crate) enum By {
     Attribute(Attribute),
 }
 
-/// Constants that a value may be one of.
+/// Set of constants for the operator `in`.
 #[derive(Debug, Default)]
 pub(crate) struct Constants {
     keys: IndexSet<Key<'static>>,
@@ -105,14 +105,14 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    /// A list of them; None where others than booleans, numbers and texts are in it.
+    /// Creates a set from a list. Returns `None` if the list contains values other than Booleans, numbers and strings.
     pub(super) fn of(list: &List<'static>) -> Option<Self> {
         let mut constants = Self::default();
         for item in list.iter() {
             match item.ok()? {
                 Value::Double(number) => {
                     constants.numbers.extend(bits(number));
-                    constants.keys.extend(Key::whole(number));
+                    constants.keys.extend(Key::from_integral_double(number));
                 }
                 Value::Null | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => return None,
                 other => {
@@ -159,13 +159,13 @@ pub(crate) struct Fold {
 #[derive(Debug)]
 pub(crate) struct CallNode {
     pub name: Cow<'static, str>,
-    /// The overloads that may be meant, in order.
+    /// Possible overloads, in order.
     pub overloads: Vec<Arc<Overload>>,
     pub arguments: Vec<Node>,
-    /// The regular expression that is written out as its second argument.
+    /// Literal regular expression in the second argument.
     #[cfg(feature = "regex")]
     pub regex: Option<CallPattern>,
-    /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
-    /// regular expression that is compiled once.
-    pub stops: bool,
+    /// True if the arguments after a failed one are not evaluated: calls with three or more arguments, and calls with a
+    /// precompiled regular expression.
+    pub stops_at_error: bool,
 }

@@ -1,26 +1,26 @@
-//! Format strings that are written out with their arguments: what could never work is refused when it is compiled.
+//! Validation of literal format strings with literal arguments: rejects those that always fail.
 
 use crate::ast::{Expr, ExprKind, Item};
-use crate::check::Checked;
+use crate::check::CheckedAst;
 use crate::diagnostics::Issue;
-use crate::library::strings::{Clause, Format, Verb, refusal, walk as walk_clauses};
+use crate::library::strings::{Clause, Format, Verb, refusal, visit_clauses as walk_clauses};
 use crate::types::Type;
 use crate::value::Value;
 use crate::walk;
 
 /// Validates literal format strings with their literal lists of arguments.
-pub(crate) fn literal_formats(checked: &Checked) -> Vec<Issue> {
+pub(crate) fn literal_formats(checked: &CheckedAst) -> Vec<Issue> {
     let mut issues = Vec::new();
-    walk::each(&checked.expr, &mut |expr| {
+    walk::visit_nodes(&checked.expr, &mut |expr| {
         let Some((text, arguments)) = literal_format(expr) else { return };
         let mut checker = Checker { checked, arguments, at: expr };
         match walk_clauses(text, &mut checker) {
-            Err(message) => issues.push(Issue::at(checked.places[checker.at.id], message)),
+            Err(message) => issues.push(Issue::at(checked.offsets[checker.at.id], message)),
             Ok(clauses) if clauses < arguments.len() => {
-                let given = arguments.len();
+                let count = arguments.len();
                 issues.push(Issue::at(
-                    checked.places[expr.id],
-                    format!("too many arguments supplied to string.format (expected {clauses}, got {given})"),
+                    checked.offsets[expr.id],
+                    format!("too many arguments supplied to string.format (expected {clauses}, got {count})"),
                 ));
             }
             Ok(_) => {}
@@ -42,7 +42,7 @@ fn literal_format(expr: &Expr) -> Option<(&str, &[Item])> {
 }
 
 struct Checker<'c> {
-    checked: &'c Checked,
+    checked: &'c CheckedAst,
     arguments: &'c [Item],
     /// Location of an error: the call, or an argument.
     at: &'c Expr,
@@ -63,7 +63,7 @@ impl Format for Checker<'_> {
         let Some(argument) = self.arguments.get(index) else { return Ok(()) };
         let wrong = match clause.verb {
             Verb::String => unprintable(self.checked, &argument.value),
-            verb => (!fits(verb, self.checked.type_of(&argument.value))).then_some(&argument.value),
+            verb => (!accepts(verb, self.checked.type_of(&argument.value))).then_some(&argument.value),
         };
         let Some(wrong) = wrong else { return Ok(()) };
         self.at = wrong;
@@ -71,7 +71,7 @@ impl Format for Checker<'_> {
     }
 }
 
-fn fits(verb: Verb, ty: &Type) -> bool {
+fn accepts(verb: Verb, ty: &Type) -> bool {
     use Type::{Bool, Bytes, Double, Dyn, Int, String, Uint};
     match verb {
         Verb::Decimal | Verb::Octal => matches!(ty, Dyn | Int | Uint),
@@ -83,9 +83,9 @@ fn fits(verb: Verb, ty: &Type) -> bool {
     }
 }
 
-/// The first part of a value that cannot be put as text; literal lists and maps are looked into.
-fn unprintable<'c>(checked: &Checked, expr: &'c Expr) -> Option<&'c Expr> {
-    if !fits(Verb::String, checked.type_of(expr)) {
+/// Returns the first part of a value that cannot be formatted as a string; literal lists and maps are searched.
+fn unprintable<'c>(checked: &CheckedAst, expr: &'c Expr) -> Option<&'c Expr> {
+    if !accepts(Verb::String, checked.type_of(expr)) {
         return Some(expr);
     }
     match &expr.kind {

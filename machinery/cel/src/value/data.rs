@@ -1,4 +1,4 @@
-//! The types of values, which hold each other.
+//! Types of values, which are mutually recursive.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::types::Type;
 pub enum Value<'v> {
     /// `null`.
     Null,
-    /// Boolean.
+    /// CEL Boolean.
     Bool(bool),
     /// Signed integer.
     Int(i64),
@@ -23,7 +23,7 @@ pub enum Value<'v> {
     Uint(u64),
     /// Floating-point number.
     Double(f64),
-    /// String.
+    /// CEL string.
     String(Text<'v>),
     /// Byte string.
     Bytes(Arc<[u8]>),
@@ -47,7 +47,8 @@ pub enum Value<'v> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum List<'v> {
-    /// Computed list. If items were added to a declared list, `of` is its declaration, which determines the equality of the result.
+    /// Computed list. If items were added to a declared list, `of` is its declaration, which determines the
+    /// equality of the result.
     Computed {
         /// Items of the list.
         items: Arc<Vec<Value<'v>>>,
@@ -93,13 +94,13 @@ pub type MapBuilder<'v> = IndexMap<Key<'v>, Value<'v>>;
 /// A key of a computed map.
 #[derive(Clone, Debug)]
 pub enum Key<'v> {
-    /// Boolean.
+    /// Boolean key.
     Bool(bool),
     /// Signed integer.
     Int(i64),
     /// Unsigned integer.
     Uint(u64),
-    /// String.
+    /// String key.
     String(Text<'v>),
     /// Any other key: null, doubles, times, types and optionals, compared by representation.
     Other(Box<Value<'v>>),

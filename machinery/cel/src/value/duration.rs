@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_as_go_reads_them() {
+    fn durations_parse_as_in_go() {
         let cases = [
             ("1h30m", Some(5_400_000_000_000)),
             ("-1.5s", Some(-1_500_000_000)),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_printed_in_seconds() {
+    fn durations_print_in_seconds() {
         assert_eq!(Duration { nanos: 5_400_000_000_000 }.to_string(), "5400s");
         assert_eq!(Duration { nanos: -500_000_000 }.to_string(), "-0.5s");
     }

@@ -40,15 +40,15 @@ struct Limits<'s> {
 }
 
 impl Limits<'_> {
-    /// Returns the limits inside of a value.
-    fn nested(self) -> Result<Self, EvalError> {
+    /// Returns the limits for the parts of a value, which are one level deeper.
+    fn for_children(self) -> Result<Self, EvalError> {
         let depth = self.depth.checked_sub(1).ok_or_else(|| EvalError::new("value is nested too deeply"))?;
         Ok(Self { depth, ..self })
     }
 }
 
 fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool, EvalError> {
-    let limits = limits.nested()?;
+    let limits = limits.for_children()?;
     limits.steps.take(1)?;
     Ok(match (one, two) {
         (Value::Null, Value::Null) => true,
@@ -75,7 +75,7 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool
             (Some(one), Some(two)) => equal_at(one, two, limits)?,
             _ => false,
         },
-        // So do values that a schema declares.
+        // The same applies to values with a declaration.
         (Value::List(one), two) if one.declared().is_some_and(DeclType::is_known) && differs(two, false) => {
             return Err(EvalError::no_such_overload());
         }
@@ -107,7 +107,7 @@ fn lists(one: &List<'_>, two: &List<'_>, limits: Limits<'_>) -> Result<bool, Eva
     }
     match one.kind() {
         ListKind::Atomic => {
-            // Of computed lists, items that cannot be compared count as equal.
+            // In computed lists, items that cannot be compared count as equal.
             let computed = one.declared().is_none();
             for (one, two) in one.iter().zip(two.iter()) {
                 match equal_at(&one?, &two?, limits) {
@@ -132,14 +132,14 @@ fn any_order(
 ) -> Result<bool, EvalError> {
     limits.steps.take(one.len())?;
     let items = one.to_vec()?;
-    for (index, wanted) in two.iter().enumerate() {
-        let wanted = wanted?;
-        // Most lists are in the same order: the item at the same place first.
+    for (index, expected) in two.iter().enumerate() {
+        let expected = expected?;
+        // Most lists are in the same order: try the item at the same index first.
         let places = items.get(index).into_iter().chain(&items);
         let mut found = false;
         for item in places {
             limits.steps.take(1)?;
-            if candidate(item, &wanted)? && equal_at(item, &wanted, limits)? {
+            if candidate(item, &expected)? && equal_at(item, &expected, limits)? {
                 found = true;
                 break;
             }
@@ -178,8 +178,8 @@ fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalEr
         return Ok(false);
     }
     #[cfg(feature = "json")]
-    if let (Map::Json { members, of }, Map::Json { members: others, .. }) = (one, two)
-        && !undeclared_equal(members, others, of, limits.steps)?
+    if let (Map::Json { members, of }, Map::Json { members: other_members, .. }) = (one, two)
+        && !undeclared_equal(members, other_members, of, limits.steps)?
     {
         return Ok(false);
     }
@@ -209,16 +209,17 @@ fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalEr
 #[cfg(feature = "json")]
 fn undeclared_equal(
     members: &serde_json::Map<String, Json>,
-    others: &serde_json::Map<String, Json>,
+    other_members: &serde_json::Map<String, Json>,
     of: &DeclType,
     steps: &Steps,
 ) -> Result<bool, EvalError> {
     let DeclKind::Object(object) = &of.kind else { return Ok(true) };
-    // A name that cannot be spelled is not a field.
-    let declares = |name: &str| escape(name).is_some_and(|escaped| object.spelled(&escaped).is_some());
+    // Names that cannot be escaped are not fields.
+    let declares =
+        |name: &str| escape(name).is_some_and(|escaped| object.field_by_escaped_name(&escaped).is_some());
     for (name, value) in members.iter().filter(|(name, _)| !declares(name)) {
         take_json(value, steps)?;
-        if others.get(name) != Some(value) {
+        if other_members.get(name) != Some(value) {
             return Ok(false);
         }
     }
@@ -258,7 +259,7 @@ pub fn compare(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "as cel-go compares across types")]
+#[expect(clippy::cast_precision_loss, reason = "cel-go also compares as doubles")]
 fn compare_numbers(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
     match (one, two) {
         (Value::Int(one), Value::Int(two)) => Some(one.cmp(two)),
@@ -281,11 +282,11 @@ fn compare_numbers(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
 }
 
 /// Orders a double and an integer.
-fn double_with(double: f64, least: f64, most: f64, integer: f64) -> Option<Ordering> {
-    if double < least {
+fn double_with(double: f64, min: f64, max: f64, integer: f64) -> Option<Ordering> {
+    if double < min {
         return Some(Ordering::Less);
     }
-    if double > most {
+    if double > max {
         return Some(Ordering::Greater);
     }
     double.partial_cmp(&integer)

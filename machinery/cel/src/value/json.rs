@@ -41,7 +41,7 @@ pub fn from_json<'v>(json: &'v Json, of: &'v DeclType) -> Result<Value<'v>, Eval
         DeclKind::Bool => json.as_bool().map(Value::Bool).ok_or_else(|| mismatch("bool", json)),
         DeclKind::Int => json.as_i64().map(Value::Int).ok_or_else(|| mismatch("int", json)),
         DeclKind::Double => json.as_f64().map(Value::Double).ok_or_else(|| mismatch("float", json)),
-        _ => formatted(json.as_str().ok_or_else(|| mismatch("string", json))?, of),
+        _ => value_by_format(json.as_str().ok_or_else(|| mismatch("string", json))?, of),
     }
 }
 
@@ -75,35 +75,35 @@ fn int_or_string(json: &Json) -> Result<Value<'_>, EvalError> {
 }
 
 /// Returns data that was added to a declared list. Computed values that are not plain data do not match the declaration.
-pub(super) fn redeclared<'v>(value: Value<'v>, of: &'v DeclType) -> Result<Value<'v>, EvalError> {
-    let misfit = |expected: &str| Err(EvalError::new(format!("invalid data, expected {expected}")));
+pub(super) fn with_declaration<'v>(value: Value<'v>, of: &'v DeclType) -> Result<Value<'v>, EvalError> {
+    let type_mismatch = |expected: &str| Err(EvalError::new(format!("invalid data, expected {expected}")));
     match (value, &of.kind) {
         (Value::String(text), DeclKind::Duration | DeclKind::Date | DeclKind::DateTime | DeclKind::Bytes) => {
             read(&text, of).unwrap_or(Ok(Value::String(text)))
         }
-        (Value::Null, DeclKind::String) if !of.nullable => misfit("string, got structpb.NullValue"),
-        (Value::Timestamp(_), _) => misfit("string, got time.Time"),
-        (Value::Duration(_), _) => misfit("string, got time.Duration"),
-        (Value::Bytes(_), _) => misfit("string, got []uint8"),
-        #[expect(clippy::cast_precision_loss, reason = "as JSON numbers are read")]
+        (Value::Null, DeclKind::String) if !of.nullable => type_mismatch("string, got structpb.NullValue"),
+        (Value::Timestamp(_), _) => type_mismatch("string, got time.Time"),
+        (Value::Duration(_), _) => type_mismatch("string, got time.Duration"),
+        (Value::Bytes(_), _) => type_mismatch("string, got []uint8"),
+        #[expect(clippy::cast_precision_loss, reason = "JSON numbers are doubles")]
         (Value::Int(number), DeclKind::Double) => Ok(Value::Double(number as f64)),
         (Value::List(List::Json { array, .. }), DeclKind::List { .. }) => {
             Ok(Value::List(List::Json { array, of }))
         }
         (Value::List(List::Computed { of: None, .. }), DeclKind::List { .. }) => {
-            misfit("an array for the provided schema with type=array")
+            type_mismatch("an array for the provided schema with type=array")
         }
         (Value::Map(Map::Json { members, .. }), DeclKind::Map { .. } | DeclKind::Object(_)) => {
             Ok(Value::Map(Map::Json { members, of }))
         }
         (Value::Map(Map::Computed(_) | Map::Object { .. }), DeclKind::Map { .. } | DeclKind::Object(_)) => {
-            misfit("a map for the provided schema with type=object")
+            type_mismatch("a map for the provided schema with type=object")
         }
         (value, _) => Ok(value),
     }
 }
 
-fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
+fn value_by_format<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
     read(text, of).unwrap_or(Ok(Value::String(Text::Borrowed(text))))
 }
 
@@ -122,9 +122,9 @@ fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> 
         DeclKind::DateTime => Timestamp::parse_loose(text)
             .map(Value::Timestamp)
             .map_err(|error| EvalError::new(format!("Invalid date-time formatted string {text}: {error}"))),
-        DeclKind::Bytes => decode(text).map(|bytes| Value::Bytes(bytes.into())).map_err(|place| {
-            let why = format!("illegal base64 data at input byte {place}");
-            EvalError::new(format!("Invalid byte formatted string {text}: {why}"))
+        DeclKind::Bytes => decode(text).map(|bytes| Value::Bytes(bytes.into())).map_err(|position| {
+            let reason = format!("illegal base64 data at input byte {position}");
+            EvalError::new(format!("Invalid byte formatted string {text}: {reason}"))
         }),
         _ => return None,
     })
@@ -135,7 +135,7 @@ fn decode(text: &str) -> Result<Vec<u8>, usize> {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
     use base64::Engine as _;
     base64::engine::general_purpose::URL_SAFE.decode(text).map_err(|error| match error {
-        InvalidByte(place, _) | InvalidLastSymbol { offset: place, .. } => place,
+        InvalidByte(offset, _) | InvalidLastSymbol { offset, .. } => offset,
         _ => text.len() / 4 * 4,
     })
 }

@@ -5,11 +5,12 @@ use std::hash::{Hash, Hasher};
 use super::{Key, Value, equal, print_double};
 
 impl<'v> Key<'v> {
-    /// Converts a value to a key for lookups. Doubles with an integer value match integers. Returns `None` for types that cannot be keys.
+    /// Converts a value to a key for lookups. Doubles with an integer value match integers. Returns `None` for types that
+    /// cannot be keys.
     #[must_use]
     pub fn lookup(value: &Value<'v>) -> Option<Self> {
         match value {
-            Value::Double(number) => Self::whole(*number).or_else(|| Self::from_value(value)),
+            Value::Double(number) => Self::from_integral_double(*number).or_else(|| Self::from_value(value)),
             other => Self::from_value(other),
         }
     }
@@ -27,8 +28,8 @@ impl<'v> Key<'v> {
     }
 
     /// Returns the integer value of a double, if it has one.
-    pub(crate) fn whole(number: f64) -> Option<Self> {
-        whole(number)
+    pub(crate) fn from_integral_double(number: f64) -> Option<Self> {
+        integral_key(number)
     }
 
     /// Converts the key to a value.
@@ -57,7 +58,7 @@ impl<'v> Key<'v> {
     clippy::cast_precision_loss,
     reason = "compared after the conversion"
 )]
-fn whole<'v>(value: f64) -> Option<Key<'v>> {
+fn integral_key<'v>(value: f64) -> Option<Key<'v>> {
     let int = value as i64;
     if (int as f64).total_cmp(&value).is_eq() || value == 0.0 {
         return Some(Key::Int(int));
@@ -70,7 +71,7 @@ fn whole<'v>(value: f64) -> Option<Key<'v>> {
 fn is_plain(value: &Value<'_>) -> bool {
     match value {
         Value::Null | Value::Double(_) | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => true,
-        Value::Optional(held) => held.as_ref().is_none_or(|held| Key::from_value(held).is_some()),
+        Value::Optional(inner) => inner.as_ref().is_none_or(|inner| Key::from_value(inner).is_some()),
         _ => false,
     }
 }
@@ -82,8 +83,8 @@ fn hash<H: Hasher>(value: &Value<'_>, state: &mut H) {
         Value::Timestamp(at) => (at.seconds, at.nanos).hash(state),
         Value::Duration(span) => span.nanos.hash(state),
         Value::Type(ty) => ty.name().hash(state),
-        Value::Optional(Some(held)) => {
-            if let Some(key) = Key::from_value(held) {
+        Value::Optional(Some(inner)) => {
+            if let Some(key) = Key::from_value(inner) {
                 key.hash(state);
             }
         }
@@ -100,7 +101,7 @@ pub fn print_key(value: &Value<'_>) -> String {
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => print_double(*value),
         Value::String(value) => value.to_string(),
-        // As Go prints it.
+        // Go prints null as 0.
         Value::Null => "0".to_owned(),
         other => other.type_of().name().to_owned(),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "json")]
-use super::json::{dynamic, from_json, redeclared};
+use super::json::{dynamic, from_json, with_declaration};
 use super::{List, Value};
 use crate::decl::{DeclType, ListKind};
 use crate::error::EvalError;
@@ -32,7 +32,7 @@ impl<'v> List<'v> {
                 let item = items.get(index)?.clone();
                 Some(match of {
                     #[cfg(feature = "json")]
-                    Some(of) => redeclared(item, of.items()),
+                    Some(of) => with_declaration(item, of.items()),
                     _ => Ok(item),
                 })
             }
@@ -58,7 +58,7 @@ impl<'v> List<'v> {
     }
 
     /// Returns the list without its declaration.
-    pub(super) fn erased(&self) -> Self {
+    pub(super) fn without_declaration(&self) -> Self {
         match self {
             Self::Computed { items, .. } => Self::Computed { items: items.clone(), of: None },
             #[cfg(feature = "json")]

@@ -19,7 +19,7 @@ type Entry<'v> = (Value<'v>, Value<'v>);
 
 /// Maximum number of members that are searched linearly.
 #[cfg(feature = "json")]
-const FEW: usize = 16;
+const MAX_SCANNED_ENTRIES: usize = 16;
 
 impl<'v> Map<'v> {
     /// Returns the entries of a computed map.
@@ -38,7 +38,7 @@ impl<'v> Map<'v> {
     }
 
     /// Returns the map without its declaration.
-    pub(super) fn erased(&self) -> Self {
+    pub(super) fn without_declaration(&self) -> Self {
         match self {
             Self::Computed(_) | Self::Object { .. } => self.clone(),
             #[cfg(feature = "json")]
@@ -74,7 +74,8 @@ impl<'v> Map<'v> {
         self.len() == 0
     }
 
-    /// Returns the value of a field or of a string key. Fields of declared objects have escaped names; their null members are absent.
+    /// Returns the value of a field or of a string key. Fields of declared objects have escaped names; their null
+    /// members are absent.
     ///
     /// # Errors
     /// The value does not match its declaration.
@@ -157,10 +158,10 @@ impl<'v> Map<'v> {
 /// Returns a member by name. Linear search is faster than hashing for few members.
 #[cfg(feature = "json")]
 fn member<'v>(members: &'v JsonMap<String, Json>, name: &str) -> Option<&'v Json> {
-    if members.len() > FEW {
+    if members.len() > MAX_SCANNED_ENTRIES {
         return members.get(name);
     }
-    members.iter().find(|(known, _)| *known == name).map(|(_, json)| json)
+    members.iter().find(|(key, _)| *key == name).map(|(_, json)| json)
 }
 
 /// A string for lookups without allocating a key.

@@ -1,4 +1,4 @@
-//! Values of libraries: what the core must know of them.
+//! Interface of values of libraries.
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Work on values that costs leave out: nested values compared, items copied, texts read.
+//! Work on values that costs do not cover: comparing nested values, copying items, reading text.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use crate::error::EvalError;
 /// Values compared, copied or read by all expressions for one request before they count toward the cost.
 ///
 /// Limit (Expressions): further values count.
-const FREE: i64 = 5_000;
+const FREE_STEPS: i64 = 5_000;
 /// Such values included in each unit of cost.
 ///
 /// Limit (Expressions): further values count.
@@ -29,29 +29,29 @@ const STEP_PARSE_BYTES: usize = 10;
 pub(crate) struct Steps {
     /// Steps that may still be taken without a charge. If negative, steps that were taken and are not charged yet.
     balance: Cell<i64>,
-    /// Most steps that may wait to be charged.
+    /// Maximum number of uncharged steps.
     limit: Cell<i64>,
 }
 
 impl Steps {
-    /// Steps of evaluations that may cost this much together.
+    /// Creates the counter of evaluations with this total cost limit.
     pub(crate) fn new(cost_limit: u64) -> Self {
-        let steps = Self { balance: Cell::new(FREE), limit: Cell::new(0) };
+        let steps = Self { balance: Cell::new(FREE_STEPS), limit: Cell::new(0) };
         steps.set_limit(cost_limit);
         steps
     }
 
-    /// Refuses steps from now on that cost more.
+    /// Sets the limit for uncharged steps.
     pub(crate) fn set_limit(&self, cost: u64) {
         self.limit.set(signed(cost.saturating_mul(STEPS_PER_UNIT)));
     }
 
-    /// Takes over the balance of a copy, and keeps the limit.
+    /// Continues with the balance of a copy, with the current limit.
     pub(crate) fn continue_from(&self, copy: &Self) {
         self.balance.set(copy.balance.get());
     }
 
-    /// Makes the steps free that a cost covers.
+    /// Adds the free steps that a cost includes.
     pub(crate) fn allow(&self, cost: u64) {
         self.add(signed(cost.saturating_mul(STEPS_IN_COST)));
     }
@@ -62,10 +62,10 @@ impl Steps {
     /// [`EvalError::Budget`] if the evaluation cannot pay for them.
     pub(crate) fn take(&self, steps: usize) -> Result<(), EvalError> {
         self.add(-signed(steps as u64));
-        if self.uncharged() > self.limit.get() { Err(EvalError::Budget) } else { Ok(()) }
+        if self.uncharged_steps() > self.limit.get() { Err(EvalError::Budget) } else { Ok(()) }
     }
 
-    /// Counts items before they are copied, at a unit each.
+    /// Counts items before they are copied, at one unit each.
     ///
     /// # Errors
     /// See [`Steps::take`].
@@ -89,7 +89,7 @@ impl Steps {
         self.take(bytes / STEP_KEY_BYTES)
     }
 
-    /// Counts parsing, or writing, of text of this length character by character.
+    /// Counts parsing or writing text of this length character by character.
     ///
     /// # Errors
     /// See [`Steps::take`].
@@ -99,12 +99,12 @@ impl Steps {
 
     /// Returns the cost of the steps that were not charged yet.
     pub(crate) fn charge(&self) -> u64 {
-        let cost = self.uncharged().unsigned_abs() / STEPS_PER_UNIT;
+        let cost = self.uncharged_steps().unsigned_abs() / STEPS_PER_UNIT;
         self.add(signed(cost * STEPS_PER_UNIT));
         cost
     }
 
-    fn uncharged(&self) -> i64 {
+    fn uncharged_steps(&self) -> i64 {
         self.balance.get().min(0).saturating_neg()
     }
 

@@ -21,9 +21,9 @@ pub struct Timestamp {
 }
 
 /// 0001-01-01T00:00:00Z.
-const FIRST: i64 = -62_135_596_800;
+const MIN_SECONDS: i64 = -62_135_596_800;
 /// 9999-12-31T23:59:59Z.
-const LAST: i64 = 253_402_300_799;
+const MAX_SECONDS: i64 = 253_402_300_799;
 
 impl Timestamp {
     /// Returns the time at these seconds and nanoseconds since 1970, in UTC.
@@ -31,7 +31,7 @@ impl Timestamp {
     /// # Errors
     /// `timestamp overflow` outside of the years 1 to 9999.
     pub fn at(seconds: i64, nanos: u32) -> Result<Self, EvalError> {
-        if (FIRST..=LAST).contains(&seconds) {
+        if (MIN_SECONDS..=MAX_SECONDS).contains(&seconds) {
             Ok(Self { seconds, nanos, offset: 0 })
         } else {
             Err(EvalError::new("timestamp overflow"))
@@ -72,7 +72,7 @@ impl Timestamp {
     /// # Errors
     /// `timestamp overflow`.
     pub fn plus(self, span: Duration) -> Result<Self, EvalError> {
-        self.shifted(i128::from(span.nanos))
+        self.plus_nanos(i128::from(span.nanos))
     }
 
     /// Subtracts a duration.
@@ -80,10 +80,10 @@ impl Timestamp {
     /// # Errors
     /// `timestamp overflow`.
     pub fn minus(self, span: Duration) -> Result<Self, EvalError> {
-        self.shifted(-i128::from(span.nanos))
+        self.plus_nanos(-i128::from(span.nanos))
     }
 
-    fn shifted(self, nanos: i128) -> Result<Self, EvalError> {
+    fn plus_nanos(self, nanos: i128) -> Result<Self, EvalError> {
         let moved = self.in_nanos() + nanos;
         let overflow = || EvalError::new("timestamp overflow");
         let seconds = i64::try_from(moved.div_euclid(1_000_000_000)).map_err(|_| overflow())?;

@@ -110,7 +110,7 @@ mod tests {
     use crate::environment::Environment;
 
     #[test]
-    fn what_is_written_out_becomes_json() {
+    fn literals_are_converted_to_json() {
         let environment = Environment::builder().build();
         let table = [
             ("[1, 2.5, null, true, 'a']", r#"[1,2.5,null,true,"a"]"#),

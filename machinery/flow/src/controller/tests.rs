@@ -7,15 +7,15 @@ use portico_machinery::rbac::Subject;
 use portico_machinery::user::{AUTHENTICATED, MASTERS};
 
 use super::*;
-use crate::level::Admission;
-use crate::queue_set::Reason;
+use crate::level::ArrivalOutcome;
+use crate::queue_set::RejectReason;
 use crate::work::Work;
 
 /// Waker without effect.
 #[derive(Debug)]
-struct Nobody;
+struct NoopWaker;
 
-impl Wake for Nobody {
+impl Wake for NoopWaker {
     fn wake(self) {}
 }
 
@@ -26,7 +26,7 @@ fn level(name: &str, shares: u32) -> Arc<PriorityLevel> {
         shares,
         lendable_percent: 0,
         borrowing_limit_percent: Some(0),
-        response: Response::Queue(Queuing { queues: 8, hand_size: 2, queue_length_limit: 1 }),
+        response: LimitResponse::Queue(Queuing { queues: 8, hand_size: 2, queue_length_limit: 1 }),
     })
 }
 
@@ -59,19 +59,19 @@ fn pods() -> Arc<RequestInfo> {
     Arc::new(RequestInfo::parse("GET", "/api/v1/pods", "").unwrap())
 }
 
-fn class_of(rules: &Rules<Nobody>, user: &UserInfo) -> (String, String) {
+fn class_of(rules: &FlowRules<NoopWaker>, user: &UserInfo) -> (String, String) {
     let matched = rules.classify(user, &pods()).unwrap();
     (matched.schema.name.clone(), matched.level.name().to_owned())
 }
 
-fn arrive(rules: &Rules<Nobody>, user: &Arc<UserInfo>, now: Instant) -> Admission {
+fn arrive(rules: &FlowRules<NoopWaker>, user: &Arc<UserInfo>, now: Instant) -> ArrivalOutcome {
     let matched = rules.classify(user, &pods()).unwrap();
-    matched.level.arrive(matched.about(user, &pods()), Work::LEAST, now, || Nobody)
+    matched.level.arrive(matched.classified(user, &pods()), Work::ONE_SEAT, now, || NoopWaker)
 }
 
 #[test]
-fn without_any_object_masters_are_exempt_and_all_others_are_caught() {
-    let rules = Controller::new(600).digest(&[], &[], Instant::now());
+fn without_objects_masters_are_exempt_and_other_users_match_the_catch_all() {
+    let rules = FlowController::new(600).apply_config(&[], &[], Instant::now());
     let exempt = ("exempt".to_owned(), "exempt".to_owned());
     assert_eq!(class_of(&rules, &user("root", MASTERS)), exempt);
     let caught = ("catch-all".to_owned(), "catch-all".to_owned());
@@ -80,7 +80,7 @@ fn without_any_object_masters_are_exempt_and_all_others_are_caught() {
 }
 
 #[test]
-fn the_lowest_precedence_that_leads_somewhere_counts_and_then_the_name() {
+fn schemas_are_sorted_by_precedence_then_name_and_need_an_existing_level() {
     let schemas = [
         schema("lost", 1, "nowhere", "amy"),
         schema("b", 100, "two", "amy"),
@@ -88,20 +88,20 @@ fn the_lowest_precedence_that_leads_somewhere_counts_and_then_the_name() {
         schema("late", 101, "two", "*"),
     ];
     let levels = [level("one", 10), level("two", 10)];
-    let rules = Controller::new(600).digest(&schemas, &levels, Instant::now());
+    let rules = FlowController::new(600).apply_config(&schemas, &levels, Instant::now());
     assert_eq!(class_of(&rules, &user("amy", AUTHENTICATED)).0, "a");
     assert_eq!(class_of(&rules, &user("bob", AUTHENTICATED)).0, "late");
 }
 
 #[test]
-fn a_level_keeps_its_requests_through_a_change_and_goes_when_they_are_done() {
+fn a_removed_level_exists_until_its_requests_are_finished() {
     let now = Instant::now();
-    let controller = Controller::new(600);
+    let controller = FlowController::new(600);
     let schemas = [schema("s", 100, "gone", "amy")];
     let amy = user("amy", AUTHENTICATED);
-    let rules = controller.digest(&schemas, &[level("gone", 10)], now);
-    let Admission::Executing(ticket) = arrive(&rules, &amy, now) else { panic!("there are seats") };
-    let later = controller.digest(&schemas, &[], now);
+    let rules = controller.apply_config(&schemas, &[level("gone", 10)], now);
+    let ArrivalOutcome::Executing(ticket) = arrive(&rules, &amy, now) else { panic!("there are seats") };
+    let later = controller.apply_config(&schemas, &[], now);
     assert_eq!(class_of(&later, &amy).0, "catch-all");
     let names = || controller.levels().iter().map(|l| l.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(names(), ["catch-all", "exempt", "gone"]);
@@ -113,12 +113,12 @@ fn a_level_keeps_its_requests_through_a_change_and_goes_when_they_are_done() {
 }
 
 #[test]
-fn a_schema_that_is_gone_is_counted_until_its_requests_are_done() {
+fn a_removed_schema_is_counted_until_its_requests_are_finished() {
     let (now, amy) = (Instant::now(), user("amy", AUTHENTICATED));
-    let controller = Controller::new(600);
+    let controller = FlowController::new(600);
     let digest = |names: &[&str]| {
         let schemas: Vec<_> = names.iter().map(|name| schema(name, 100, "one", "amy")).collect();
-        controller.digest(&schemas, &[level("one", 10)], now)
+        controller.apply_config(&schemas, &[level("one", 10)], now)
     };
     let counted = || {
         let levels = controller.levels();
@@ -132,7 +132,7 @@ fn a_schema_that_is_gone_is_counted_until_its_requests_are_done() {
     };
     let counts = |name: &str, requests| (name.to_owned(), requests);
     let rules = digest(&["old", "other"]);
-    let Admission::Executing(ticket) = arrive(&rules, &amy, now) else { panic!("there are seats") };
+    let ArrivalOutcome::Executing(ticket) = arrive(&rules, &amy, now) else { panic!("there are seats") };
     digest(&["other"]);
     assert_eq!(counted(), [counts("old", 1), counts("other", 0)], "a request runs");
     rules.classify(&amy, &pods()).unwrap().level.finish(ticket, now);
@@ -140,18 +140,18 @@ fn a_schema_that_is_gone_is_counted_until_its_requests_are_done() {
     assert_eq!(counted(), [counts("other", 0)]);
     let rules = digest(&["other", "new"]);
     assert_eq!(counted(), [counts("new", 0), counts("other", 0)]);
-    let Admission::Executing(_) = arrive(&rules, &amy, now) else { panic!("there are seats") };
+    let ArrivalOutcome::Executing(_) = arrive(&rules, &amy, now) else { panic!("there are seats") };
     assert_eq!(counted(), [counts("new", 1), counts("other", 0)]);
 }
 
 #[test]
-fn seats_follow_demand_every_period_and_rejections_say_when_to_come_again() {
+fn seats_follow_demand_and_rejections_have_a_retry_time() {
     let begin = Instant::now();
-    let controller = Controller::new(10);
+    let controller = FlowController::new(10);
     let lends = PriorityLevel { lendable_percent: 100, ..PriorityLevel::clone(&level("idle", 5)) };
     let borrows = PriorityLevel { borrowing_limit_percent: None, ..PriorityLevel::clone(&level("busy", 5)) };
     let levels = [Arc::new(lends), Arc::new(borrows)];
-    let rules = controller.digest(&[schema("s", 100, "busy", "*")], &levels, begin);
+    let rules = controller.apply_config(&[schema("s", 100, "busy", "*")], &levels, begin);
     let current = || {
         let levels = controller.levels();
         levels.iter().find(|level| level.name() == "busy").unwrap().dump(begin).limits.current
@@ -160,8 +160,8 @@ fn seats_follow_demand_every_period_and_rejections_say_when_to_come_again() {
     let mut rejected = 0;
     for flow in 0..100 {
         let amy = user(&format!("user-{flow}"), AUTHENTICATED);
-        if let Admission::Rejected { reason, retry_after } = arrive(&rules, &amy, begin) {
-            assert_eq!((reason, retry_after), (Reason::QueueFull, 1));
+        if let ArrivalOutcome::Rejected { reason, retry_after } = arrive(&rules, &amy, begin) {
+            assert_eq!((reason, retry_after), (RejectReason::QueueFull, 1));
             rejected += 1;
         }
     }

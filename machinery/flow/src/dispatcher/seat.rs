@@ -5,23 +5,23 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::shared::Shared;
-use super::waker::Waker;
-use crate::current::{Kind, Phase};
+use super::shared::SharedState;
+use super::waker::SeatWaker;
+use crate::inflight::{RequestKind, RequestPhase};
 use crate::level::Level;
 use crate::queue::Ticket;
-use crate::queue_set::Reason;
+use crate::queue_set::RejectReason;
 
 /// Seats in a level for a running request.
 pub struct Seat {
-    shared: Arc<Shared>,
-    level: Arc<Level<Waker>>,
+    shared: Arc<SharedState>,
+    level: Arc<Level<SeatWaker>>,
     ticket: Ticket,
-    kind: Kind,
+    kind: RequestKind,
     /// Phase in which the request is counted now.
-    counted: Option<Phase>,
+    counted_phase: Option<RequestPhase>,
     /// Reason for which the request is abandoned on drop, while it has not started.
-    gives_up: Option<Reason>,
+    abandon_reason: Option<RejectReason>,
 }
 
 impl std::fmt::Debug for Seat {
@@ -31,23 +31,28 @@ impl std::fmt::Debug for Seat {
 }
 
 impl Seat {
-    pub(super) fn new(shared: Arc<Shared>, level: Arc<Level<Waker>>, ticket: Ticket, kind: Kind) -> Self {
-        Self { shared, level, ticket, kind, counted: None, gives_up: None }
+    pub(super) fn new(
+        shared: Arc<SharedState>,
+        level: Arc<Level<SeatWaker>>,
+        ticket: Ticket,
+        kind: RequestKind,
+    ) -> Self {
+        Self { shared, level, ticket, kind, counted_phase: None, abandon_reason: None }
     }
 
     /// Marks the request as running.
-    pub(super) fn taken(mut self) -> Self {
-        self.gives_up = None;
-        self.count(Some(Phase::Executing), Instant::now());
+    pub(super) fn into_executing(mut self) -> Self {
+        self.abandon_reason = None;
+        self.count(Some(RequestPhase::Executing), Instant::now());
         self
     }
 
-    fn count(&mut self, phase: Option<Phase>, now: Instant) {
-        if let Some(phase) = std::mem::replace(&mut self.counted, phase) {
-            self.shared.current.leave(phase, self.kind, now);
+    fn count(&mut self, phase: Option<RequestPhase>, now: Instant) {
+        if let Some(phase) = std::mem::replace(&mut self.counted_phase, phase) {
+            self.shared.inflight.decrement(phase, self.kind, now);
         }
         if let Some(phase) = phase {
-            self.shared.current.enter(phase, self.kind, now);
+            self.shared.inflight.increment(phase, self.kind, now);
         }
     }
 }
@@ -56,13 +61,13 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let now = Instant::now();
         self.count(None, now);
-        match self.gives_up {
+        match self.abandon_reason {
             Some(reason) => {
                 self.level.abandon(self.ticket, reason, now);
                 // The request may have been dispatched in the meantime: then its seats are released later.
-                self.shared.look_after(self.level.next_due());
+                self.shared.notify_due(self.level.next_due());
             }
-            None => self.shared.look_after(self.level.finish(self.ticket, now)),
+            None => self.shared.notify_due(self.level.finish(self.ticket, now)),
         }
     }
 }
@@ -72,14 +77,14 @@ impl Drop for Seat {
 pub struct WaitForSeat {
     seat: Seat,
     woken: oneshot::Receiver<()>,
-    until: Instant,
+    deadline: Instant,
 }
 
 impl WaitForSeat {
-    pub(super) fn new(mut seat: Seat, woken: oneshot::Receiver<()>, until: Instant) -> Self {
-        seat.gives_up = Some(Reason::Cancelled);
-        seat.count(Some(Phase::Waiting), Instant::now());
-        Self { seat, woken, until }
+    pub(super) fn new(mut seat: Seat, woken: oneshot::Receiver<()>, deadline: Instant) -> Self {
+        seat.abandon_reason = Some(RejectReason::Cancelled);
+        seat.count(Some(RequestPhase::Waiting), Instant::now());
+        Self { seat, woken, deadline }
     }
 
     /// Waits for the seat.
@@ -87,11 +92,11 @@ impl WaitForSeat {
     /// # Errors
     /// Returns the number of seconds after which the client should retry, if the wait timed out.
     pub async fn seat(self) -> Result<Seat, u64> {
-        let Self { mut seat, woken, until } = self;
-        if let Ok(Ok(())) = tokio::time::timeout_at(until.into(), woken).await {
-            return Ok(seat.taken());
+        let Self { mut seat, woken, deadline } = self;
+        if let Ok(Ok(())) = tokio::time::timeout_at(deadline.into(), woken).await {
+            return Ok(seat.into_executing());
         }
-        seat.gives_up = Some(Reason::TimeOut);
+        seat.abandon_reason = Some(RejectReason::TimeOut);
         let level = Arc::clone(&seat.level);
         drop(seat);
         Err(level.retry_after())

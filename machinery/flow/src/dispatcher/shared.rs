@@ -4,34 +4,34 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use super::waker::Waker;
-use crate::controller::Controller;
-use crate::current::{Current, Observe};
-use crate::estimator::Estimator;
+use super::waker::SeatWaker;
+use crate::controller::FlowController;
+use crate::estimator::WorkEstimator;
+use crate::inflight::{InflightCounts, Observe};
 
 /// State shared by a dispatcher and its seats.
-pub(super) struct Shared {
-    pub(super) controller: Controller<Waker>,
-    pub(super) estimator: Estimator,
-    pub(super) current: Current,
+pub(super) struct SharedState {
+    pub(super) controller: FlowController<SeatWaker>,
+    pub(super) estimator: WorkEstimator,
+    pub(super) inflight: InflightCounts,
     /// Notified when lingering seats exist that requests wait for.
-    pub(super) lingering: Notify,
+    pub(super) due_notify: Notify,
 }
 
-impl Shared {
+impl SharedState {
     pub(super) fn new(seats: u32, observe: Observe) -> Self {
         Self {
-            controller: Controller::new(seats),
-            estimator: Estimator::default(),
-            current: Current::new(observe),
-            lingering: Notify::new(),
+            controller: FlowController::new(seats),
+            estimator: WorkEstimator::default(),
+            inflight: InflightCounts::new(observe),
+            due_notify: Notify::new(),
         }
     }
 
     /// Notifies the task that releases lingering seats, if there is a due time.
-    pub(super) fn look_after(&self, due: Option<Instant>) {
+    pub(super) fn notify_due(&self, due: Option<Instant>) {
         if due.is_some() {
-            self.lingering.notify_one();
+            self.due_notify.notify_one();
         }
     }
 }

@@ -6,9 +6,9 @@ use crate::level::Wake;
 
 /// Waker of a request that waits for a seat.
 #[derive(Debug)]
-pub struct Waker(oneshot::Sender<()>);
+pub struct SeatWaker(oneshot::Sender<()>);
 
-impl Waker {
+impl SeatWaker {
     /// Returns a waker and the receiver that it notifies.
     pub(super) fn new() -> (Self, oneshot::Receiver<()>) {
         let (sender, receiver) = oneshot::channel();
@@ -16,7 +16,7 @@ impl Waker {
     }
 }
 
-impl Wake for Waker {
+impl Wake for SeatWaker {
     fn wake(self) {
         // A request that no longer waits abandons its ticket itself.
         let _ = self.0.send(());

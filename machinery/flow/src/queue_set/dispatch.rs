@@ -2,9 +2,12 @@
 
 use std::time::Instant;
 
-use portico_machinery::flow_control::Response;
+use portico_machinery::flow_control::LimitResponse;
 
-use super::{About, Arrival, DispatchMarks, ESTIMATED_SERVICE, Held, QueueSet, Reason, Use};
+use super::{
+    ArrivalResult, ClassifiedRequest, DispatchTimes, ESTIMATED_SERVICE, QueueSet, RejectReason,
+    TrackedRequest, UsageSample,
+};
 use crate::dealer::Dealer;
 use crate::queue::{Queue, Ticket};
 use crate::seat_seconds::SeatSeconds;
@@ -12,20 +15,20 @@ use crate::work::Work;
 
 impl<W> QueueSet<W> {
     /// Advances the virtual time to `now`, under the state since the last call.
-    pub(super) fn sync(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.synced);
-        self.synced = self.synced.max(now);
+    pub(super) fn sync_virtual_time(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.synced_at);
+        self.synced_at = self.synced_at.max(now);
         if self.active_queues == 0 {
             return;
         }
-        let wanted = self.seats_in_use + self.waiting_seats;
-        let ratio = f64::from(wanted.min(self.limit)) / f64::from(self.active_queues);
-        self.virtual_time += SeatSeconds::of(ratio, passed);
+        let requested_seats = self.seats_in_use + self.waiting_seats;
+        let ratio = f64::from(requested_seats.min(self.limit)) / f64::from(self.active_queues);
+        self.virtual_time += SeatSeconds::new(ratio, elapsed);
     }
 
     /// Returns the queue of a flow's hand with the least waiting work. The first queue to compare rotates, so that the order of
     /// dealing causes no bias for flows with overlapping hands.
-    pub(super) fn shortest(&mut self, dealer: Dealer, hash: u64) -> usize {
+    pub(super) fn shortest_queue(&mut self, dealer: Dealer, hash: u64) -> usize {
         let hand = dealer.deal(hash);
         let offset = self.enqueued % hand.len();
         self.enqueued = self.enqueued.wrapping_add(1);
@@ -33,26 +36,37 @@ impl<W> QueueSet<W> {
         in_turns.min_by_key(|queue| self.queues[*queue].waiting_work).unwrap_or(0)
     }
 
-    pub(super) fn arrive_without_queue(&mut self, about: About, work: Work, now: Instant) -> Arrival {
-        let schema = about.schema;
+    pub(super) fn arrive_without_queue(
+        &mut self,
+        classified: ClassifiedRequest,
+        work: Work,
+        now: Instant,
+    ) -> ArrivalResult {
+        let schema = classified.counts_index;
         if !self.has_seats(work.max_seats()) {
-            self.reject(schema, Reason::ConcurrencyLimit);
+            self.count_rejection(schema, RejectReason::ConcurrencyLimit);
             self.counts[schema].wait_rejected.observe(0.0);
-            return Arrival::Rejected(Reason::ConcurrencyLimit);
+            return ArrivalResult::Rejected(RejectReason::ConcurrencyLimit);
         }
-        let ticket = self.hold(about, work, None, now);
-        self.start(ticket, now);
-        Arrival::Executing(ticket)
+        let ticket = self.insert_request(classified, work, None, now);
+        self.start_request(ticket, now);
+        ArrivalResult::Executing(ticket)
     }
 
-    fn hold(&mut self, about: About, work: Work, queue: Option<usize>, now: Instant) -> Ticket {
-        let initial = SeatSeconds::of(f64::from(work.initial_seats), ESTIMATED_SERVICE);
-        self.requests.insert(Held {
-            about,
+    fn insert_request(
+        &mut self,
+        classified: ClassifiedRequest,
+        work: Work,
+        queue: Option<usize>,
+        now: Instant,
+    ) -> Ticket {
+        let initial = SeatSeconds::new(f64::from(work.initial_seats), ESTIMATED_SERVICE);
+        self.requests.insert(TrackedRequest {
+            classified,
             queue,
             work,
             total_work: initial + work.final_work(),
-            arrival: self.virtual_time,
+            virtual_arrival: self.virtual_time,
             arrived: now,
             started: None,
             finished: false,
@@ -60,9 +74,15 @@ impl<W> QueueSet<W> {
         })
     }
 
-    pub(super) fn enqueue(&mut self, about: About, work: Work, at: usize, now: Instant) -> Ticket {
-        let schema = about.schema;
-        let ticket = self.hold(about, work, Some(at), now);
+    pub(super) fn enqueue(
+        &mut self,
+        classified: ClassifiedRequest,
+        work: Work,
+        at: usize,
+        now: Instant,
+    ) -> Ticket {
+        let schema = classified.counts_index;
+        let ticket = self.insert_request(classified, work, Some(at), now);
         let (seats, total_work) = (work.max_seats(), self.requests[ticket].total_work);
         let queue = &mut self.queues[at];
         if !queue.is_active() {
@@ -77,16 +97,16 @@ impl<W> QueueSet<W> {
         self.waiting_seats += seats;
         self.counts[schema].waiting += 1;
         self.counts[schema].waiting_seats += seats;
-        self.note_demand();
+        self.record_demand();
         self.bound_next_dispatch(at);
         ticket
     }
 
     /// Removes a request from its queue, at any position.
     pub(super) fn leave_queue(&mut self, ticket: Ticket) {
-        let held = &self.requests[ticket];
-        let (work, total_work, schema) = (held.work, held.total_work, held.about.schema);
-        let (Some(at), seats) = (held.queue, work.max_seats()) else { return };
+        let tracked = &self.requests[ticket];
+        let (work, total_work, schema) = (tracked.work, tracked.total_work, tracked.classified.counts_index);
+        let (Some(at), seats) = (tracked.queue, work.max_seats()) else { return };
         let queue = &mut self.queues[at];
         if queue.waiting.front() == Some(&ticket) {
             queue.waiting.pop_front();
@@ -109,22 +129,22 @@ impl<W> QueueSet<W> {
         while self.waiting > 0 && self.seats_in_use < self.limit {
             let Some(at) = only.or_else(|| self.next_queue()) else { return };
             let Some(ticket) = self.queues[at].waiting.front().copied() else { return };
-            let held = &self.requests[ticket];
-            if !self.has_seats(held.work.max_seats()) {
-                let schema = held.about.schema;
+            let tracked = &self.requests[ticket];
+            if !self.has_seats(tracked.work.max_seats()) {
+                let schema = tracked.classified.counts_index;
                 self.counts[schema].no_accommodation += 1;
                 return;
             }
-            self.last_dispatch = Some(self.marks(at));
+            self.last_dispatch = Some(self.dispatch_times(at));
             self.last_served = at;
             self.leave_queue(ticket);
-            self.narrow(ticket);
+            self.limit_final_seats(ticket);
             // The queue was active before the request left it, and is active again when it starts.
             self.active_queues += u32::from(!self.queues[at].is_active());
-            self.start(ticket, now);
-            let held = &mut self.requests[ticket];
-            self.queues[at].next_dispatch += held.total_work;
-            self.woken.extend(held.waker.take());
+            self.start_request(ticket, now);
+            let tracked = &mut self.requests[ticket];
+            self.queues[at].next_dispatch += tracked.total_work;
+            self.woken.extend(tracked.waker.take());
             self.bound_next_dispatch(at);
         }
     }
@@ -149,30 +169,30 @@ impl<W> QueueSet<W> {
     }
 
     /// Returns the virtual times that upstream records for a dispatch from this queue.
-    fn marks(&self, at: usize) -> DispatchMarks {
+    fn dispatch_times(&self, at: usize) -> DispatchTimes {
         let latest = self.queues[at].next_dispatch;
         let discounted = |queue: &Queue| {
-            queue.next_dispatch - SeatSeconds::of(f64::from(queue.seats_in_use), ESTIMATED_SERVICE)
+            queue.next_dispatch - SeatSeconds::new(f64::from(queue.seats_in_use), ESTIMATED_SERVICE)
         };
-        let begin = DispatchMarks {
+        let initial_times = DispatchTimes {
             virtual_time: self.virtual_time,
             latest,
             bounds: [latest; 2],
             discounted_bounds: [discounted(&self.queues[at]); 2],
         };
         // Usually only one request waits.
-        let others = if self.waiting > 1 { self.queues.as_slice() } else { &[] };
-        others.iter().filter(|queue| !queue.waiting.is_empty()).fold(begin, |mut marks, queue| {
+        let queues = if self.waiting > 1 { self.queues.as_slice() } else { &[] };
+        queues.iter().filter(|queue| !queue.waiting.is_empty()).fold(initial_times, |mut times, queue| {
             let (s, less) = (queue.next_dispatch, discounted(queue));
-            marks.bounds = [marks.bounds[0].min(s), marks.bounds[1].max(s)];
-            marks.discounted_bounds =
-                [marks.discounted_bounds[0].min(less), marks.discounted_bounds[1].max(less)];
-            marks
+            times.bounds = [times.bounds[0].min(s), times.bounds[1].max(s)];
+            times.discounted_bounds =
+                [times.discounted_bounds[0].min(less), times.discounted_bounds[1].max(less)];
+            times
         })
     }
 
     /// Limits the final seats of a request, which would otherwise never be free, and extends its latency instead.
-    fn narrow(&mut self, ticket: Ticket) {
+    fn limit_final_seats(&mut self, ticket: Ticket) {
         let limit = self.limit;
         let work = &mut self.requests[ticket].work;
         if work.final_seats > limit {
@@ -181,15 +201,15 @@ impl<W> QueueSet<W> {
         }
     }
 
-    fn start(&mut self, ticket: Ticket, now: Instant) {
-        let held = &mut self.requests[ticket];
-        held.started = Some(now);
-        let (seats, schema) = (held.work.max_seats(), held.about.schema);
-        let waited = now.saturating_duration_since(held.arrived);
+    fn start_request(&mut self, ticket: Ticket, now: Instant) {
+        let tracked = &mut self.requests[ticket];
+        tracked.started = Some(now);
+        let (seats, schema) = (tracked.work.max_seats(), tracked.classified.counts_index);
+        let waited = now.saturating_duration_since(tracked.arrived);
         self.executing += 1;
         self.seats_in_use += seats;
         self.dispatched += 1;
-        if let Some(at) = held.queue {
+        if let Some(at) = tracked.queue {
             self.queues[at].executing += 1;
             self.queues[at].seats_in_use += seats;
         }
@@ -197,26 +217,26 @@ impl<W> QueueSet<W> {
         counts.dispatched += 1;
         counts.executing += 1;
         counts.executing_seats += seats;
-        if self.response != Response::Exempt {
+        if self.response != LimitResponse::Exempt {
             counts.wait_served.observe_time(waited);
         }
-        self.note_demand();
+        self.record_demand();
     }
 
     /// Releases the seats of a request that has ended.
     pub(super) fn release(&mut self, ticket: Ticket) {
-        let held = self.requests.remove(ticket);
-        let seats = held.work.max_seats();
+        let tracked = self.requests.remove(ticket);
+        let seats = tracked.work.max_seats();
         self.seats_in_use -= seats;
-        self.counts[held.about.schema].executing_seats -= seats;
-        if let Some(at) = held.queue {
+        self.counts[tracked.classified.counts_index].executing_seats -= seats;
+        if let Some(at) = tracked.queue {
             self.queues[at].seats_in_use -= seats;
             self.drop_idle_queues();
         }
-        self.note_demand();
+        self.record_demand();
     }
 
-    pub(super) fn reject(&mut self, schema: usize, reason: Reason) {
+    pub(super) fn count_rejection(&mut self, schema: usize, reason: RejectReason) {
         self.rejected += 1;
         self.counts[schema].rejected[reason as usize] += 1;
     }
@@ -224,7 +244,7 @@ impl<W> QueueSet<W> {
     /// True if enough seats are free. A request that needs more seats than the limit runs alone.
     fn has_seats(&self, seats: u32) -> bool {
         match self.response {
-            Response::Exempt => true,
+            LimitResponse::Exempt => true,
             _ if seats > self.limit => self.executing == 0,
             _ => self.seats_in_use + seats <= self.limit,
         }
@@ -235,25 +255,25 @@ impl<W> QueueSet<W> {
     pub(super) fn bound_next_dispatch(&mut self, at: usize) {
         let queue = &mut self.queues[at];
         if let Some(oldest) = queue.waiting.front() {
-            queue.next_dispatch = queue.next_dispatch.max(self.requests[*oldest].arrival);
+            queue.next_dispatch = queue.next_dispatch.max(self.requests[*oldest].virtual_arrival);
         }
     }
 
     /// Removes surplus queues from the end, once they are empty.
     pub(super) fn drop_idle_queues(&mut self) {
-        let wanted = match self.response {
-            Response::Queue(queuing) => queuing.queues as usize,
-            Response::Exempt | Response::Reject => 0,
+        let queue_count = match self.response {
+            LimitResponse::Queue(queuing) => queuing.queues as usize,
+            LimitResponse::Exempt | LimitResponse::Reject => 0,
         };
-        while self.queues.len() > wanted && self.queues.last().is_some_and(Queue::is_idle) {
+        while self.queues.len() > queue_count && self.queues.last().is_some_and(Queue::is_idle) {
             self.queues.pop();
         }
     }
 
-    pub(super) fn note_demand(&mut self) {
+    pub(super) fn record_demand(&mut self) {
         let seats_wanted = self.seats_in_use + self.waiting_seats;
-        self.demand.set(f64::from(seats_wanted), self.synced);
+        self.demand.set(f64::from(seats_wanted), self.synced_at);
         let (waiting, executing, seats_in_use) = (self.waiting, self.executing, self.seats_in_use);
-        self.utilization.set(Use { waiting, executing, seats_in_use, seats_wanted }, self.synced);
+        self.utilization.set(UsageSample { waiting, executing, seats_in_use, seats_wanted }, self.synced_at);
     }
 }

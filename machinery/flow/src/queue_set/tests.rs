@@ -3,54 +3,56 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use portico_machinery::flow_control::{Distinguisher, Queuing, Response};
+use portico_machinery::flow_control::{Distinguisher, LimitResponse, Queuing};
 use proptest::prelude::*;
 
 use super::*;
 use crate::dealer::hash_flow;
-use crate::work::of_write;
+use crate::work::estimate_write;
 
-const QUEUES: Response = Response::Queue(Queuing { queues: 16, hand_size: 4, queue_length_limit: 50 });
-const ONE_QUEUE: Response = Response::Queue(Queuing { queues: 1, hand_size: 1, queue_length_limit: 2 });
+const QUEUES: LimitResponse =
+    LimitResponse::Queue(Queuing { queues: 16, hand_size: 4, queue_length_limit: 50 });
+const ONE_QUEUE: LimitResponse =
+    LimitResponse::Queue(Queuing { queues: 1, hand_size: 1, queue_length_limit: 2 });
 const MILLI: Duration = Duration::from_millis(1);
 
 /// Queue set whose wakers are the numbers of requests.
-struct Set {
+struct TestQueueSet {
     set: QueueSet<u32>,
     now: Instant,
     next: u32,
 }
 
-impl Set {
-    fn new(response: Response, limit: u32) -> Self {
+impl TestQueueSet {
+    fn new(response: LimitResponse, limit: u32) -> Self {
         let now = Instant::now();
         let mut set = QueueSet::new(response, limit, now);
-        set.counts_of("s");
+        set.counts_index("s");
         Self { set, now, next: 0 }
     }
 
-    fn arrive(&mut self, flow: &str, work: Work) -> Arrival {
-        let about = About {
-            schema: 0,
+    fn arrive(&mut self, flow: &str, work: Work) -> ArrivalResult {
+        let classified = ClassifiedRequest {
+            counts_index: 0,
             hash: hash_flow("s", flow),
             distinguisher: Distinguisher::ByUser,
             user: Arc::new(UserInfo::new(flow, [""; 0])),
             request: Arc::default(),
         };
         self.next += 1;
-        self.set.arrive(about, work, self.now, || self.next)
+        self.set.arrive(classified, work, self.now, || self.next)
     }
 
     fn run(&mut self, flow: &str) -> Ticket {
-        match self.arrive(flow, Work::LEAST) {
-            Arrival::Executing(ticket) => ticket,
+        match self.arrive(flow, Work::ONE_SEAT) {
+            ArrivalResult::Executing(ticket) => ticket,
             other => panic!("{other:?}"),
         }
     }
 
     fn wait(&mut self, flow: &str) -> Ticket {
-        match self.arrive(flow, Work::LEAST) {
-            Arrival::Waiting(ticket) => ticket,
+        match self.arrive(flow, Work::ONE_SEAT) {
+            ArrivalResult::Waiting(ticket) => ticket,
             other => panic!("{other:?}"),
         }
     }
@@ -62,17 +64,17 @@ impl Set {
     }
 }
 
-fn wide(seats: u32) -> Work {
-    Work { initial_seats: seats, ..Work::LEAST }
+fn work_with_seats(seats: u32) -> Work {
+    Work { initial_seats: seats, ..Work::ONE_SEAT }
 }
 
 #[test]
 fn a_request_runs_while_there_are_seats_then_waits_and_is_then_rejected() {
-    let mut set = Set::new(ONE_QUEUE, 1);
+    let mut set = TestQueueSet::new(ONE_QUEUE, 1);
     let first = set.run("a");
     set.wait("a");
     set.wait("a");
-    assert_eq!(set.arrive("a", Work::LEAST), Arrival::Rejected(Reason::QueueFull));
+    assert_eq!(set.arrive("a", Work::ONE_SEAT), ArrivalResult::Rejected(RejectReason::QueueFull));
     assert_eq!(set.finish(first), [2]);
     let counts = &set.set.counts[0];
     assert_eq!((counts.dispatched, counts.waiting, counts.executing), (2, 1, 1));
@@ -81,12 +83,12 @@ fn a_request_runs_while_there_are_seats_then_waits_and_is_then_rejected() {
 
 #[test]
 fn a_level_without_queues_rejects_and_an_exempt_one_does_not() {
-    let mut set = Set::new(Response::Reject, 1);
+    let mut set = TestQueueSet::new(LimitResponse::Reject, 1);
     let first = set.run("a");
-    assert_eq!(set.arrive("b", Work::LEAST), Arrival::Rejected(Reason::ConcurrencyLimit));
+    assert_eq!(set.arrive("b", Work::ONE_SEAT), ArrivalResult::Rejected(RejectReason::ConcurrencyLimit));
     set.finish(first);
     set.run("b");
-    let mut exempt = Set::new(Response::Exempt, 0);
+    let mut exempt = TestQueueSet::new(LimitResponse::Exempt, 0);
     for _ in 0..1000 {
         exempt.run("a");
     }
@@ -94,11 +96,14 @@ fn a_level_without_queues_rejects_and_an_exempt_one_does_not() {
 
 #[test]
 fn requests_of_a_queue_are_served_in_the_order_in_which_they_came() {
-    let mut set = Set::new(Response::Queue(Queuing { queues: 1, hand_size: 1, queue_length_limit: 50 }), 1);
+    let mut set = TestQueueSet::new(
+        LimitResponse::Queue(Queuing { queues: 1, hand_size: 1, queue_length_limit: 50 }),
+        1,
+    );
     let mut running = set.run("a");
     let waiting: Vec<Ticket> = (0..20).map(|_| set.wait("a")).collect();
     // The third request is abandoned.
-    set.set.abandon(waiting[2], Reason::TimeOut, set.now);
+    set.set.abandon(waiting[2], RejectReason::TimeOut, set.now);
     let mut order = Vec::new();
     for ticket in waiting.iter().enumerate().filter(|(at, _)| *at != 2).map(|(_, ticket)| *ticket) {
         set.now += MILLI;
@@ -112,9 +117,9 @@ fn requests_of_a_queue_are_served_in_the_order_in_which_they_came() {
 
 #[test]
 fn a_request_wider_than_the_level_runs_alone() {
-    let mut set = Set::new(ONE_QUEUE, 2);
+    let mut set = TestQueueSet::new(ONE_QUEUE, 2);
     let first = set.run("a");
-    let Arrival::Waiting(big) = set.arrive("a", wide(5)) else { panic!("there is no room") };
+    let ArrivalResult::Waiting(big) = set.arrive("a", work_with_seats(5)) else { panic!("there is no room") };
     set.wait("a");
     assert_eq!(set.finish(first), [2]);
     assert_eq!(set.set.seats_in_use, 5);
@@ -122,20 +127,22 @@ fn a_request_wider_than_the_level_runs_alone() {
 }
 
 #[test]
-fn what_stood_before_others_for_want_of_seats_lets_them_pass_when_it_gives_up() {
-    let mut set = Set::new(ONE_QUEUE, 2);
+fn requests_behind_a_blocked_request_run_when_it_is_abandoned() {
+    let mut set = TestQueueSet::new(ONE_QUEUE, 2);
     set.run("a");
-    let Arrival::Waiting(big) = set.arrive("a", wide(2)) else { panic!("there is no room") };
+    let ArrivalResult::Waiting(big) = set.arrive("a", work_with_seats(2)) else { panic!("there is no room") };
     set.wait("a");
-    set.set.abandon(big, Reason::Cancelled, set.now);
+    set.set.abandon(big, RejectReason::Cancelled, set.now);
     assert_eq!(set.set.take_woken(), [3]);
     assert_eq!(set.set.cancelled, 1);
 }
 
 #[test]
-fn seats_linger_for_what_a_write_causes_and_come_back_by_themselves() {
-    let mut set = Set::new(ONE_QUEUE, 1);
-    let Arrival::Executing(write) = set.arrive("a", of_write(10, 1)) else { panic!("a seat is free") };
+fn seats_linger_after_a_write_and_are_released_when_due() {
+    let mut set = TestQueueSet::new(ONE_QUEUE, 1);
+    let ArrivalResult::Executing(write) = set.arrive("a", estimate_write(10, 1)) else {
+        panic!("a seat is free")
+    };
     set.wait("a");
     assert_eq!(set.finish(write), [0_u32; 0]);
     assert_eq!((set.set.executing, set.set.seats_in_use), (0, 1));
@@ -149,9 +156,9 @@ fn seats_linger_for_what_a_write_causes_and_come_back_by_themselves() {
 
 #[test]
 fn a_larger_limit_lets_more_run_and_fewer_queues_drain() {
-    let mut set = Set::new(QUEUES, 0);
+    let mut set = TestQueueSet::new(QUEUES, 0);
     let waiting: Vec<Ticket> = (0..8).map(|user| set.wait(&format!("user-{user}"))).collect();
-    let few = Response::Queue(Queuing { queues: 2, hand_size: 1, queue_length_limit: 50 });
+    let few = LimitResponse::Queue(Queuing { queues: 2, hand_size: 1, queue_length_limit: 50 });
     set.set.configure(few, 3, set.now);
     assert_eq!(set.set.take_woken().len(), 3);
     set.set.configure(few, 8, set.now);
@@ -161,23 +168,23 @@ fn a_larger_limit_lets_more_run_and_fewer_queues_drain() {
 }
 
 #[test]
-fn a_place_is_not_used_again_while_a_request_that_was_classified_before_is_counted_in_it() {
-    let mut set = Set::new(QUEUES, 1);
+fn a_counts_index_is_not_reused_while_an_earlier_request_uses_it() {
+    let mut set = TestQueueSet::new(QUEUES, 1);
     set.set.retain_counts(|_| false);
     let late = set.run("a");
     let waiting = set.wait("b");
-    assert_eq!(set.set.counts_of("next"), 1);
+    assert_eq!(set.set.counts_index("next"), 1);
     set.finish(late);
-    assert_eq!(set.set.counts_of("after"), 2, "one that waited runs");
+    assert_eq!(set.set.counts_index("after"), 2, "one that waited runs");
     set.finish(waiting);
     assert_eq!(set.set.counts[0].executing_seats, 0);
-    assert_eq!(set.set.counts_of("last"), 0);
-    assert_eq!(set.set.counts_of("next"), 1);
+    assert_eq!(set.set.counts_index("last"), 0);
+    assert_eq!(set.set.counts_index("next"), 1);
 }
 
 /// Returns how often each flow was served while a number of requests of each flow waits all the time.
-fn served(flows: &[(&'static str, usize)], rounds: usize) -> BTreeMap<&'static str, usize> {
-    let mut set = Set::new(QUEUES, 4);
+fn serve_flows(flows: &[(&'static str, usize)], rounds: usize) -> BTreeMap<&'static str, usize> {
+    let mut set = TestQueueSet::new(QUEUES, 4);
     let mut flow_of = BTreeMap::new();
     let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
     let mut running: Vec<Ticket> = Vec::new();
@@ -186,14 +193,14 @@ fn served(flows: &[(&'static str, usize)], rounds: usize) -> BTreeMap<&'static s
     for round in 0..rounds {
         for (flow, wanted) in flows {
             while *waiting.entry(flow).or_default() < *wanted {
-                match set.arrive(flow, Work::LEAST) {
-                    Arrival::Executing(ticket) => running.push(ticket),
-                    Arrival::Waiting(ticket) => {
+                match set.arrive(flow, Work::ONE_SEAT) {
+                    ArrivalResult::Executing(ticket) => running.push(ticket),
+                    ArrivalResult::Waiting(ticket) => {
                         *waiting.entry(flow).or_default() += 1;
                         flow_of.insert(set.next, *flow);
                         tickets.insert(set.next, ticket);
                     }
-                    Arrival::Rejected(_) => break,
+                    ArrivalResult::Rejected(_) => break,
                 }
             }
         }
@@ -210,16 +217,16 @@ fn served(flows: &[(&'static str, usize)], rounds: usize) -> BTreeMap<&'static s
 }
 
 #[test]
-fn a_flow_that_floods_leaves_another_its_half() {
-    let served = served(&[("flood", 4), ("quiet", 4)], 2000);
+fn a_flooding_flow_does_not_take_the_half_of_another_flow() {
+    let served = serve_flows(&[("flood", 4), ("quiet", 4)], 2000);
     let (flood, quiet) = (served["flood"], served["quiet"]);
     assert!(flood.abs_diff(quiet) * 10 < flood + quiet, "{served:?}");
 }
 
 #[test]
-fn a_flow_that_asks_for_little_gets_it_at_once() {
+fn a_flow_with_few_requests_is_served_at_once() {
     // The requests of the first flow fill its four queues; the single request of the other is served at each turn of its queue.
-    let served = served(&[("flood", 40), ("quiet", 1)], 2000);
+    let served = serve_flows(&[("flood", 40), ("quiet", 1)], 2000);
     assert!(served["quiet"] * 8 > served["flood"], "{served:?}");
 }
 
@@ -256,17 +263,17 @@ fn check(set: &QueueSet<u32>) {
 
 proptest! {
     #[test]
-    fn no_seat_is_lost_and_nobody_waits_for_a_free_one(ops in proptest::collection::vec(op(), 1..200)) {
-        let mut set = Set::new(QUEUES, 6);
+    fn no_seat_is_lost_and_no_request_waits_while_a_seat_is_free(ops in proptest::collection::vec(op(), 1..200)) {
+        let mut set = TestQueueSet::new(QUEUES, 6);
         let (mut running, mut waiting) = (Vec::new(), BTreeMap::new());
         for op in ops {
             match op {
                 Op::Arrive(flow, seats, watches) => {
-                    let work = Work { initial_seats: seats, ..of_write(watches, 10) };
+                    let work = Work { initial_seats: seats, ..estimate_write(watches, 10) };
                     match set.arrive(&flow.to_string(), work) {
-                        Arrival::Executing(ticket) => running.push(ticket),
-                        Arrival::Waiting(ticket) => drop(waiting.insert(set.next, ticket)),
-                        Arrival::Rejected(_) => {}
+                        ArrivalResult::Executing(ticket) => running.push(ticket),
+                        ArrivalResult::Waiting(ticket) => drop(waiting.insert(set.next, ticket)),
+                        ArrivalResult::Rejected(_) => {}
                     }
                 }
                 Op::Finish(at) if !running.is_empty() => {
@@ -275,14 +282,14 @@ proptest! {
                 }
                 Op::Abandon(at) if !waiting.is_empty() => {
                     let number = *waiting.keys().nth(at % waiting.len()).unwrap();
-                    set.set.abandon(waiting.remove(&number).unwrap(), Reason::TimeOut, set.now);
+                    set.set.abandon(waiting.remove(&number).unwrap(), RejectReason::TimeOut, set.now);
                 }
                 Op::Wait(millis) => {
                     set.now += Duration::from_millis(millis);
                     set.set.advance(set.now);
                 }
                 Op::Limit(limit, few) => {
-                    let few_queues = Response::Queue(Queuing { queues: 4, hand_size: 2, queue_length_limit: 50 });
+                    let few_queues = LimitResponse::Queue(Queuing { queues: 4, hand_size: 2, queue_length_limit: 50 });
                     set.set.configure(if few { few_queues } else { QUEUES }, limit, set.now);
                 }
                 Op::Finish(_) | Op::Abandon(_) => {}

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A number of up to 18 digits is stored, as in Go, as a 64-bit integer with a power of ten, any other number as a decimal. The
-//! representation determines the result of `value` and `milli_value` on overflow. A quantity in a form that Go considers canonical
-//! (including `+1` and `0001`) keeps its text until it is used in arithmetic.
+//! representation determines the result of `value` and `milli_value` on overflow. A quantity in a form that Go considers
+//! canonical (including `+1` and `0001`) keeps its text until it is used in arithmetic.
 
 mod decimal;
 mod parse;
@@ -26,14 +26,15 @@ use std::cmp::Ordering;
 use std::ops::{Add, Sub};
 
 use decimal::{Decimal, power_of_ten};
-use small::Small;
+use small::Int64Amount;
 
 /// Power of ten of a thousandth.
 const MILLI: i64 = -3;
 /// Power of ten of a billionth. Smaller fractions are rounded away from zero.
 const NANO: i64 = -9;
 
-/// Amount of a resource. Ordered and compared by value: `1Ki` equals `1024`. [`Display`](std::fmt::Display) prints Go's canonical form.
+/// Amount of a resource. Ordered and compared by value: `1Ki` equals `1024`. [`Display`](std::fmt::Display) prints Go's
+/// canonical form.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
@@ -45,7 +46,7 @@ pub struct Quantity {
 /// Representation of a number.
 #[derive(Clone, Debug)]
 enum Amount {
-    Small(Small),
+    Small(Int64Amount),
     Decimal(Box<Decimal>),
 }
 
@@ -76,7 +77,7 @@ pub enum QuantityError {
 }
 
 impl Quantity {
-    /// Zero.
+    /// Quantity with the value zero.
     pub const ZERO: Self = Self::whole(0);
 
     /// Largest value whose thousandths fit into 64 bits (`resource.MaxMilliValue`).
@@ -95,7 +96,11 @@ impl Quantity {
     /// Returns a quantity with this integer value.
     #[must_use]
     pub const fn whole(number: i64) -> Self {
-        Self { amount: Amount::Small(Small { value: number, scale: 0 }), format: Format::Decimal, text: None }
+        Self {
+            amount: Amount::Small(Int64Amount { value: number, scale: 0 }),
+            format: Format::Decimal,
+            text: None,
+        }
     }
 
     /// Parses a quantity; returns zero for empty or invalid text.
@@ -148,8 +153,8 @@ impl Quantity {
     #[expect(clippy::cast_precision_loss, reason = "approximate by name")]
     pub fn approximate(&self) -> f64 {
         match &self.amount {
-            Amount::Small(Small { value, scale: 0 }) => *value as f64,
-            Amount::Small(Small { value, scale }) => *value as f64 * power_of_ten(*scale),
+            Amount::Small(Int64Amount { value, scale: 0 }) => *value as f64,
+            Amount::Small(Int64Amount { value, scale }) => *value as f64 * power_of_ten(*scale),
             Amount::Decimal(decimal) => decimal.approximate(),
         }
     }
@@ -169,7 +174,7 @@ impl Quantity {
         }
     }
 
-    /// Returns -1, 0 or 1.
+    /// Returns the sign: -1, 0 or 1.
     #[must_use]
     pub fn sign(&self) -> i64 {
         match &self.amount {
@@ -224,7 +229,7 @@ impl Quantity {
     fn negated(self) -> Self {
         let amount = match self.amount {
             Amount::Small(small) => {
-                Amount::Small(Small { value: small.value.wrapping_neg(), scale: small.scale })
+                Amount::Small(Int64Amount { value: small.value.wrapping_neg(), scale: small.scale })
             }
             Amount::Decimal(decimal) => Amount::Decimal(Box::new(decimal.negated())),
         };

@@ -24,17 +24,17 @@ pub const QUALIFIED_NAME_MESSAGE: &str = "name part must consist of alphanumeric
 /// Message for an invalid label value.
 pub const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-fn lower_alnum(b: u8) -> bool {
+fn is_lower_alnum(b: u8) -> bool {
     b.is_ascii_lowercase() || b.is_ascii_digit()
 }
 
-fn dns_label(text: &str) -> bool {
+fn is_dns_label(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let ends = |b: Option<&u8>| b.is_some_and(|b| lower_alnum(*b));
-    ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|b| lower_alnum(*b) || *b == b'-')
+    let ends = |b: Option<&u8>| b.is_some_and(|b| is_lower_alnum(*b));
+    ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|b| is_lower_alnum(*b) || *b == b'-')
 }
 
-fn word(text: &str) -> bool {
+fn is_qualified_word(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
     ends(bytes.first())
@@ -42,38 +42,38 @@ fn word(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-fn in_characters(limit: usize) -> String {
+fn max_characters_message(limit: usize) -> String {
     format!("must be no more than {limit} characters")
 }
 
-fn in_bytes(limit: usize) -> String {
+fn max_bytes_message(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
 /// Validates a DNS-1123 label (namespaces, port names).
 #[must_use]
 pub fn dns1123_label(text: &str) -> Vec<String> {
-    let dots = text.contains('.') && text.split('.').all(dns_label);
+    let dots = text.contains('.') && text.split('.').all(is_dns_label);
     let message = if dots { NO_DOTS_MESSAGE } else { DNS1123_LABEL_MESSAGE };
-    problems(text, LABEL_MAX, in_characters, dns_label(text), message)
+    problems(text, LABEL_MAX, max_characters_message, is_dns_label(text), message)
 }
 
 /// Validates a DNS-1123 subdomain (most names, groups).
 #[must_use]
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
-    subdomain(text, in_characters)
+    subdomain(text, max_characters_message)
 }
 
-fn subdomain(text: &str, when_long: fn(usize) -> String) -> Vec<String> {
-    let ok = text.split('.').all(dns_label);
-    problems(text, SUBDOMAIN_MAX, when_long, ok, DNS1123_SUBDOMAIN_MESSAGE)
+fn subdomain(text: &str, length_message: fn(usize) -> String) -> Vec<String> {
+    let ok = text.split('.').all(is_dns_label);
+    problems(text, SUBDOMAIN_MAX, length_message, ok, DNS1123_SUBDOMAIN_MESSAGE)
 }
 
 /// Validates a DNS-1035 label (API versions, older Service names).
 #[must_use]
 pub fn dns1035_label(text: &str) -> Vec<String> {
-    let ok = dns_label(text) && text.as_bytes()[0].is_ascii_lowercase();
-    problems(text, LABEL_MAX, in_characters, ok, DNS1035_LABEL_MESSAGE)
+    let ok = is_dns_label(text) && text.as_bytes()[0].is_ascii_lowercase();
+    problems(text, LABEL_MAX, max_characters_message, ok, DNS1035_LABEL_MESSAGE)
 }
 
 /// Validates a group followed by a resource, `apps.deployments`.
@@ -90,7 +90,13 @@ pub fn group_and_resource(text: &str) -> Vec<String> {
 /// Validates a label value.
 #[must_use]
 pub fn label_value(text: &str) -> Vec<String> {
-    problems(text, LABEL_MAX, in_bytes, text.is_empty() || word(text), LABEL_VALUE_MESSAGE)
+    problems(
+        text,
+        LABEL_MAX,
+        max_bytes_message,
+        text.is_empty() || is_qualified_word(text),
+        LABEL_VALUE_MESSAGE,
+    )
 }
 
 /// Validates a qualified name such as `example.com/role` (keys of labels and annotations, finalizers).
@@ -110,7 +116,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
         Some("") => messages.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
             // Upstream counts the subdomains of keys in bytes, and other ones in characters.
-            let problems = subdomain(prefix, in_bytes).into_iter();
+            let problems = subdomain(prefix, max_bytes_message).into_iter();
             messages.extend(problems.map(|m| format!("prefix part {m}")));
         }
         None => {}
@@ -118,25 +124,26 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         messages.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        messages.push(format!("name part {}", in_bytes(LABEL_MAX)));
+        messages.push(format!("name part {}", max_bytes_message(LABEL_MAX)));
     }
-    if !word(name) {
+    if !is_qualified_word(name) {
         messages.push(QUALIFIED_NAME_MESSAGE.to_owned());
     }
     messages
 }
 
-/// Upstream counts some in bytes and others in characters, and means the same: `when_long` says it.
+/// Returns the messages for a text that is too long or malformed. Upstream's messages about the length of some texts mention
+/// bytes, those of others characters (`length_message`); the number of bytes is compared in both cases.
 fn problems(
     text: &str,
     limit: usize,
-    when_long: fn(usize) -> String,
+    length_message: fn(usize) -> String,
     well_formed: bool,
     message: &str,
 ) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > limit {
-        messages.push(when_long(limit));
+        messages.push(length_message(limit));
     }
     if !well_formed {
         messages.push(message.to_owned());

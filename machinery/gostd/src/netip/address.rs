@@ -14,14 +14,14 @@ pub struct Address<'t> {
 }
 
 /// Reason why a text is not an address.
-struct Refusal<'t> {
-    why: &'static str,
+struct ParseError<'t> {
+    reason: &'static str,
     /// Rest of the text, for the message.
     at: &'t str,
 }
 
-fn refuse<'t, T>(why: &'static str, at: &'t str) -> Result<T, Refusal<'t>> {
-    Err(Refusal { why, at })
+fn parse_error<'t, T>(reason: &'static str, at: &'t str) -> Result<T, ParseError<'t>> {
+    Err(ParseError { reason, at })
 }
 
 /// Parses an address.
@@ -34,16 +34,16 @@ pub fn parse_address(text: &str) -> Result<Address<'_>, String> {
             parse_v4(text).map(|fields| Address { ip: IpAddr::V4(Ipv4Addr::from(fields)), zone: "" })
         }
         Some(b':') => parse_v6(text),
-        Some(_) => refuse("missing IPv6 address", ""),
-        None => refuse("unable to parse IP", ""),
+        Some(_) => parse_error("missing IPv6 address", ""),
+        None => parse_error("unable to parse IP", ""),
     };
-    parsed.map_err(|Refusal { why, at }| {
-        let place = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
-        format!("ParseAddr({}): {why}{place}", quote(text))
+    parsed.map_err(|ParseError { reason, at }| {
+        let location = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
+        format!("ParseAddr({}): {reason}{location}", quote(text))
     })
 }
 
-fn parse_v4(text: &str) -> Result<[u8; 4], Refusal<'_>> {
+fn parse_v4(text: &str) -> Result<[u8; 4], ParseError<'_>> {
     let mut fields = [0; 4];
     let (mut field, mut value, mut digits) = (0, 0_u16, 0);
     let bytes = text.as_bytes();
@@ -51,36 +51,37 @@ fn parse_v4(text: &str) -> Result<[u8; 4], Refusal<'_>> {
         match byte {
             b'0'..=b'9' => {
                 if digits == 1 && value == 0 {
-                    return refuse("IPv4 field has octet with leading zero", "");
+                    return parse_error("IPv4 field has octet with leading zero", "");
                 }
                 (value, digits) = (value * 10 + u16::from(byte - b'0'), digits + 1);
-                fields[field] = u8::try_from(value).or_else(|_| refuse("IPv4 field has value >255", ""))?;
+                fields[field] =
+                    u8::try_from(value).or_else(|_| parse_error("IPv4 field has value >255", ""))?;
             }
             b'.' => {
                 if index == 0 || index + 1 == bytes.len() || bytes[index - 1] == b'.' {
-                    return refuse("IPv4 field must have at least one digit", &text[index..]);
+                    return parse_error("IPv4 field must have at least one digit", &text[index..]);
                 }
                 if field == 3 {
-                    return refuse("IPv4 address too long", "");
+                    return parse_error("IPv4 address too long", "");
                 }
                 (field, value, digits) = (field + 1, 0, 0);
             }
-            _ => return refuse("unexpected character", text.get(index..).unwrap_or_default()),
+            _ => return parse_error("unexpected character", text.get(index..).unwrap_or_default()),
         }
     }
-    if field < 3 { refuse("IPv4 address too short", "") } else { Ok(fields) }
+    if field < 3 { parse_error("IPv4 address too short", "") } else { Ok(fields) }
 }
 
-fn parse_v6(text: &str) -> Result<Address<'_>, Refusal<'_>> {
+fn parse_v6(text: &str) -> Result<Address<'_>, ParseError<'_>> {
     let (address, zone) = match text.split_once('%') {
-        Some((_, "")) => return refuse("zone must be a non-empty string", ""),
+        Some((_, "")) => return parse_error("zone must be a non-empty string", ""),
         Some((address, zone)) => (address, zone),
         None => (text, ""),
     };
     let mut groups = Groups { bytes: [0; 16], filled: 0, gap: None };
     let mut rest = address;
-    if let Some(behind) = rest.strip_prefix("::") {
-        (groups.gap, rest) = (Some(0), behind);
+    if let Some(after) = rest.strip_prefix("::") {
+        (groups.gap, rest) = (Some(0), after);
         if rest.is_empty() {
             return Ok(Address { ip: IpAddr::V6(Ipv6Addr::UNSPECIFIED), zone });
         }
@@ -99,21 +100,21 @@ fn parse_v6(text: &str) -> Result<Address<'_>, Refusal<'_>> {
         }
     }
     if !rest.is_empty() {
-        return refuse("trailing garbage after address", rest);
+        return parse_error("trailing garbage after address", rest);
     }
     Ok(Address { ip: IpAddr::V6(groups.address()?), zone })
 }
 
 /// Returns the number of hexadecimal digits at the start of a group: one to four.
-fn hex_digits(rest: &str) -> Result<usize, Refusal<'_>> {
+fn hex_digits(rest: &str) -> Result<usize, ParseError<'_>> {
     match rest.bytes().take(5).take_while(u8::is_ascii_hexdigit).count() {
-        0 => refuse("each colon-separated field must have at least one digit", rest),
-        5 => refuse("each group must have 4 or less digits", rest),
+        0 => parse_error("each colon-separated field must have at least one digit", rest),
+        5 => parse_error("each group must have 4 or less digits", rest),
         digits => Ok(digits),
     }
 }
 
-/// Groups of an IPv6 address as they are read.
+/// Groups of an IPv6 address while parsing.
 struct Groups {
     bytes: [u8; 16],
     filled: usize,
@@ -128,42 +129,45 @@ impl Groups {
         self.filled += 2;
     }
 
-    /// The rest behind the colons that follow a group.
-    fn separator<'t>(&mut self, rest: &'t str) -> Result<&'t str, Refusal<'t>> {
+    /// Parses the colons after a group, and returns the rest.
+    fn separator<'t>(&mut self, rest: &'t str) -> Result<&'t str, ParseError<'t>> {
         if rest.is_empty() {
             return Ok("");
         }
-        let Some(behind) = rest.strip_prefix(':') else {
-            return refuse("unexpected character, want colon", rest);
+        let Some(after) = rest.strip_prefix(':') else {
+            return parse_error("unexpected character, want colon", rest);
         };
-        if behind.is_empty() {
-            return refuse("colon must be followed by more characters", rest);
+        if after.is_empty() {
+            return parse_error("colon must be followed by more characters", rest);
         }
-        let Some(beyond) = behind.strip_prefix(':') else { return Ok(behind) };
+        let Some(after_gap) = after.strip_prefix(':') else { return Ok(after) };
         if self.gap.is_some() {
-            return refuse("multiple :: in address", behind);
+            return parse_error("multiple :: in address", after);
         }
         self.gap = Some(self.filled);
-        Ok(beyond)
+        Ok(after_gap)
     }
 
-    fn end_with_v4<'t>(&mut self, rest: &'t str) -> Result<(), Refusal<'t>> {
+    fn end_with_v4<'t>(&mut self, rest: &'t str) -> Result<(), ParseError<'t>> {
         if self.gap.is_none() && self.filled != 12 {
-            return refuse("embedded IPv4 address must replace the final 2 fields of the address", rest);
+            return parse_error("embedded IPv4 address must replace the final 2 fields of the address", rest);
         }
         if self.filled + 4 > 16 {
-            return refuse("too many hex fields to fit an embedded IPv4 at the end of the address", rest);
+            return parse_error(
+                "too many hex fields to fit an embedded IPv4 at the end of the address",
+                rest,
+            );
         }
         self.bytes[self.filled..self.filled + 4].copy_from_slice(&parse_v4(rest)?);
         self.filled += 4;
         Ok(())
     }
 
-    fn address(mut self) -> Result<Ipv6Addr, Refusal<'static>> {
+    fn address(mut self) -> Result<Ipv6Addr, ParseError<'static>> {
         match self.gap {
-            None if self.filled < 16 => return refuse("address string too short", ""),
+            None if self.filled < 16 => return parse_error("address string too short", ""),
             Some(_) if self.filled == 16 => {
-                return refuse("the :: must expand to at least one field of zeros", "");
+                return parse_error("the :: must expand to at least one field of zeros", "");
             }
             Some(gap) => {
                 let moved = self.filled - gap;

@@ -1,4 +1,4 @@
-//! Prefixs: an address and how many of its bits name the network.
+//! Prefixes: an address, and the number of its bits that identify the network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::parse_address;
 use crate::strconv::quote;
 
-/// An IP network. Bits after the prefix are kept.
+/// IP network. Address bits after the prefix are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// IP address.
@@ -21,7 +21,7 @@ impl FromStr for Prefix {
 
     /// Go's message: `netip.ParsePrefix("1.2.3.0/"): bad bits after slash: ""`.
     fn from_str(text: &str) -> Result<Self, String> {
-        parse(text).map_err(|why| format!("netip.ParsePrefix({}): {why}", quote(text)))
+        parse(text).map_err(|reason| format!("netip.ParsePrefix({}): {reason}", quote(text)))
     }
 }
 
@@ -31,11 +31,11 @@ fn parse(text: &str) -> Result<Prefix, String> {
     if !address.zone.is_empty() {
         return Err("IPv6 zones cannot be present in a prefix".to_owned());
     }
-    let bad = || format!("bad bits after slash: {}", quote(bits));
+    let invalid_bits = || format!("bad bits after slash: {}", quote(bits));
     if bits.len() > 1 && !bits.starts_with(|c: char| ('1'..='9').contains(&c)) {
-        return Err(bad());
+        return Err(invalid_bits());
     }
-    let bits: i64 = bits.parse().map_err(|_| bad())?;
+    let bits: i64 = bits.parse().map_err(|_| invalid_bits())?;
     let bits = u8::try_from(bits).ok().filter(|bits| *bits <= width(address.ip));
     Ok(Prefix { ip: address.ip, bits: bits.ok_or("prefix length out of range")? })
 }
@@ -46,8 +46,8 @@ fn width(ip: IpAddr) -> u8 {
 }
 
 impl Prefix {
-    /// Returns the first bits of an address as a number.
-    fn head(ip: IpAddr, bits: u8) -> u128 {
+    /// Returns the prefix of an address as a number.
+    fn network_bits(ip: IpAddr, bits: u8) -> u128 {
         let number = match ip {
             IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
             IpAddr::V6(ip) => ip.to_bits(),
@@ -59,7 +59,7 @@ impl Prefix {
     /// Returns the network with the bits after the prefix set to zero.
     #[must_use]
     pub fn masked(self) -> Self {
-        let head = Self::head(self.ip, self.bits);
+        let head = Self::network_bits(self.ip, self.bits);
         let ip = match self.ip {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(head >> 96).unwrap_or_default())),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(head)),
@@ -70,7 +70,8 @@ impl Prefix {
     /// True if the network contains an address of the same family.
     #[must_use]
     pub fn contains(self, ip: IpAddr) -> bool {
-        self.ip.is_ipv4() == ip.is_ipv4() && Self::head(self.ip, self.bits) == Self::head(ip, self.bits)
+        self.ip.is_ipv4() == ip.is_ipv4()
+            && Self::network_bits(self.ip, self.bits) == Self::network_bits(ip, self.bits)
     }
 
     /// True if the network contains another network.
@@ -90,12 +91,12 @@ impl fmt::Display for Prefix {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Prefix {
+    fn prefix(text: &str) -> Prefix {
         text.parse().unwrap()
     }
 
     #[test]
-    fn networks_hold_addresses_and_networks_of_their_family() {
+    fn networks_contain_addresses_and_networks_of_their_family() {
         for (network, ip, want) in [
             ("192.168.0.0/24", "192.168.0.1", true),
             ("192.168.0.0/24", "192.168.1.1", false),
@@ -107,7 +108,7 @@ mod tests {
             ("2001:db8::/32", "2001:db8::1", true),
             ("2001:db8::/32", "2001:dc8::1", false),
         ] {
-            assert_eq!(of(network).contains(ip.parse().unwrap()), want, "{network} {ip}");
+            assert_eq!(prefix(network).contains(ip.parse().unwrap()), want, "{network} {ip}");
         }
         for (network, other, want) in [
             ("192.168.0.0/24", "192.168.0.0/25", true),
@@ -115,11 +116,11 @@ mod tests {
             ("192.168.0.0/24", "192.169.0.1/32", false),
             ("::/0", "0.0.0.0/0", false),
         ] {
-            assert_eq!(of(network).contains_network(of(other)), want, "{network} {other}");
+            assert_eq!(prefix(network).contains_network(prefix(other)), want, "{network} {other}");
         }
-        assert_eq!(of("192.168.77.1/16").masked().to_string(), "192.168.0.0/16");
-        assert_eq!(of("2001:db8:1::/32").masked().to_string(), "2001:db8::/32");
-        assert_eq!(of("1.2.3.4/0").masked().to_string(), "0.0.0.0/0");
+        assert_eq!(prefix("192.168.77.1/16").masked().to_string(), "192.168.0.0/16");
+        assert_eq!(prefix("2001:db8:1::/32").masked().to_string(), "2001:db8::/32");
+        assert_eq!(prefix("1.2.3.4/0").masked().to_string(), "0.0.0.0/0");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Backslashes: classes, anchors, and characters that are hard to write.
+//! Backslashes: classes, anchors, and escaped characters.
 
 use super::error::{Code, Error};
 use super::parse::Parser;
 
-/// Perl's classes, which are of ASCII.
+/// Perl's classes, which contain only ASCII characters.
 const PERL: [(char, &str, &str); 3] =
     [('d', "0-9", "D"), ('s', r"\t\n\x0c\r\x20", "S"), ('w', "0-9A-Za-z_", "W")];
 
-/// The ASCII class that `\d`, `\S` and their like are, without brackets, and whether all others are meant.
+/// Returns the ASCII class of `\d`, `\S` and similar escapes, without brackets, and whether it is negated.
 pub(super) fn perl_class(letter: char) -> Option<(&'static str, bool)> {
     PERL.iter().find_map(|(lower, class, upper)| match () {
         () if *lower == letter => Some((*class, false)),
@@ -17,7 +17,7 @@ pub(super) fn perl_class(letter: char) -> Option<(&'static str, bool)> {
 }
 
 impl Parser<'_> {
-    /// A backslash outside of classes.
+    /// Parses a backslash outside of classes.
     pub(super) fn escape(&mut self) -> Result<(), Error> {
         let Some(letter) = self.rest()[1..].chars().next() else {
             return Err(Error::new(Code::TrailingBackslash, ""));
@@ -26,7 +26,7 @@ impl Parser<'_> {
             'A' => r"\A",
             'z' => r"\z",
             'b' => r"(?-u:\b)",
-            // The engine has no ASCII form for text: they differ only beside letters beyond ASCII.
+            // The `regex` crate has no ASCII form of `\B` for strings; results differ only next to letters beyond ASCII.
             'B' => r"\B",
             _ => "",
         };
@@ -36,7 +36,7 @@ impl Parser<'_> {
             return Ok(());
         }
         if letter == 'Q' {
-            self.quoted();
+            self.quoted_literal();
             return Ok(());
         }
         if matches!(letter, 'p' | 'P') {
@@ -44,9 +44,9 @@ impl Parser<'_> {
             self.emit(&class);
             return Ok(());
         }
-        if let Some((class, others)) = perl_class(letter) {
+        if let Some((class, negated)) = perl_class(letter) {
             self.skip(2);
-            self.emit(&format!("[{}{class}]", if others { "^" } else { "" }));
+            self.emit(&format!("[{}{class}]", if negated { "^" } else { "" }));
             return Ok(());
         }
         let code = self.escaped_character()?;
@@ -54,8 +54,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `\Q...\E`: all of it means itself.
-    fn quoted(&mut self) {
+    /// Parses `\Q...\E`, whose content is literal.
+    fn quoted_literal(&mut self) {
         let literal = &self.rest()[2..];
         let end = literal.find(r"\E");
         literal[..end.unwrap_or(literal.len())]
@@ -64,9 +64,9 @@ impl Parser<'_> {
         self.skip(2 + end.map_or(literal.len(), |end| end + 2));
     }
 
-    /// A character behind a backslash, inside of classes and outside: its code.
+    /// Parses an escaped character inside or outside of classes, and returns its code.
     pub(super) fn escaped_character(&mut self) -> Result<u32, Error> {
-        let start = self.at();
+        let start = self.position();
         self.skip(1);
         let Some(letter) = self.take() else { return Err(Error::new(Code::TrailingBackslash, "")) };
         let code = match letter {
@@ -77,13 +77,13 @@ impl Parser<'_> {
             't' => Some(0x09),
             'v' => Some(0x0b),
             'x' => self.hexadecimal(),
-            // One digit alone would be what a group matched.
+            // A single digit would be a backreference.
             '1'..='7' if !self.rest().starts_with(|c| matches!(c, '0'..='7')) => None,
             '0'..='7' => Some(self.octal(letter)),
             other if other.is_ascii() && !other.is_ascii_alphanumeric() => Some(u32::from(other)),
             _ => None,
         };
-        code.ok_or_else(|| Error::new(Code::Escape, self.since(start)))
+        code.ok_or_else(|| Error::new(Code::Escape, self.text_since(start)))
     }
 
     fn octal(&mut self, first: char) -> u32 {
@@ -96,7 +96,7 @@ impl Parser<'_> {
         code
     }
 
-    /// Two digits, or any number of them in braces.
+    /// Parses two digits, or any number of digits in braces.
     fn hexadecimal(&mut self) -> Option<u32> {
         let first = self.take()?;
         if first != '{' {

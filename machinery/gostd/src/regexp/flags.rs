@@ -10,7 +10,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Switches one by its letter. Says whether there is such a one.
+    /// Sets a flag by its letter. Returns false if the letter is unknown.
     pub(super) fn set(&mut self, letter: char, on: bool) -> bool {
         match letter {
             'i' => self.ignore_case = on,
@@ -22,12 +22,12 @@ impl Flags {
         true
     }
 
-    /// Letters of those that are on, and behind a dash of those that are off.
+    /// Returns the letters of enabled flags, and those of disabled flags after a dash.
     pub(super) fn letters(self) -> String {
         let all =
             [('i', self.ignore_case), ('m', self.lines), ('s', self.dot_is_newline), ('U', self.swap_greed)];
-        let those = |on: bool| all.iter().filter(move |(_, is)| *is == on).map(|(letter, _)| *letter);
-        let off: String = those(false).collect();
-        those(true).collect::<String>() + if off.is_empty() { "" } else { "-" } + &off
+        let letters_of = |on: bool| all.iter().filter(move |(_, is)| *is == on).map(|(letter, _)| *letter);
+        let off: String = letters_of(false).collect();
+        letters_of(true).collect::<String>() + if off.is_empty() { "" } else { "-" } + &off
     }
 }

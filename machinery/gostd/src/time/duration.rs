@@ -100,7 +100,7 @@ impl FromStr for GoDuration {
     }
 }
 
-/// One `number unit`, in nanoseconds, and what follows it.
+/// Parses one `number unit`. Returns nanoseconds and the rest.
 fn term<'a>(rest: &'a str, text: &str) -> Result<(u64, &'a str), DurationError> {
     let invalid = || DurationError::Invalid(text.to_owned());
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
@@ -129,16 +129,16 @@ fn term<'a>(rest: &'a str, text: &str) -> Result<(u64, &'a str), DurationError> 
         other => return Err(DurationError::UnknownUnit { unit: other.to_owned(), text: text.to_owned() }),
     };
     let nanos = whole.checked_mul(scale).filter(|n| *n <= 1 << 63).ok_or_else(invalid)?;
-    let share = if fraction.is_empty() { 0 } else { fraction_nanos(fraction, scale) };
-    Ok((nanos + share, after))
+    let fraction = if fraction.is_empty() { 0 } else { fraction_nanos(fraction, scale) };
+    Ok((nanos + fraction, after))
 }
 
-/// The fraction's share of `scale`, computed with floats as Go does; digits that 63 bits do not hold are left out.
+/// Returns the nanoseconds of a fraction of `scale`, computed with floats like Go; digits that exceed 63 bits are ignored.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "Go's conversions are the same"
+    reason = "same conversions as in Go"
 )]
 fn fraction_nanos(fraction: &str, scale: u64) -> u64 {
     let (mut value, mut base) = (0_u64, 1.0);
@@ -183,7 +183,7 @@ impl fmt::Display for GoDuration {
     }
 }
 
-/// `nanos / scale` without trailing zeros.
+/// Formats `nanos / scale` without trailing zeros.
 fn decimal(nanos: u64, scale: u64) -> String {
     let (whole, rest) = (nanos / scale, nanos % scale);
     if rest == 0 {
@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_what_go_reads() {
+    fn durations_parse_as_in_go() {
         let table: &[(&str, i64)] = &[
             ("0", 0),
             ("5s", 5_000_000_000),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_go_refuses() {
+    fn invalid_durations_are_rejected_as_in_go() {
         for text in ["", "-", ".s", "s", "1 s", "9223372036854775808ns", "99999999999999999999h"] {
             assert!(text.parse::<GoDuration>().is_err(), "{text}");
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_as_go_writes() {
+    fn durations_print_as_in_go() {
         let table = [(0, "0s"), (1, "1ns"), (1_100, "1.1µs"), (2_200_000, "2.2ms"), (3_300_000_000, "3.3s")];
         for (nanos, text) in table {
             assert_eq!(GoDuration(nanos).to_string(), text);
@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(nanos: i64) {
+        fn formatted_durations_parse_to_the_same_value(nanos: i64) {
             let duration = GoDuration(nanos);
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }

@@ -58,15 +58,15 @@ impl Time {
         EPOCH.checked_add(local).ok().filter(|at| at.year() >= 0)
     }
 
-    /// Returns the year at the offset, which is not limited, and a date and time with the same month, day, weekday and clock in the years
-    /// 1970 to 2369.
+    /// Returns the year at the offset, which is not limited, and a date and time with the same month, day, weekday and clock in
+    /// the years 1970 to 2369.
     #[must_use]
     pub fn calendar(&self) -> (i64, DateTime) {
         let local = self.seconds.saturating_add(i64::from(self.offset));
         let nanos = i32::try_from(self.nanos).unwrap_or_default();
         let in_cycle = SignedDuration::new(local.rem_euclid(CALENDAR_CYCLE), nanos);
-        let at = EPOCH.checked_add(in_cycle).unwrap_or(EPOCH);
-        (i64::from(at.year()) + 400 * local.div_euclid(CALENDAR_CYCLE), at)
+        let civil = EPOCH.checked_add(in_cycle).unwrap_or(EPOCH);
+        (i64::from(civil.year()) + 400 * local.div_euclid(CALENDAR_CYCLE), civil)
     }
 
     /// Formats as `2006-01-02T15:04:05Z`, in UTC, without a fraction. `None` outside of the years 0 to 9999.
@@ -105,21 +105,21 @@ impl From<jiff::Timestamp> for Time {
     }
 }
 
-/// Digit by digit: each write prints times, and the formatting machinery costs five times as much.
-fn clock(at: DateTime) -> String {
-    let (date, time) = (at.date(), at.time());
+/// Formats the date and time. Writes each digit, because the formatting machinery costs five times as much.
+fn clock(civil: DateTime) -> String {
+    let (date, time) = (civil.date(), civil.time());
     let mut text = String::with_capacity("2006-01-02T15:04:05.000000000Z".len());
     let year = date.year().unsigned_abs();
     two_digits(&mut text, (year / 100) as u8);
     two_digits(&mut text, (year % 100) as u8);
-    let rest = [
+    let fields = [
         ('-', date.month()),
         ('-', date.day()),
         ('T', time.hour()),
         (':', time.minute()),
         (':', time.second()),
     ];
-    for (separator, number) in rest {
+    for (separator, number) in fields {
         text.push(separator);
         two_digits(&mut text, number.unsigned_abs());
     }
@@ -131,14 +131,14 @@ fn two_digits(text: &mut String, number: u8) {
     text.push(char::from(b'0' + number % 10));
 }
 
-/// As `time.RFC3339Nano`: in its own offset, with as many digits of a fraction as needed.
+/// Formats like `time.RFC3339Nano`: at the time's offset, with as many fractional digits as needed.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.civil() {
-            Some(at) => f.write_str(&clock(at))?,
+            Some(civil) => f.write_str(&clock(civil))?,
             None => {
-                let (year, at) = self.calendar();
-                write!(f, "{year:04}{}", &clock(at)[4..])?;
+                let (year, civil) = self.calendar();
+                write!(f, "{year:04}{}", &clock(civil)[4..])?;
             }
         }
         if self.nanos != 0 {
@@ -154,7 +154,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Reads along a layout, as `time.parse`: what is out of its range is reported before what follows.
+/// Parser for a layout, like `time.parse`: a value that is out of range is reported before errors in the rest.
 struct Reader<'t> {
     text: &'t str,
     layout: Layout,
@@ -166,20 +166,20 @@ impl Reader<'_> {
         let year = self.number("2006", 4)?;
         self.literal("-")?;
         let month = self.number("01", 2)?;
-        self.within(month, 1, 12, "month")?;
+        self.check_range(month, 1, 12, "month")?;
         self.literal("-")?;
         let day = self.number("02", 2)?;
         self.literal("T")?;
-        // Go takes an hour of one digit, too.
+        // Go also accepts an hour of one digit.
         let digits = if self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
         let hour = self.number("15", digits)?;
-        self.within(hour, 0, 23, "hour")?;
+        self.check_range(hour, 0, 23, "hour")?;
         self.literal(":")?;
         let minute = self.number("04", 2)?;
-        self.within(minute, 0, 59, "minute")?;
+        self.check_range(minute, 0, 59, "minute")?;
         self.literal(":")?;
         let second = self.number("05", 2)?;
-        self.within(second, 0, 59, "second")?;
+        self.check_range(second, 0, 59, "second")?;
         let nanos = self.fraction()?;
         let offset = self.offset()?;
         if !self.rest.is_empty() {
@@ -192,7 +192,7 @@ impl Reader<'_> {
         Ok(Time { seconds: local - i64::from(offset), nanos, offset })
     }
 
-    fn misfit(&self, piece: &str) -> String {
+    fn mismatch(&self, piece: &str) -> String {
         let layout = match self.layout {
             Layout::Rfc3339 => "2006-01-02T15:04:05Z07:00",
             Layout::Micro => "2006-01-02T15:04:05.000000Z07:00",
@@ -205,17 +205,17 @@ impl Reader<'_> {
         format!("parsing time {}: {name} out of range", quote(self.text))
     }
 
-    fn within(&self, number: i64, least: i64, most: i64, name: &str) -> Result<(), String> {
-        if (least..=most).contains(&number) { Ok(()) } else { Err(self.out_of_range(name)) }
+    fn check_range(&self, number: i64, min: i64, max: i64, name: &str) -> Result<(), String> {
+        if (min..=max).contains(&number) { Ok(()) } else { Err(self.out_of_range(name)) }
     }
 
     fn literal(&mut self, piece: &str) -> Result<(), String> {
-        self.rest = self.rest.strip_prefix(piece).ok_or_else(|| self.misfit(piece))?;
+        self.rest = self.rest.strip_prefix(piece).ok_or_else(|| self.mismatch(piece))?;
         Ok(())
     }
 
     fn number(&mut self, piece: &str, digits: usize) -> Result<i64, String> {
-        let number = leading_number(self.rest, digits).ok_or_else(|| self.misfit(piece))?;
+        let number = leading_number(self.rest, digits).ok_or_else(|| self.mismatch(piece))?;
         self.rest = &self.rest[digits..];
         Ok(number)
     }
@@ -224,15 +224,15 @@ impl Reader<'_> {
         let digits = self.rest.strip_prefix(['.', ',']);
         let count = match (self.layout, digits) {
             (Layout::Micro, Some(digits)) if leading_number(digits, 6).is_some() => 6,
-            (Layout::Micro, _) => return Err(self.misfit(".000000")),
+            (Layout::Micro, _) => return Err(self.mismatch(".000000")),
             (Layout::Rfc3339, digits) => {
                 digits.map_or(0, |digits| digits.bytes().take_while(u8::is_ascii_digit).count())
             }
         };
         let Some(digits) = digits.filter(|_| count > 0) else { return Ok(0) };
-        let kept = &digits[..count.min(9)];
+        let nano_digits = &digits[..count.min(9)];
         self.rest = &digits[count..];
-        Ok(format!("{kept:0<9}").parse().unwrap_or_default())
+        Ok(format!("{nano_digits:0<9}").parse().unwrap_or_default())
     }
 
     fn offset(&mut self) -> Result<i32, String> {
@@ -240,33 +240,33 @@ impl Reader<'_> {
             self.rest = rest;
             return Ok(0);
         }
-        let (zone, rest) = self.rest.split_at_checked(6).ok_or_else(|| self.misfit("Z07:00"))?;
+        let (zone, rest) = self.rest.split_at_checked(6).ok_or_else(|| self.mismatch("Z07:00"))?;
         if zone.as_bytes()[3] != b':' {
-            return Err(self.misfit("Z07:00"));
+            return Err(self.mismatch("Z07:00"));
         }
-        let part = |at: usize| zone.get(at..at + 2).and_then(|two| leading_number(two, 2));
-        // The ranges are checked before the sign is.
+        let part = |start: usize| zone.get(start..start + 2).and_then(|two| leading_number(two, 2));
+        // The ranges are checked before the sign.
         let numbers = part(1).zip(part(4));
-        self.within(part(1).unwrap_or(0), 0, 24, "time zone offset hour")?;
-        self.within(numbers.map_or(0, |(_, minutes)| minutes), 0, 60, "time zone offset minute")?;
+        self.check_range(part(1).unwrap_or(0), 0, 24, "time zone offset hour")?;
+        self.check_range(numbers.map_or(0, |(_, minutes)| minutes), 0, 60, "time zone offset minute")?;
         let sign = match zone.as_bytes()[0] {
             b'+' => 1,
             b'-' => -1,
-            _ => return Err(self.misfit("Z07:00")),
+            _ => return Err(self.mismatch("Z07:00")),
         };
-        let (hours, minutes) = numbers.ok_or_else(|| self.misfit("Z07:00"))?;
+        let (hours, minutes) = numbers.ok_or_else(|| self.mismatch("Z07:00"))?;
         self.rest = rest;
         Ok(sign * i32::try_from(hours * 3600 + minutes * 60).unwrap_or_default())
     }
 }
 
-/// The number in exactly so many digits that a text begins with.
+/// Parses exactly this number of leading digits.
 fn leading_number(text: &str, digits: usize) -> Option<i64> {
     let head = text.as_bytes().get(..digits)?;
     head.iter().all(u8::is_ascii_digit).then(|| text[..digits].parse().ok())?
 }
 
-/// As package `time` quotes texts in its errors: bytes that are not printable ASCII are escaped one by one.
+/// Quotes a text like package `time` in its errors: bytes that are not printable ASCII are escaped one by one.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for byte in text.bytes() {

@@ -35,7 +35,7 @@ pub fn unescape(bytes: &[u8], plus_is_space: bool) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(out))
 }
 
-/// Appends bytes to a URL, those that `keeps` refuses as `%XX` with capital digits.
+/// Appends bytes to a URL; those for which `keeps` returns false become `%XX` with capital digits.
 pub fn escape_into(out: &mut Vec<u8>, bytes: &[u8], keeps: impl Fn(u8) -> bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in bytes {
@@ -47,7 +47,7 @@ pub fn escape_into(out: &mut Vec<u8>, bytes: &[u8], keeps: impl Fn(u8) -> bool) 
     }
 }
 
-/// The characters that Go never escapes (RFC 3986, 2.3).
+/// True for characters that Go never escapes (RFC 3986, section 2.3).
 #[must_use]
 pub fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_percent_sign_has_two_digits_of_its_own() {
+    fn percent_signs_require_two_digits() {
         let read = |text: &str| (escapes_are_whole(text), unescape(text.as_bytes(), false).is_some());
         assert!(["", "a", "%41", "a%2fb%2F"].iter().all(|text| read(text) == (true, true)));
         assert!(["%", "%4", "%zz", "%%41", "%4%1", "%é"].iter().all(|text| read(text) == (false, false)));
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_kept() {
+    fn bytes_that_are_not_utf8_are_preserved() {
         assert_eq!(unescape(b"a%FFb", true).unwrap().as_ref(), b"a\xFFb");
     }
 }

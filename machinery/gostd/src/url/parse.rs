@@ -6,7 +6,7 @@ use super::part::{Part, escape, is_escaped, unescape};
 use crate::netip::parse_address;
 use crate::strconv::quote;
 
-/// A URL taken apart.
+/// Parsed URL.
 #[derive(Clone, Debug, Default)]
 pub struct Url {
     /// Scheme in lower case.
@@ -17,9 +17,9 @@ pub struct Url {
     path: Vec<u8>,
     raw_path: String,
     query: String,
-    /// A `?` with nothing behind it.
+    /// True if the URL ends with `?` without a query.
     bare_query: bool,
-    /// A path behind the scheme, without `//`.
+    /// True if an absolute path follows the scheme without `//`.
     omit_host: bool,
     fragment: Vec<u8>,
     raw_fragment: String,
@@ -30,7 +30,7 @@ pub struct Url {
 /// # Errors
 /// Go's message: `parse "x": invalid URI for request`.
 pub fn check_request_uri(text: &str) -> Result<(), String> {
-    parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
+    parse(text, true).map(|_| ()).map_err(|reason| format!("parse {}: {reason}", quote(text)))
 }
 
 impl Url {
@@ -49,9 +49,9 @@ impl Url {
     /// Go's message: `parse ":x": missing protocol scheme`.
     pub fn read(text: &str) -> Result<Self, String> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let mut url = parse(before, false).map_err(|why| format!("parse {}: {why}", quote(before)))?;
-        url.fragment =
-            unescape(fragment, Part::Fragment).map_err(|why| format!("parse {}: {why}", quote(text)))?;
+        let mut url = parse(before, false).map_err(|reason| format!("parse {}: {reason}", quote(before)))?;
+        url.fragment = unescape(fragment, Part::Fragment)
+            .map_err(|reason| format!("parse {}: {reason}", quote(text)))?;
         if escape(&url.fragment, Part::Fragment) != fragment {
             fragment.clone_into(&mut url.raw_fragment);
         }
@@ -71,10 +71,10 @@ impl Url {
             + self.user.as_ref().map_or(0, user)
     }
 
-    /// The host with its port.
+    /// Returns the host with its port.
     #[must_use]
     pub fn host(&self) -> String {
-        lossy(&self.host)
+        decode_lossy(&self.host)
     }
 
     /// Returns the user information before the host, `name:password`, if there is any.
@@ -97,10 +97,10 @@ impl Url {
     /// Returns the fragment after the hash.
     #[must_use]
     pub fn fragment(&self) -> String {
-        lossy(&self.fragment)
+        decode_lossy(&self.fragment)
     }
 
-    /// The host without port and brackets.
+    /// Returns the host without port and brackets.
     #[must_use]
     pub fn hostname(&self) -> String {
         let host = self.host();
@@ -108,13 +108,13 @@ impl Url {
         name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name).to_owned()
     }
 
-    /// The port, if it has one.
+    /// Returns the port, or an empty string.
     #[must_use]
     pub fn port(&self) -> String {
         split_port(&self.host()).1.to_owned()
     }
 
-    /// The path as it is written, or as it must be.
+    /// Returns the path as it was written if its encoding is valid, otherwise encoded by Go's rules.
     #[must_use]
     pub fn escaped_path(&self) -> String {
         if !self.raw_path.is_empty() && is_escaped(&self.raw_path, Part::Path) {
@@ -149,7 +149,7 @@ impl Url {
     }
 }
 
-fn lossy(bytes: &[u8]) -> String {
+fn decode_lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -165,7 +165,7 @@ fn split_port(host: &str) -> (&str, &str) {
     }
 }
 
-/// The scheme and what follows its colon.
+/// Returns the scheme and the text after its colon.
 fn scheme(text: &str) -> Result<(&str, &str), String> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
@@ -179,7 +179,7 @@ fn scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-/// A URL without its fragment; `request`: only absolute ones.
+/// Parses a URL without its fragment. With `request`, only absolute URIs and paths are valid.
 fn parse(text: &str, request: bool) -> Result<Url, String> {
     if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err("net/url: invalid control character in URL".to_owned());
@@ -236,7 +236,7 @@ fn host_bytes(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }
-    // Only where databases list their hosts a name may have colons.
+    // Hosts of other schemes, such as lists of database hosts, may contain several colons.
     let strict = matches!(scheme, "http" | "https");
     let port = if strict { host.find(':') } else { host.rfind(':') };
     if let Some(port) = port.map(|at| &host[at..]).filter(|port| !is_port(port)) {
@@ -251,7 +251,7 @@ fn literal(text: &str) -> Result<Vec<u8>, String> {
         Some(zone) => [unescape(&text[..zone], Part::Host)?, unescape(&text[zone..], Part::Zone)?].concat(),
         None => unescape(text, Part::Host)?,
     };
-    let address = lossy(&literal);
+    let address = decode_lossy(&literal);
     match parse_address(&address).map_err(|error| format!("invalid host: {error}"))?.ip {
         IpAddr::V4(_) => Err("invalid IP-literal".to_owned()),
         IpAddr::V6(_) => Ok(literal),
@@ -276,8 +276,8 @@ impl std::fmt::Display for Url {
             return Ok(());
         }
         let written = !self.raw_fragment.is_empty() && is_escaped(&self.raw_fragment, Part::Fragment);
-        let made = if written { self.raw_fragment.clone() } else { escape(&self.fragment, Part::Fragment) };
-        write!(f, "#{made}")
+        let text = if written { self.raw_fragment.clone() } else { escape(&self.fragment, Part::Fragment) };
+        write!(f, "#{text}")
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart_and_put_together() {
+    fn urls_are_parsed_and_printed() {
         for (text, host, hostname, port, path) in [
             (
                 "https://user:pass@example.com:80/path?query=val#fragment",

@@ -1,4 +1,4 @@
-//! Percent escapes by part of a URL: what each part lets stand, by Go's tables.
+//! Percent escapes by part of a URL, with Go's tables of the characters that each part escapes.
 
 use super::escape::{escape_into, hex_pair};
 use crate::strconv::quote;
@@ -36,7 +36,7 @@ fn must_escape(byte: u8, part: Part) -> bool {
     }
 }
 
-/// A text as a part shows it.
+/// Escapes the text of a part.
 pub(super) fn escape(text: &[u8], part: Part) -> String {
     let mut escaped = Vec::with_capacity(text.len());
     escape_into(&mut escaped, text, |byte| !must_escape(byte, part));
@@ -51,16 +51,16 @@ pub(super) fn is_escaped(text: &str, part: Part) -> bool {
 /// Decodes the text of a part.
 ///
 /// # Errors
-/// Go's sentences: `invalid URL escape "%zz"`, `invalid character " " in host name`.
+/// Go's messages: `invalid URL escape "%zz"`, `invalid character " " in host name`.
 pub(super) fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
+    let mut index = 0;
+    while let Some(byte) = bytes.get(index) {
         match byte {
             b'%' => {
-                plain.push(escaped_byte(bytes, at, part)?);
-                at += 3;
+                plain.push(escaped_byte(bytes, index, part)?);
+                index += 3;
                 continue;
             }
             byte if part.is_host() && *byte < 0x80 && must_escape(*byte, part) => {
@@ -71,18 +71,18 @@ pub(super) fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
             }
             byte => plain.push(*byte),
         }
-        at += 1;
+        index += 1;
     }
     Ok(plain)
 }
 
-fn escaped_byte(bytes: &[u8], at: usize, part: Part) -> Result<u8, String> {
-    let escape = &bytes[at..bytes.len().min(at + 3)];
+fn escaped_byte(bytes: &[u8], index: usize, part: Part) -> Result<u8, String> {
+    let escape = &bytes[index..bytes.len().min(index + 3)];
     let refused = || format!("invalid URL escape {}", quote(&String::from_utf8_lossy(escape)));
     let &[_, high, low] = escape else { return Err(refused()) };
     let byte = hex_pair(high, low).ok_or_else(refused)?;
     let allowed = match part {
-        // In hosts only what is beyond ASCII is escaped, and the percent sign before a zone.
+        // In hosts, only bytes beyond ASCII are escaped, and the percent sign before a zone.
         Part::Host => byte >= 0x80 || escape == b"%25",
         Part::Zone => escape == b"%25" || byte == b' ' || !must_escape(byte, Part::Host),
         _ => true,

@@ -16,8 +16,8 @@ pub type Pair<'q> = (Cow<'q, [u8]>, Cow<'q, [u8]>);
 
 /// Iterates over the pairs of a raw query in order, like `url.ParseQuery`.
 ///
-/// Pairs that are empty, or contain a semicolon or a malformed escape, are skipped. A query of more than [`MAX_QUERY_PARAMETERS`] pairs
-/// has none.
+/// Pairs that are empty, or contain a semicolon or a malformed escape, are skipped. A query of more than
+/// [`MAX_QUERY_PARAMETERS`] pairs has none.
 pub fn pairs(raw: &[u8]) -> impl Iterator<Item = Pair<'_>> {
     let ampersands = raw.iter().filter(|byte| **byte == b'&').count();
     let raw = if ampersands < MAX_QUERY_PARAMETERS { raw } else { b"" };
@@ -25,9 +25,9 @@ pub fn pairs(raw: &[u8]) -> impl Iterator<Item = Pair<'_>> {
         if pair.is_empty() || pair.contains(&b';') {
             return None;
         }
-        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-        let value = pair.get(at + 1..).unwrap_or_default();
-        Some((unescape(&pair[..at], true)?, unescape(value, true)?))
+        let separator = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        let value = pair.get(separator + 1..).unwrap_or_default();
+        Some((unescape(&pair[..separator], true)?, unescape(value, true)?))
     })
 }
 
@@ -37,7 +37,7 @@ pub fn first_value<'q>(raw: &'q str, key: &str) -> Option<Cow<'q, str>> {
     pairs(raw.as_bytes()).find(|(k, _)| k.as_ref() == key.as_bytes()).map(|(_, value)| text(value))
 }
 
-/// A parsed query string. Bytes that are not UTF-8 become U+FFFD.
+/// Parsed query string. Bytes that are not UTF-8 become U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
@@ -60,12 +60,12 @@ impl<'q> Query<'q> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_ref())
     }
 
-    /// All values of a key, in order.
+    /// Iterates over all values of a key, in order.
     pub fn all<'s>(&'s self, key: &'s str) -> impl Iterator<Item = &'s str> {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_ref())
     }
 
-    /// All pairs, in order.
+    /// Iterates over all pairs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
     }
@@ -81,8 +81,8 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-/// Appends a raw query as Go writes it after reading it (`Values.Encode`): pairs sorted by key, without the question
-/// mark; nothing when no pair is left.
+/// Appends a raw query, parsed and encoded again like in Go (`Values.Encode`): pairs sorted by key, without the question mark.
+/// Appends no text if no pair is valid.
 pub fn encode_query(out: &mut Vec<u8>, raw: &[u8]) {
     let mut pairs: Vec<Pair<'_>> = pairs(raw).collect();
     pairs.sort_by(|a, b| a.0.cmp(&b.0));
@@ -96,7 +96,7 @@ pub fn encode_query(out: &mut Vec<u8>, raw: &[u8]) {
     }
 }
 
-/// Appends a key or a value (`url.QueryEscape`): a space is `+`.
+/// Encodes and appends a key or a value (`url.QueryEscape`); a space becomes `+`.
 pub fn escape_query_into(out: &mut Vec<u8>, bytes: &[u8]) {
     for run in bytes.split_inclusive(|byte| *byte == b' ') {
         match run.split_last() {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_read_as_go_recorded_them() {
+    fn queries_parse_as_recorded() {
         let rows = include_str!("../../testdata/parse_query.jsonl").lines();
         let mut count = 0;
         for row in rows {
@@ -134,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn a_query_of_too_many_pairs_has_none() {
-        let most = "a&".repeat(MAX_QUERY_PARAMETERS - 1) + "b=1";
-        assert_eq!(first_value(&most, "b").as_deref(), Some("1"));
-        assert_eq!(first_value(&(most + "&c"), "b"), None);
+    fn queries_with_too_many_pairs_are_empty() {
+        let max = "a&".repeat(MAX_QUERY_PARAMETERS - 1) + "b=1";
+        assert_eq!(first_value(&max, "b").as_deref(), Some("1"));
+        assert_eq!(first_value(&(max + "&c"), "b"), None);
     }
 
     proptest! {
@@ -147,8 +147,8 @@ mod tests {
             let first = first_value(&raw, "a");
             prop_assert_eq!(query.first("a"), first.as_deref());
             prop_assert_eq!(query.iter().count(), pairs(raw.as_bytes()).count());
-            let once = encoded(&raw);
-            prop_assert_eq!(encoded(&once), once);
+            let decoded = encoded(&raw);
+            prop_assert_eq!(encoded(&decoded), decoded);
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::connection::{DialTimes, Raw};
+use super::connection::{DialTimes, RawStream};
 use super::{AddressPolicy, Connection, DialError, Target, io_reason};
 use crate::egress::EgressDialer;
 use crate::listener::set_keepalive;
@@ -47,7 +47,7 @@ pub struct Connector {
 }
 
 /// Connection, its remote address if known, and the durations of the stages.
-type Dialled = (Raw, Option<SocketAddr>, DialTimes);
+type DialedConnection = (RawStream, Option<SocketAddr>, DialTimes);
 
 struct Inner {
     options: ConnectorOptions,
@@ -67,7 +67,7 @@ impl Connector {
     }
 
     /// Returns a connector with the same limits and rules and another egress proxy; `None` dials directly.
-    pub fn through(&self, egress: Option<EgressDialer>) -> Self {
+    pub fn clone_with_egress(&self, egress: Option<EgressDialer>) -> Self {
         Self::with_egress(self.inner.options.clone(), egress)
     }
 
@@ -78,7 +78,7 @@ impl Connector {
 
     /// Opens a connection without TLS.
     pub async fn connect_plain(&self, target: &Target) -> Result<Connection, DialError> {
-        let (raw, remote, times) = self.raw(target).await?;
+        let (raw, remote, times) = self.connect_raw(target).await?;
         Ok(Connection::plain(raw, remote, times))
     }
 
@@ -89,7 +89,7 @@ impl Connector {
             None => crate::tls::server_name(target.host.clone())
                 .map_err(|error| DialError::from_tls(target, &error))?,
         };
-        let raw = self.raw(target).await?;
+        let raw = self.connect_raw(target).await?;
         self.handshake(target, tls, name, raw).await
     }
 
@@ -98,53 +98,53 @@ impl Connector {
         target: &Target,
         tls: &ClientTls,
         name: ServerName<'static>,
-        (raw, remote, times): Dialled,
+        (raw, remote, times): DialedConnection,
     ) -> Result<Connection, DialError> {
-        let begin = Instant::now();
+        let start = Instant::now();
         let limit = self.inner.options.tls_timeout;
         let handshake = TlsConnector::from(tls.config()).connect(name, raw);
         match timeout(limit, handshake).await {
-            Ok(Ok(stream)) => Ok(Connection::tls(stream, remote, times.with_tls(begin.elapsed()))),
+            Ok(Ok(stream)) => Ok(Connection::tls(stream, remote, times.with_tls(start.elapsed()))),
             Ok(Err(error)) => Err(DialError::from_handshake(target, &error)),
             Err(_) => Err(DialError::TlsTimeout { target: target.clone(), after: limit }),
         }
     }
 
-    async fn raw(&self, target: &Target) -> Result<Dialled, DialError> {
+    async fn connect_raw(&self, target: &Target) -> Result<DialedConnection, DialError> {
         match &self.inner.egress {
             Some(egress) => {
                 if let Some(ip) = target.ip() {
-                    self.check(target, SocketAddr::new(ip, target.port))?;
+                    self.check_address(target, SocketAddr::new(ip, target.port))?;
                 }
-                let begin = Instant::now();
+                let start = Instant::now();
                 let raw = egress.dial(target, self.inner.options.dial_timeout).await?;
-                Ok((raw, None, DialTimes::of_tcp(Duration::ZERO, begin.elapsed())))
+                Ok((raw, None, DialTimes::from_tcp(Duration::ZERO, start.elapsed())))
             }
             None => {
-                let (stream, addr, times) = self.tcp(target).await?;
-                Ok((Raw::Tcp(stream), Some(addr), times))
+                let (stream, addr, times) = self.connect_tcp(target).await?;
+                Ok((RawStream::Tcp(stream), Some(addr), times))
             }
         }
     }
 
     /// Tries the addresses one after another. If none works, returns the first refusal or error.
-    async fn tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr, DialTimes), DialError> {
+    async fn connect_tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr, DialTimes), DialError> {
         let limit = self.inner.options.dial_timeout;
-        let begin = Instant::now();
-        let deadline = begin + limit;
+        let start = Instant::now();
+        let deadline = start + limit;
         let addrs = self.resolve(target, deadline).await?;
         let resolved = Instant::now();
         let timed_out = || DialError::DialTimeout { target: target.clone(), after: limit };
         let mut first_error = None;
         for (index, addr) in addrs.iter().enumerate() {
             let attempt = async {
-                self.check(target, *addr)?;
-                let left = deadline.saturating_duration_since(Instant::now());
-                let share = left / u32::try_from(addrs.len() - index).unwrap_or(1).max(1);
+                self.check_address(target, *addr)?;
+                let remaining = deadline.saturating_duration_since(Instant::now());
+                let share = remaining / u32::try_from(addrs.len() - index).unwrap_or(1).max(1);
                 let stream = timeout(share, TcpStream::connect(addr)).await.map_err(|_| timed_out())?;
                 let stream = stream.map_err(|source| DialError::Dial { addr: *addr, source })?;
-                self.prepare(&stream).map_err(|source| DialError::Dial { addr: *addr, source })?;
-                Ok((stream, *addr, DialTimes::of_tcp(resolved - begin, resolved.elapsed())))
+                self.configure_socket(&stream).map_err(|source| DialError::Dial { addr: *addr, source })?;
+                Ok((stream, *addr, DialTimes::from_tcp(resolved - start, resolved.elapsed())))
             };
             match attempt.await {
                 Ok(connected) => return Ok(connected),
@@ -156,12 +156,12 @@ impl Connector {
         Err(first_error.unwrap_or_else(timed_out))
     }
 
-    fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
+    fn configure_socket(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         set_keepalive(stream, self.inner.options.keepalive)
     }
 
-    fn check(&self, target: &Target, addr: SocketAddr) -> Result<(), DialError> {
+    fn check_address(&self, target: &Target, addr: SocketAddr) -> Result<(), DialError> {
         let refused = |refusal| DialError::Refused { target: target.clone(), refusal };
         self.inner.options.policy.check(addr).map_err(refused)
     }
@@ -176,12 +176,12 @@ impl Connector {
         }
         let failed = |reason: String| DialError::Resolve { host: target.host.clone(), reason };
         let lookup = tokio::net::lookup_host((target.host.as_str(), target.port));
-        let found = match timeout_at(deadline, lookup).await {
+        let socket_addrs = match timeout_at(deadline, lookup).await {
             Ok(found) => found.map_err(|error| failed(io_reason(&error).to_owned()))?,
             Err(_) => return Err(failed("timed out".to_owned())),
         };
         let mut addrs: Vec<SocketAddr> = Vec::new();
-        for addr in found {
+        for addr in socket_addrs {
             if !addrs.contains(&addr) {
                 addrs.push(addr);
             }

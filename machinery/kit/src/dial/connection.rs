@@ -23,16 +23,16 @@ pub enum NegotiatedAlpn {
 }
 
 /// Transport below TLS.
-pub(crate) enum Raw {
+pub(crate) enum RawStream {
     Tcp(TcpStream),
     Uds(UnixStream),
     /// CONNECT tunnel through a proxy that itself uses TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-enum Io {
-    Raw(Raw),
-    Tls(Box<TlsStream<Raw>>),
+enum ConnectionStream {
+    Plain(RawStream),
+    Tls(Box<TlsStream<RawStream>>),
 }
 
 /// Durations of the stages of a dial, stored in microseconds.
@@ -44,7 +44,7 @@ pub struct DialTimes {
 }
 
 impl DialTimes {
-    pub(super) fn of_tcp(resolve: Duration, connect: Duration) -> Self {
+    pub(super) fn from_tcp(resolve: Duration, connect: Duration) -> Self {
         Self { resolve: micros(resolve), connect: micros(connect), tls: 0 }
     }
 
@@ -74,21 +74,21 @@ fn micros(time: Duration) -> u32 {
 
 /// Connection to a backend.
 pub struct Connection {
-    io: Io,
+    io: ConnectionStream,
     remote: Option<SocketAddr>,
     alpn: NegotiatedAlpn,
     times: DialTimes,
 }
 
 impl Connection {
-    pub(super) fn plain(raw: Raw, remote: Option<SocketAddr>, times: DialTimes) -> Self {
-        Self { io: Io::Raw(raw), remote, alpn: NegotiatedAlpn::Http1, times }
+    pub(super) fn plain(raw: RawStream, remote: Option<SocketAddr>, times: DialTimes) -> Self {
+        Self { io: ConnectionStream::Plain(raw), remote, alpn: NegotiatedAlpn::Http1, times }
     }
 
-    pub(super) fn tls(stream: TlsStream<Raw>, remote: Option<SocketAddr>, times: DialTimes) -> Self {
+    pub(super) fn tls(stream: TlsStream<RawStream>, remote: Option<SocketAddr>, times: DialTimes) -> Self {
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let alpn = if http2 { NegotiatedAlpn::Http2 } else { NegotiatedAlpn::Http1 };
-        Self { io: Io::Tls(Box::new(stream)), remote, alpn, times }
+        Self { io: ConnectionStream::Tls(Box::new(stream)), remote, alpn, times }
     }
 
     /// Returns the dialed address; `None` through an egress proxy.
@@ -109,8 +109,8 @@ impl Connection {
     /// Returns the certificates of the server, leaf first, or `None` without TLS.
     pub fn peer_certificates(&self) -> Option<&[rustls_pki_types::CertificateDer<'static>]> {
         match &self.io {
-            Io::Raw(_) => None,
-            Io::Tls(stream) => stream.get_ref().1.peer_certificates(),
+            ConnectionStream::Plain(_) => None,
+            ConnectionStream::Tls(stream) => stream.get_ref().1.peer_certificates(),
         }
     }
 }
@@ -118,7 +118,7 @@ impl Connection {
 impl From<UnixStream> for Connection {
     /// Wraps an open socket, without TLS.
     fn from(stream: UnixStream) -> Self {
-        Self::plain(Raw::Uds(stream), None, DialTimes::default())
+        Self::plain(RawStream::Uds(stream), None, DialTimes::default())
     }
 }
 
@@ -135,9 +135,9 @@ impl hyper_util::client::legacy::connect::Connection for Connection {
 macro_rules! on_raw {
     ($self:expr, $io:ident => $call:expr) => {
         match $self.get_mut() {
-            Raw::Tcp($io) => $call,
-            Raw::Uds($io) => $call,
-            Raw::Tls($io) => $call,
+            RawStream::Tcp($io) => $call,
+            RawStream::Uds($io) => $call,
+            RawStream::Tls($io) => $call,
         }
     };
 }
@@ -145,19 +145,19 @@ macro_rules! on_raw {
 macro_rules! on_io {
     ($self:expr, $io:ident => $call:expr) => {
         match &mut $self.get_mut().io {
-            Io::Raw($io) => $call,
-            Io::Tls($io) => $call,
+            ConnectionStream::Plain($io) => $call,
+            ConnectionStream::Tls($io) => $call,
         }
     };
 }
 
-impl AsyncRead for Raw {
+impl AsyncRead for RawStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         on_raw!(self, io => Pin::new(io).poll_read(cx, buf))
     }
 }
 
-impl AsyncWrite for Raw {
+impl AsyncWrite for RawStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         on_raw!(self, io => Pin::new(io).poll_write(cx, buf))
     }

@@ -11,7 +11,7 @@ use crate::tls::{CertFault, TlsError};
 
 /// Stage of a dial. Conditions and Explain show its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stage {
+pub enum DialStage {
     /// Resolution of the host name to addresses.
     Resolve,
     /// TCP connection.
@@ -22,7 +22,7 @@ pub enum Stage {
     Tls,
 }
 
-impl Stage {
+impl DialStage {
     /// Returns `resolve`, `dial`, `egress` or `tls`.
     pub fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for DialStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -111,12 +111,12 @@ pub enum DialError {
 
 impl DialError {
     /// Returns the stage at which the dial failed.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> DialStage {
         match self {
-            Self::Resolve { .. } => Stage::Resolve,
-            Self::Refused { .. } | Self::Dial { .. } | Self::DialTimeout { .. } => Stage::Dial,
-            Self::Egress { .. } => Stage::Egress,
-            Self::Certificate { .. } | Self::Tls { .. } | Self::TlsTimeout { .. } => Stage::Tls,
+            Self::Resolve { .. } => DialStage::Resolve,
+            Self::Refused { .. } | Self::Dial { .. } | Self::DialTimeout { .. } => DialStage::Dial,
+            Self::Egress { .. } => DialStage::Egress,
+            Self::Certificate { .. } | Self::Tls { .. } | Self::TlsTimeout { .. } => DialStage::Tls,
         }
     }
 

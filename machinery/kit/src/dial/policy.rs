@@ -29,19 +29,19 @@ pub enum Refusal {
 /// Address rules, applied to every address after resolution. Clones share the listeners.
 #[derive(Clone, Debug, Default)]
 pub struct AddressPolicy {
-    allow: Arc<[IpNet]>,
-    own: Arc<ArcSwap<Vec<SocketAddr>>>,
+    allowed_ranges: Arc<[IpNet]>,
+    own_listeners: Arc<ArcSwap<Vec<SocketAddr>>>,
 }
 
 impl AddressPolicy {
     /// Returns a policy that allows only these ranges; an empty list allows all addresses that no other rule refuses.
     pub fn new(allow: Vec<IpNet>) -> Self {
-        Self { allow: allow.into(), own: Arc::default() }
+        Self { allowed_ranges: allow.into(), own_listeners: Arc::default() }
     }
 
     /// Adds a listener of this process, after it was bound.
     pub fn add_own_listener(&self, addr: SocketAddr) {
-        self.own.rcu(|own| own.iter().copied().chain([addr]).collect::<Vec<_>>());
+        self.own_listeners.rcu(|listeners| listeners.iter().copied().chain([addr]).collect::<Vec<_>>());
     }
 
     /// Checks an address. The error is the rule that refuses it.
@@ -56,10 +56,10 @@ impl AddressPolicy {
         if is_link_local(ip) {
             return Err(Refusal::LinkLocal);
         }
-        if self.own.load().iter().any(|own| reaches(*own, ip, addr.port())) {
+        if self.own_listeners.load().iter().any(|listener| reaches_listener(*listener, ip, addr.port())) {
             return Err(Refusal::OwnListener);
         }
-        if !self.allow.is_empty() && !self.allow.iter().any(|range| range.contains(&ip)) {
+        if !self.allowed_ranges.is_empty() && !self.allowed_ranges.iter().any(|range| range.contains(&ip)) {
             return Err(Refusal::NotAllowed);
         }
         Ok(())
@@ -84,14 +84,15 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// True if a connection to `ip:port` reaches the listener `own`. A listener on the unspecified address accepts all
+/// True if a connection to `ip:port` reaches `listener`. A listener on the unspecified address accepts all
 /// addresses of this machine, which are those that can be bound.
-fn reaches(own: SocketAddr, ip: IpAddr, port: u16) -> bool {
-    if own.port() != port {
+fn reaches_listener(listener: SocketAddr, ip: IpAddr, port: u16) -> bool {
+    if listener.port() != port {
         return false;
     }
-    let own = own.ip().to_canonical();
-    own == ip || (own.is_unspecified() && (ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()))
+    let listener_ip = listener.ip().to_canonical();
+    listener_ip == ip
+        || (listener_ip.is_unspecified() && (ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()))
 }
 
 #[cfg(test)]
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_not_be_dialled_is_refused_with_its_rule() {
+    fn forbidden_addresses_are_refused_with_the_rule() {
         let policy = AddressPolicy::default();
         let table = [
             ("169.254.169.254:80", Some(Refusal::LinkLocal)),

@@ -126,7 +126,7 @@ pub(crate) enum HandshakeFailure<'a> {
 /// Classifies an error of a handshake.
 pub(crate) fn handshake_failure(error: &io::Error) -> HandshakeFailure<'_> {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match tls.and_then(CertFault::of) {
+    match tls.and_then(CertFault::from_error) {
         Some(fault) => HandshakeFailure::Certificate(fault),
         None if tls.is_none() && error.kind() == io::ErrorKind::UnexpectedEof => {
             HandshakeFailure::Other("the server closed the connection during the handshake")
@@ -139,17 +139,17 @@ pub(crate) fn handshake_failure(error: &io::Error) -> HandshakeFailure<'_> {
 pub fn client_handshake_reason(error: &io::Error) -> String {
     match handshake_failure(error) {
         HandshakeFailure::Certificate(fault) => fault.to_string(),
-        HandshakeFailure::Other(reason) => of_client(reason),
+        HandshakeFailure::Other(reason) => reword_for_client(reason),
     }
 }
 
 /// Returns the reason why the connection of a client ended.
 pub fn client_http_reason(error: &hyper::Error) -> String {
-    of_client(&http_reason(error))
+    reword_for_client(&http_reason(error))
 }
 
 /// Rewords a reason about a server for a client.
-fn of_client(reason: &str) -> String {
+fn reword_for_client(reason: &str) -> String {
     reason.replace("the server", "the client").replace("response", "request")
 }
 
@@ -188,8 +188,8 @@ fn http2_reason(error: &h2::Error) -> String {
     }
     let side = if error.is_remote() { " by the server" } else { "" };
     let code = error.reason().map(code_name).unwrap_or_default();
-    let what = if error.is_go_away() { "connection was ended" } else { "stream was reset" };
-    format!("the HTTP/2 {what}{side}{code}")
+    let event = if error.is_go_away() { "connection was ended" } else { "stream was reset" };
+    format!("the HTTP/2 {event}{side}{code}")
 }
 
 /// Returns the name of an error code (RFC 9113, 7).
@@ -245,15 +245,15 @@ mod tests {
     use super::*;
 
     /// Asserts that a message contains no URLs, type names or error numbers of the operating system.
-    fn assert_plain(text: &str) {
-        let marks = ["://", "::", "Some(", "Err(", "Error", "{", "os error", "Kind"];
-        for mark in marks {
+    fn assert_no_library_text(text: &str) {
+        let type_markers = ["://", "::", "Some(", "Err(", "Error", "{", "os error", "Kind"];
+        for mark in type_markers {
             assert!(!text.contains(mark), "{mark:?} in {text:?}");
         }
     }
 
     #[test]
-    fn no_reason_holds_a_librarys_words() {
+    fn no_reason_contains_library_text() {
         let kinds = [
             io::ErrorKind::ConnectionRefused,
             io::ErrorKind::ConnectionReset,
@@ -268,24 +268,24 @@ mod tests {
             io::ErrorKind::Other,
         ];
         for kind in kinds {
-            assert_plain(io_reason(&io::Error::new(kind, "see https://docs.rs: Some(Err(x::Y))")));
+            assert_no_library_text(io_reason(&io::Error::new(kind, "see https://docs.rs: Some(Err(x::Y))")));
         }
         for number in 1..140 {
-            assert_plain(io_reason(&io::Error::from_raw_os_error(number)));
+            assert_no_library_text(io_reason(&io::Error::from_raw_os_error(number)));
         }
         for alert in 0..=255 {
             let error = rustls::Error::AlertReceived(AlertDescription::from(alert));
-            assert_plain(tls_reason(&error));
-            assert!(!of_client(tls_reason(&error)).contains("server"));
-            assert_plain(io_reason(&io::Error::new(io::ErrorKind::InvalidData, error)));
+            assert_no_library_text(tls_reason(&error));
+            assert!(!reword_for_client(tls_reason(&error)).contains("server"));
+            assert_no_library_text(io_reason(&io::Error::new(io::ErrorKind::InvalidData, error)));
         }
         for code in (0..20).chain([u32::MAX]) {
-            assert_plain(&http2_reason(&h2::Reason::from(code).into()));
+            assert_no_library_text(&http2_reason(&h2::Reason::from(code).into()));
         }
     }
 
     #[test]
-    fn the_reason_of_an_error_whose_type_is_lost_is_kept() {
+    fn the_reason_of_an_untyped_error_is_preserved() {
         let text = "failed to lookup address information: Name or service not known";
         assert_eq!(io_reason(&io::Error::other(text)), "no such host");
         for alert in (0..=u8::MAX).map(AlertDescription::from) {

@@ -26,7 +26,7 @@ impl BackendConnector {
     }
 
     /// Dials `target` for every URI.
-    pub fn to(mut self, target: Target) -> Self {
+    pub fn with_target(mut self, target: Target) -> Self {
         self.target = Some(target);
         self
     }

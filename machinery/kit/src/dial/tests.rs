@@ -13,7 +13,7 @@ use super::*;
 use crate::egress::{EgressConfig, EgressDialer, EgressMetrics};
 use crate::fixture::{Backend, HOUR, client_tls, connector, expired_pair, server_pair, server_tls, target};
 use crate::metrics::{Format, Registry};
-use crate::pki::{Authority, Profile};
+use crate::pki::{Authority, CertProfile};
 use crate::tls::{Alpn, CertPair, ClientTls, FaultKind, Roots};
 
 fn echo(pair: CertPair) -> Backend {
@@ -23,7 +23,7 @@ fn echo(pair: CertPair) -> Backend {
     })
 }
 
-async fn fails(target: &Target, tls: &ClientTls) -> DialError {
+async fn tls_dial_error(target: &Target, tls: &ClientTls) -> DialError {
     connector(HOUR, Duration::from_millis(200)).connect_tls(target, tls).await.err().unwrap()
 }
 
@@ -42,8 +42,8 @@ async fn names_are_resolved_and_verified_under_the_override() {
 #[tokio::test]
 async fn an_unknown_host_fails_at_resolve() {
     let tls = client_tls(&Authority::create("ca").unwrap(), "a", Alpn::Http1);
-    let error = fails(&Target::new("no-such-host.invalid", 443), &tls).await;
-    assert_eq!(error.stage(), Stage::Resolve);
+    let error = tls_dial_error(&Target::new("no-such-host.invalid", 443), &tls).await;
+    assert_eq!(error.stage(), DialStage::Resolve);
     assert!(error.to_string().starts_with("cannot resolve no-such-host.invalid: "), "{error}");
 }
 
@@ -51,16 +51,16 @@ async fn an_unknown_host_fails_at_resolve() {
 async fn a_closed_port_and_a_forbidden_address_fail_at_dial() {
     let tls = client_tls(&Authority::create("ca").unwrap(), "a", Alpn::Http1);
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let error = fails(&target(free), &tls).await;
-    assert_eq!(error.stage(), Stage::Dial);
+    let error = tls_dial_error(&target(free), &tls).await;
+    assert_eq!(error.stage(), DialStage::Dial);
     assert_eq!(error.to_string(), format!("cannot connect to {free}: connection refused"));
-    let error = fails(&Target::new("169.254.169.254", 80), &tls).await;
+    let error = tls_dial_error(&Target::new("169.254.169.254", 80), &tls).await;
     let words = "refused to dial 169.254.169.254:80: link-local addresses are not dialed";
-    assert_eq!((error.stage(), error.to_string().as_str()), (Stage::Dial, words));
+    assert_eq!((error.stage(), error.to_string().as_str()), (DialStage::Dial, words));
 }
 
 #[tokio::test]
-async fn our_own_listener_is_refused_after_resolution() {
+async fn listeners_of_this_process_are_refused_after_resolution() {
     let authority = Authority::create("ca").unwrap();
     let backend = echo(server_pair(&authority, &["a"]));
     let dialler = connector(HOUR, HOUR);
@@ -68,7 +68,7 @@ async fn our_own_listener_is_refused_after_resolution() {
     let by_name = Target::new("localhost", backend.addr.port());
     let error = dialler.connect_tls(&by_name, &client_tls(&authority, "a", Alpn::Http1)).await.err().unwrap();
     // `localhost` may also be ::1, which has no listener; the first failure is returned.
-    assert_eq!(error.stage(), Stage::Dial);
+    assert_eq!(error.stage(), DialStage::Dial);
     let error = dialler.connect_plain(&target(backend.addr)).await.err().unwrap();
     assert!(matches!(error, DialError::Refused { refusal: Refusal::OwnListener, .. }), "{error}");
 }
@@ -79,39 +79,39 @@ async fn a_refused_certificate_is_named_with_its_reason() {
     let backend = echo(server_pair(&ours, &["a.ns.svc", "10.0.0.1"]));
     let at = target(backend.addr);
 
-    let error = fails(&at, &client_tls(&ours, "b.ns.svc", Alpn::Http1)).await;
+    let error = tls_dial_error(&at, &client_tls(&ours, "b.ns.svc", Alpn::Http1)).await;
     assert_eq!(error.certificate().unwrap().kind, FaultKind::NameMismatch);
     assert_eq!(
         error.to_string(),
         format!("TLS to {at}: certificate is valid for a.ns.svc, 10.0.0.1, not b.ns.svc")
     );
 
-    let error = fails(&at, &client_tls(&theirs, "a.ns.svc", Alpn::Http1)).await;
+    let error = tls_dial_error(&at, &client_tls(&theirs, "a.ns.svc", Alpn::Http1)).await;
     assert_eq!(error.certificate().unwrap().kind, FaultKind::UnknownAuthority);
     let words = format!("TLS to {at}: certificate \"backend\" is signed by unknown authority \"ours\"");
-    assert_eq!((error.stage(), error.to_string()), (Stage::Tls, words));
+    assert_eq!((error.stage(), error.to_string()), (DialStage::Tls, words));
 
     let insecure = ClientTls::builder().roots(Roots::Insecure).server_name("b.ns.svc").build().unwrap();
     assert!(connector(HOUR, HOUR).connect_tls(&at, &insecure).await.is_ok());
 }
 
 #[tokio::test]
-async fn expired_and_nameless_certificates_have_their_own_words() {
+async fn expired_and_nameless_certificates_have_distinct_messages() {
     let authority = Authority::create("ca").unwrap();
-    let expired = echo(expired_pair(&authority, &Profile::server("old", &["a".to_owned()], HOUR)));
-    let error = fails(&target(expired.addr), &client_tls(&authority, "a", Alpn::Http1)).await;
+    let expired = echo(expired_pair(&authority, &CertProfile::server("old", &["a".to_owned()], HOUR)));
+    let error = tls_dial_error(&target(expired.addr), &client_tls(&authority, "a", Alpn::Http1)).await;
     assert_eq!(error.certificate().unwrap().kind, FaultKind::Expired);
     assert!(error.to_string().contains("certificate \"old\" has expired: it was valid until 20"), "{error}");
     let nameless = echo(server_pair(&authority, &[]));
-    let error = fails(&target(nameless.addr), &client_tls(&authority, "a", Alpn::Http1)).await;
+    let error = tls_dial_error(&target(nameless.addr), &client_tls(&authority, "a", Alpn::Http1)).await;
     assert_eq!(error.certificate().unwrap().kind, FaultKind::MissingSan, "{error}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_closes_or_speaks_no_tls_fails_at_tls() {
+async fn a_server_without_a_tls_handshake_fails_at_tls() {
     let tls = client_tls(&Authority::create("ca").unwrap(), "a", Alpn::Http1);
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let error = fails(&target(silent.local_addr().unwrap()), &tls).await;
+    let error = tls_dial_error(&target(silent.local_addr().unwrap()), &tls).await;
     assert!(error.is_timeout() && error.to_string().ends_with("handshake timed out after 200ms"), "{error}");
     for (answer, words) in [
         (&b""[..], "closed the connection during the handshake"),
@@ -127,19 +127,19 @@ async fn a_server_that_is_silent_closes_or_speaks_no_tls_fails_at_tls() {
             stream.shutdown().await.unwrap();
             let _ = stream.read_to_end(&mut Vec::new()).await;
         };
-        let (error, ()) = tokio::join!(fails(&at, &tls), serve);
-        assert_eq!(error.stage(), Stage::Tls);
+        let (error, ()) = tokio::join!(tls_dial_error(&at, &tls), serve);
+        assert_eq!(error.stage(), DialStage::Tls);
         assert!(error.to_string().contains(words), "{error}");
     }
 }
 
 #[tokio::test]
-async fn hyper_utils_client_uses_it_and_its_errors_can_be_found_again() {
+async fn dial_errors_can_be_found_in_errors_of_hyper_util() {
     let authority = Authority::create("ca").unwrap();
     let backend = echo(server_pair(&authority, &["a"]));
     for (alpn, words) in [(Alpn::Http1, "/x HTTP/1.1 h2=false"), (Alpn::Both, "/x HTTP/2.0 h2=true")] {
         let tls = client_tls(&authority, "a", alpn);
-        let service = BackendConnector::new(connector(HOUR, HOUR), tls).to(target(backend.addr));
+        let service = BackendConnector::new(connector(HOUR, HOUR), tls).with_target(target(backend.addr));
         let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(service);
         let response = client.get("https://a/x".parse().unwrap()).await.unwrap();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -148,7 +148,7 @@ async fn hyper_utils_client_uses_it_and_its_errors_can_be_found_again() {
     let service = BackendConnector::new(connector(HOUR, HOUR), client_tls(&authority, "b", Alpn::Http1));
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(service);
     let error = client.get(format!("https://{}/x", backend.addr).parse().unwrap()).await.unwrap_err();
-    assert_eq!(DialError::find(&error).unwrap().stage(), Stage::Tls);
+    assert_eq!(DialError::find(&error).unwrap().stage(), DialStage::Tls);
 }
 
 #[tokio::test]
@@ -185,10 +185,10 @@ async fn a_tunnel_over_a_unix_socket_carries_tls_and_is_counted() {
 
     std::fs::remove_file(&socket).unwrap();
     let error = dialler.connect_tls(&Target::new("backend.nowhere", 443), &tls).await.err().unwrap();
-    assert_eq!(error.stage(), Stage::Egress);
+    assert_eq!(error.stage(), DialStage::Egress);
     assert!(error.to_string().starts_with("egress proxy, connect: "), "{error}");
     let error = dialler.connect_plain(&Target::new("169.254.169.254", 80)).await.err().unwrap();
-    assert_eq!(error.stage(), Stage::Dial);
+    assert_eq!(error.stage(), DialStage::Dial);
     let text = registry.encode(Format::Text);
     let labels = "protocol=\"http_connect\",transport=\"uds\"";
     for line in [
@@ -201,7 +201,7 @@ async fn a_tunnel_over_a_unix_socket_carries_tls_and_is_counted() {
 }
 
 #[test]
-fn targets_print_as_they_are_dialled() {
+fn targets_print_as_they_are_dialed() {
     assert_eq!(Target::new("[::1]", 443).to_string(), "[::1]:443");
     assert_eq!(Target::new("::1", 443), Target::new("[::1]", 443));
     assert_eq!(Target::new("a.b.svc", 8443).to_string(), "a.b.svc:8443");

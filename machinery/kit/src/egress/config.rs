@@ -187,8 +187,8 @@ fn protocol(connection: &FileConnection, at: &str) -> Result<Protocol, EgressErr
     }
 }
 
-fn transport(given: &FileTransport, field: &str) -> Result<Transport, EgressError> {
-    match (&given.tcp, &given.uds) {
+fn transport(config: &FileTransport, field: &str) -> Result<Transport, EgressError> {
+    match (&config.tcp, &config.uds) {
         (Some(tcp), None) => tcp_transport(tcp, &format!("{field}.tcp")),
         (None, Some(uds)) if uds.uds_name.is_empty() => {
             Err(invalid(&format!("{field}.uds.udsName"), "must not be empty".into()))
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_in_any_case_and_a_missing_one_is_none() {
+    fn names_match_in_any_case_and_a_missing_name_is_none() {
         let config = parse(
             "- name: Cluster\n  connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: /run/p.sock}}}\n\
              - name: etcd\n  connection: {proxyProtocol: Direct}\n",
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_place() {
+    fn invalid_values_are_refused_with_the_field() {
         let at =
             |connection: &str| parse(&format!("- name: cluster\n  connection: {connection}\n")).unwrap_err();
         let table = [

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{EgressError, Protocol, ProxyTls, Selection, Transport};
-use crate::dial::{DialError, HandshakeFailure, Raw, Target, handshake_failure, io_reason};
+use crate::dial::{DialError, HandshakeFailure, RawStream, Target, handshake_failure, io_reason};
 use crate::metrics::{Desc, HistogramVec, Registry};
 use crate::platform;
 use crate::tls::{CertPair, ClientTls, Roots};
@@ -23,15 +23,15 @@ const REPLY_LIMIT: usize = 1 << 20;
 /// Maximum number of headers parsed in a reply.
 const REPLY_HEADERS: usize = 128;
 
-type Via = [(&'static str, String); 2];
-type Failure = [(&'static str, String); 3];
+type DialLabels = [(&'static str, String); 2];
+type FailureLabels = [(&'static str, String); 3];
 
 /// Upstream's metrics of egress connections.
 #[derive(Clone)]
 pub struct EgressMetrics {
-    starts: Family<Via, Counter>,
-    durations: HistogramVec<Via>,
-    failures: Family<Failure, Counter>,
+    starts: Family<DialLabels, Counter>,
+    durations: HistogramVec<DialLabels>,
+    failures: Family<FailureLabels, Counter>,
 }
 
 impl EgressMetrics {
@@ -77,7 +77,7 @@ struct Inner {
 }
 
 /// Reason of a failure and its stage (`connect` or `proxy`).
-type Failed = (&'static str, String);
+type TunnelError = (&'static str, String);
 
 impl EgressDialer {
     /// Returns a dialer, or `None` for a direct selection. Reads the TLS files of the proxy.
@@ -92,29 +92,29 @@ impl EgressDialer {
     }
 
     /// Opens a tunnel to `target`, which the proxy resolves.
-    pub(crate) async fn dial(&self, target: &Target, limit: Duration) -> Result<Raw, DialError> {
+    pub(crate) async fn dial(&self, target: &Target, limit: Duration) -> Result<RawStream, DialError> {
         let transport = match self.inner.transport {
             Transport::Tcp { .. } => "tcp",
             Transport::Uds(_) => "uds",
         };
-        let via = [("protocol", "http_connect".to_owned()), ("transport", transport.to_owned())];
+        let labels = [("protocol", "http_connect".to_owned()), ("transport", transport.to_owned())];
         let metrics = self.inner.metrics.as_ref();
         if let Some(metrics) = metrics {
-            metrics.starts.get_or_create(&via).inc();
+            metrics.starts.get_or_create(&labels).inc();
         }
-        let begun = Instant::now();
+        let start = Instant::now();
         let outcome = tokio::time::timeout(limit, self.tunnel(target)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(("connect", "timed out".to_owned())));
         match outcome {
             Ok(raw) => {
                 if let Some(metrics) = metrics {
-                    metrics.durations.get_or_create(&via).observe(begun.elapsed().as_secs_f64());
+                    metrics.durations.get_or_create(&labels).observe(start.elapsed().as_secs_f64());
                 }
                 Ok(raw)
             }
             Err((stage, reason)) => {
                 if let Some(metrics) = metrics {
-                    let [protocol, transport] = via;
+                    let [protocol, transport] = labels;
                     metrics.failures.get_or_create(&[protocol, transport, ("stage", stage.to_owned())]).inc();
                 }
                 Err(DialError::Egress { stage, reason })
@@ -122,23 +122,23 @@ impl EgressDialer {
         }
     }
 
-    async fn tunnel(&self, target: &Target) -> Result<Raw, Failed> {
-        let mut raw = self.reach().await?;
+    async fn tunnel(&self, target: &Target) -> Result<RawStream, TunnelError> {
+        let mut raw = self.connect_proxy().await?;
         connect(&mut raw, target).await.map_err(|reason| ("proxy", reason))?;
         Ok(raw)
     }
 
-    async fn reach(&self) -> Result<Raw, Failed> {
+    async fn connect_proxy(&self) -> Result<RawStream, TunnelError> {
         let failed = |error: io::Error| ("connect", connect_reason(&error));
         match &self.inner.transport {
-            Transport::Uds(path) => platform::connect(path).await.map(Raw::Uds).map_err(failed),
+            Transport::Uds(path) => platform::connect(path).await.map(RawStream::Uds).map_err(failed),
             Transport::Tcp { host, port, .. } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
                 stream.set_nodelay(true).map_err(failed)?;
-                let Some(tls) = &self.inner.tls else { return Ok(Raw::Tcp(stream)) };
-                let Some(name) = tls.server_name() else { return Ok(Raw::Tcp(stream)) };
+                let Some(tls) = &self.inner.tls else { return Ok(RawStream::Tcp(stream)) };
+                let Some(name) = tls.server_name() else { return Ok(RawStream::Tcp(stream)) };
                 let stream = TlsConnector::from(tls.config()).connect(name.clone(), stream).await;
-                stream.map(|stream| Raw::Tls(Box::new(stream))).map_err(failed)
+                stream.map(|stream| RawStream::Tls(Box::new(stream))).map_err(failed)
             }
         }
     }
@@ -166,7 +166,7 @@ async fn connect<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &Tar
         if read == 0 {
             return Err("the proxy closed the connection".to_owned());
         }
-        if let Some(length) = head(&reply)? {
+        if let Some(length) = parse_head(&reply)? {
             return match reply.len() - length {
                 0 => Ok(()),
                 more => Err(format!("the proxy sent {more} bytes after its reply")),
@@ -176,14 +176,14 @@ async fn connect<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &Tar
 }
 
 /// Returns the length of a complete head with status 200, or `None` if it is incomplete.
-fn head(reply: &[u8]) -> Result<Option<usize>, String> {
+fn parse_head(reply: &[u8]) -> Result<Option<usize>, String> {
     let mut headers = [httparse::EMPTY_HEADER; REPLY_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     match response.parse(reply) {
         Ok(httparse::Status::Partial) => Ok(None),
         Ok(httparse::Status::Complete(length)) => match response.code {
             Some(200) => Ok(Some(length)),
-            code => Err(format!("the proxy answered {}", code.unwrap_or_default())),
+            code => Err(format!("the proxy responded with status {}", code.unwrap_or_default())),
         },
         Err(_) => Err("the reply is not HTTP".to_owned()),
     }
@@ -201,9 +201,9 @@ fn proxy_tls(host: &str, files: &ProxyTls) -> Result<ClientTls, EgressError> {
         Some(path) => Roots::bundle(&path.display().to_string(), &read(path)?),
         None => Roots::System,
     };
-    let what = files.client_cert.display().to_string();
+    let label = files.client_cert.display().to_string();
     let pair =
-        CertPair::from_pem(&what, &read(&files.client_cert)?, &read(&files.client_key)?).map_err(invalid)?;
+        CertPair::from_pem(&label, &read(&files.client_cert)?, &read(&files.client_key)?).map_err(invalid)?;
     ClientTls::builder().roots(roots).server_name(host).client_cert(Some(pair)).build().map_err(invalid)
 }
 
@@ -227,7 +227,7 @@ mod tests {
     async fn only_a_200_and_nothing_after_it_opens_the_tunnel() {
         assert_eq!(reply(b"HTTP/1.1 200 OK\r\nX: y\r\n\r\n").await, Ok(()));
         let table: [(&'static [u8], &str); 5] = [
-            (b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy answered 403"),
+            (b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy responded with status 403"),
             (b"HTTP/1.1 200 OK\r\n\r\nEARLY", "the proxy sent 5 bytes after its reply"),
             (b"HTTP/1.1 200 OK\r\n", "the proxy closed the connection"),
             (b"", "the proxy closed the connection"),

@@ -17,19 +17,19 @@ use parking_lot::Mutex;
 use super::target::FetchTarget;
 use crate::connection_runtimes;
 use crate::dial::{Connection, NegotiatedAlpn, Target, http_reason};
-use crate::received::Received;
+use crate::received_body::ReceivedBody;
 use crate::tasks::TaskSet;
 
 /// Default number of idle connections per target, for each serving thread and for all other threads together.
-const PER_TARGET: usize = 2;
+const MAX_IDLE_PER_TARGET: usize = 2;
 /// Maximum number of idle connections in total; the one that is idle for the longest time is closed first.
-const IN_ALL: usize = 1024;
+const MAX_IDLE: usize = 1024;
 /// Time after which an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Key of interchangeable connections.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct PoolKey {
     pub(super) target: Target,
     /// ID of the TLS settings, or 0 without TLS.
     tls: u64,
@@ -37,14 +37,14 @@ pub(super) struct Key {
     runtime: Option<usize>,
 }
 
-impl Key {
+impl PoolKey {
     /// Returns the key of connections that the current thread opens to a target.
-    pub(super) fn of(to: &FetchTarget) -> Self {
+    pub(super) fn for_target(to: &FetchTarget) -> Self {
         let tls = to.tls.as_ref().map_or(0, |tls| tls.id());
-        Self { target: to.target.clone(), tls, runtime: connection_runtimes::current() }
+        Self { target: to.target.clone(), tls, runtime: connection_runtimes::current_index() }
     }
 
-    fn is_to(&self, other: &Self) -> bool {
+    fn has_same_target(&self, other: &Self) -> bool {
         self.target == other.target && self.tls == other.tls
     }
 }
@@ -89,7 +89,7 @@ impl Sender {
     pub(super) async fn send(
         &mut self,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Received>, hyper::Error> {
+    ) -> Result<Response<ReceivedBody>, hyper::Error> {
         match self {
             Self::Http1(sender) => {
                 // HTTP/1 needs the path in the request line, and the authority as a header.
@@ -101,11 +101,11 @@ impl Sender {
                 let path = uri.path_and_query().map_or("/", |path| path.as_str());
                 *request.uri_mut() = path.parse().unwrap_or_default();
                 sender.ready().await?;
-                sender.send_request(request).await.map(Received::response)
+                sender.send_request(request).await.map(ReceivedBody::wrap_response)
             }
             Self::Http2(sender) => {
                 sender.ready().await?;
-                sender.send_request(request).await.map(Received::response)
+                sender.send_request(request).await.map(ReceivedBody::wrap_response)
             }
         }
     }
@@ -118,97 +118,97 @@ impl Sender {
     }
 }
 
-struct Idle {
+struct IdleConnection {
     sender: Sender,
     since: Instant,
 }
 
 #[derive(Clone)]
 pub(super) struct Pool {
-    kept: Arc<Mutex<HashMap<Key, Vec<Idle>>>>,
+    idle: Arc<Mutex<HashMap<PoolKey, Vec<IdleConnection>>>>,
     per_target: usize,
 }
 
 impl Default for Pool {
     fn default() -> Self {
-        Self::new(PER_TARGET)
+        Self::new(MAX_IDLE_PER_TARGET)
     }
 }
 
 impl Pool {
     /// Returns a pool for this number of idle connections per target.
     pub(super) fn new(per_target: usize) -> Self {
-        Self { kept: Arc::default(), per_target }
+        Self { idle: Arc::default(), per_target }
     }
 
     /// Removes and returns the most recently used connection that is still open.
-    pub(super) fn take(&self, key: &Key) -> Option<Sender> {
-        let mut kept = self.kept.lock();
-        let idle = kept.get_mut(key)?;
-        let mut found = None;
-        while found.is_none()
+    pub(super) fn take(&self, key: &PoolKey) -> Option<Sender> {
+        let mut idle_connections = self.idle.lock();
+        let idle = idle_connections.get_mut(key)?;
+        let mut open_sender = None;
+        while open_sender.is_none()
             && let Some(candidate) = idle.pop()
         {
-            found =
-                (candidate.sender.is_open() && candidate.since.elapsed() < IDLE).then_some(candidate.sender);
+            open_sender = (candidate.sender.is_open() && candidate.since.elapsed() < IDLE_TIMEOUT)
+                .then_some(candidate.sender);
         }
         if idle.is_empty() {
-            kept.remove(key);
+            idle_connections.remove(key);
         }
-        found
+        open_sender
     }
 
-    pub(super) fn put(&self, key: &Key, sender: Sender) {
+    pub(super) fn put(&self, key: &PoolKey, sender: Sender) {
         if !sender.is_open() {
             return;
         }
-        let mut kept = self.kept.lock();
+        let mut idle_connections = self.idle.lock();
         let now = Instant::now();
-        let idle = kept.entry(key.clone()).or_default();
+        let idle = idle_connections.entry(key.clone()).or_default();
         idle.retain(|idle| idle.sender.is_open());
         if idle.len() < self.per_target {
-            idle.push(Idle { sender, since: now });
+            idle.push(IdleConnection { sender, since: now });
         }
-        if kept.values().map(Vec::len).sum::<usize>() > IN_ALL {
-            trim(&mut kept, now);
+        if idle_connections.values().map(Vec::len).sum::<usize>() > MAX_IDLE {
+            trim(&mut idle_connections, now);
         }
     }
 
     /// Drops the connections that the peer has closed. Returns true if there were any.
-    pub(super) fn drop_closed(&self, key: &Key) -> bool {
-        let mut kept = self.kept.lock();
-        let Some(idle) = kept.get_mut(key) else { return false };
+    pub(super) fn drop_closed(&self, key: &PoolKey) -> bool {
+        let mut idle_connections = self.idle.lock();
+        let Some(idle) = idle_connections.get_mut(key) else { return false };
         let before = idle.len();
         idle.retain(|idle| idle.sender.is_open());
         let any = idle.len() < before;
         if idle.is_empty() {
-            kept.remove(key);
+            idle_connections.remove(key);
         }
         any
     }
 
     /// Closes the idle connections to a target, of all threads.
-    pub(super) fn forget(&self, key: &Key) {
-        self.kept.lock().retain(|other, _| !other.is_to(key));
+    pub(super) fn close_idle(&self, key: &PoolKey) {
+        self.idle.lock().retain(|other, _| !other.has_same_target(key));
     }
 
     pub(super) fn len(&self) -> usize {
-        self.kept.lock().values().map(Vec::len).sum()
+        self.idle.lock().values().map(Vec::len).sum()
     }
 }
 
 /// Drops closed and expired connections, then the one that is idle for the longest time.
-fn trim(kept: &mut HashMap<Key, Vec<Idle>>, now: Instant) {
-    kept.retain(|_, idle| {
-        idle.retain(|idle| idle.sender.is_open() && now - idle.since < IDLE);
+fn trim(idle_connections: &mut HashMap<PoolKey, Vec<IdleConnection>>, now: Instant) {
+    idle_connections.retain(|_, idle| {
+        idle.retain(|idle| idle.sender.is_open() && now - idle.since < IDLE_TIMEOUT);
         !idle.is_empty()
     });
-    if kept.values().map(Vec::len).sum::<usize>() <= IN_ALL {
+    if idle_connections.values().map(Vec::len).sum::<usize>() <= MAX_IDLE {
         return;
     }
-    let since = |idle: &Vec<Idle>| idle.first().map(|idle| idle.since);
-    let oldest = kept.iter().min_by_key(|(_, idle)| since(idle)).map(|(key, _)| key.clone());
+    let since = |idle: &Vec<IdleConnection>| idle.first().map(|idle| idle.since);
+    let oldest = idle_connections.iter().min_by_key(|(_, idle)| since(idle)).map(|(key, _)| key.clone());
     if let Some(oldest) = oldest {
-        kept.remove(&oldest);
+        idle_connections.remove(&oldest);
     }
 }

@@ -22,7 +22,7 @@ fn request(path: &str) -> FetchRequest {
         headers,
         timeout: Duration::from_secs(10),
         body: Bytes::new(),
-        max_body: 64,
+        max_body_bytes: 64,
     }
 }
 
@@ -58,7 +58,7 @@ fn fetcher() -> Fetcher {
 }
 
 #[tokio::test]
-async fn connections_are_kept_and_forgotten_in_both_protocols() {
+async fn idle_connections_are_reused_and_closed_in_both_protocols() {
     let authority = Authority::create("ca").unwrap();
     let backend = backend(&authority);
     for alpn in [Alpn::Http1, Alpn::Http2] {
@@ -67,14 +67,14 @@ async fn connections_are_kept_and_forgotten_in_both_protocols() {
         assert_eq!((first.status, first.reused), (StatusCode::OK, false));
         assert_eq!(first.body, "a.ns.svc system:kube-aggregator");
         assert!(fetcher.send(&to, &request("/")).await.unwrap().reused);
-        assert_eq!(fetcher.idle(), 1);
-        fetcher.forget(&to);
+        assert_eq!(fetcher.idle_count(), 1);
+        fetcher.close_idle(&to);
         assert!(!fetcher.send(&to, &request("/")).await.unwrap().reused);
     }
 }
 
 #[tokio::test]
-async fn redirects_are_answers() {
+async fn redirects_are_returned() {
     let authority = Authority::create("ca").unwrap();
     let backend = backend(&authority);
     let fetched = fetcher().send(&to(&backend, &authority, Alpn::Http1), &request("/moved")).await.unwrap();
@@ -88,18 +88,18 @@ async fn long_bodies_and_bad_paths_are_errors() {
     let backend = backend(&authority);
     let (fetcher, to) = (fetcher(), to(&backend, &authority, Alpn::Http1));
     let error = fetcher.send(&to, &request("/long")).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("the answer of {} is longer than 64 bytes", to.target));
+    assert_eq!(error.to_string(), format!("the response of {} is longer than 64 bytes", to.target));
     let error = fetcher.send(&to, &request("/ space")).await.unwrap_err();
     assert!(matches!(error, FetchError::Request { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
+async fn a_closed_idle_connection_is_replaced_without_an_error() {
     let authority = Authority::create("ca").unwrap();
     let first = backend(&authority);
     let (fetcher, to) = (fetcher(), to(&first, &authority, Alpn::Http1));
     fetcher.send(&to, &request("/")).await.unwrap();
-    assert_eq!(fetcher.idle(), 1);
+    assert_eq!(fetcher.idle_count(), 1);
     // All connections of the backend end; its listener stays open.
     fetcher.send(&to, &request("/close")).await.unwrap();
     assert!(!fetcher.send(&to, &request("/")).await.unwrap().reused);
@@ -113,7 +113,7 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_reported_when_the_other_side_closes_it_and_only_then() {
+async fn only_connections_closed_by_the_peer_are_reported() {
     let authority = Authority::create("ca").unwrap();
     let first = backend(&authority);
     let (send, mut reported) = tokio::sync::mpsc::unbounded_channel();
@@ -122,7 +122,7 @@ async fn a_lost_connection_is_reported_when_the_other_side_closes_it_and_only_th
         let send = send.clone();
         fetcher.on_lost(Box::new(move |target| send.send(target.clone()).unwrap()));
         fetcher.send(&to, &request("/")).await.unwrap();
-        fetcher.forget(&to);
+        fetcher.close_idle(&to);
         fetcher.send(&to, &request("/")).await.unwrap();
         // Keeps the pool alive until both are reported.
         std::mem::forget(fetcher);
@@ -132,20 +132,20 @@ async fn a_lost_connection_is_reported_when_the_other_side_closes_it_and_only_th
     for _ in 0..2 {
         assert_eq!(reported.recv().await.unwrap(), target(first.addr));
     }
-    assert!(reported.try_recv().is_err(), "what we closed ourselves is not lost");
+    assert!(reported.try_recv().is_err(), "connections closed by the client are not reported");
 }
 
 #[tokio::test]
-async fn a_silent_backend_costs_the_timeout_and_not_more() {
+async fn an_unresponsive_backend_fails_at_the_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = FetchTarget { target: target(silent.local_addr().unwrap()), tls: None, host: None };
-    let wanted = FetchRequest { timeout: Duration::from_millis(50), ..request("/") };
-    let error = fetcher().send(&to, &wanted).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("no answer from {} within 50ms", to.target));
+    let request = FetchRequest { timeout: Duration::from_millis(50), ..request("/") };
+    let error = fetcher().send(&to, &request).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("no response from {} within 50ms", to.target));
 }
 
 #[tokio::test]
-async fn many_at_once_keep_only_a_few_connections() {
+async fn idle_connections_per_target_are_limited() {
     let authority = Authority::create("ca").unwrap();
     let served = Arc::new(AtomicUsize::new(0));
     let count = served.clone();
@@ -157,24 +157,24 @@ async fn many_at_once_keep_only_a_few_connections() {
     let wanted = request("/");
     let all = futures::future::join_all((0..10).map(|_| fetcher.send(&to, &wanted))).await;
     assert!(all.iter().all(Result::is_ok));
-    assert_eq!((served.load(Ordering::Relaxed), fetcher.idle()), (10, 2));
+    assert_eq!((served.load(Ordering::Relaxed), fetcher.idle_count()), (10, 2));
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_take_a_kept_connection_each() {
+async fn concurrent_requests_use_separate_idle_connections() {
     let authority = Authority::create("ca").unwrap();
     let backend = backend(&authority);
-    let (fetcher, to) = (fetcher().keeping(4), to(&backend, &authority, Alpn::Http1));
+    let (fetcher, to) = (fetcher().with_idle_per_target(4), to(&backend, &authority, Alpn::Http1));
     let wanted = request("/");
     for reused in [0, 4, 4] {
         let all = futures::future::join_all((0..4).map(|_| fetcher.send(&to, &wanted))).await;
         assert_eq!(all.iter().filter(|fetched| fetched.as_ref().unwrap().reused).count(), reused);
-        assert_eq!(fetcher.idle(), 4);
+        assert_eq!(fetcher.idle_count(), 4);
     }
 }
 
 #[test]
-fn a_serving_thread_keeps_what_it_has_opened_and_all_is_forgotten_together() {
+fn each_serving_thread_has_its_idle_connections_and_close_idle_closes_all() {
     let authority = Authority::create("ca").unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(async { backend(&authority) });
@@ -187,7 +187,7 @@ fn a_serving_thread_keeps_what_it_has_opened_and_all_is_forgotten_together() {
         runtime.block_on(sent).unwrap()
     };
     assert_eq!([reused(), reused(), reused(), reused()], [false, false, true, true]);
-    assert_eq!(fetcher.idle(), 2);
-    fetcher.forget(&to);
+    assert_eq!(fetcher.idle_count(), 2);
+    fetcher.close_idle(&to);
     assert_eq!([reused(), reused()], [false, false]);
 }

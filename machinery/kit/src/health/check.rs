@@ -16,15 +16,15 @@ type Run = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>
 pub struct Check {
     name: Arc<str>,
     group: Option<Arc<str>>,
-    kind: Kind,
+    kind: CheckKind,
     not_before: Option<Instant>,
     warning: Option<Warning>,
 }
 
 #[derive(Clone)]
-enum Kind {
-    Now(Arc<dyn Fn() -> Result<(), String> + Send + Sync>),
-    Later(Run),
+enum CheckKind {
+    Immediate(Arc<dyn Fn() -> Result<(), String> + Send + Sync>),
+    Asynchronous(Run),
 }
 
 impl Check {
@@ -33,16 +33,16 @@ impl Check {
         name: impl Into<String>,
         run: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self::of(name.into(), Kind::Now(Arc::new(run)))
+        Self::with_kind(name.into(), CheckKind::Immediate(Arc::new(run)))
     }
 
     /// Returns a check that may wait. The function must limit its duration.
-    pub fn waiting<F, Fut>(name: impl Into<String>, run: F) -> Self
+    pub fn new_async<F, Fut>(name: impl Into<String>, run: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), String>> + Send + 'static,
     {
-        Self::of(name.into(), Kind::Later(Arc::new(move || Box::pin(run()))))
+        Self::with_kind(name.into(), CheckKind::Asynchronous(Arc::new(move || Box::pin(run()))))
     }
 
     /// Returns the check `ping`, which always passes.
@@ -83,31 +83,31 @@ impl Check {
             return Ok(());
         }
         match &self.kind {
-            Kind::Now(run) => run(),
-            Kind::Later(run) => run().await,
+            CheckKind::Immediate(run) => run(),
+            CheckKind::Asynchronous(run) => run().await,
         }
     }
 
     /// Returns a check that passes without being run until `instant`.
-    pub(super) fn after(mut self, instant: Instant) -> Self {
+    pub(super) fn passing_until(mut self, instant: Instant) -> Self {
         self.not_before = Some(instant);
         self
     }
 
-    pub(super) fn fixed(remote: &RemoteCheck) -> Self {
+    pub(super) fn from_remote(remote: &RemoteCheck) -> Self {
         let (failure, warning) = (remote.failure.clone(), remote.warning.clone());
         Self::new(remote.name.clone(), move || failure.clone().map_or(Ok(()), Err))
             .with_warning(move || warning.clone())
     }
 
-    fn of(name: String, kind: Kind) -> Self {
+    fn with_kind(name: String, kind: CheckKind) -> Self {
         Self { name: name.into(), group: None, kind, not_before: None, warning: None }
     }
 }
 
 /// Result of one check in one evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckResult {
     /// Name of the check.
     pub name: String,
     /// Exclusion that matched, so that the check was not run: an empty string for its name, otherwise its group.
@@ -118,9 +118,9 @@ pub struct Checked {
     pub warning: Option<String>,
 }
 
-impl Checked {
-    pub(super) fn excluded(check: &Check, by: &str) -> Self {
-        let group = if by == check.name() { "" } else { by };
+impl CheckResult {
+    pub(super) fn new_excluded(check: &Check, exclude: &str) -> Self {
+        let group = if exclude == check.name() { "" } else { exclude };
         Self { name: check.name().to_owned(), excluded: Some(group.to_owned()), failure: None, warning: None }
     }
 }

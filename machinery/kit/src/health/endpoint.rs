@@ -2,7 +2,7 @@
 
 /// Health endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Endpoint {
+pub enum HealthEndpoint {
     /// `/healthz`: all checks except those that only concern readiness.
     Healthz,
     /// `/livez`: boot checks pass during the grace period.
@@ -11,7 +11,7 @@ pub enum Endpoint {
     Readyz,
 }
 
-impl Endpoint {
+impl HealthEndpoint {
     /// All endpoints, in upstream's order.
     pub const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
 
@@ -32,7 +32,7 @@ pub struct RemoteCheck {
     /// Name of the check at the endpoint.
     pub name: String,
     /// Endpoints that include the check.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<HealthEndpoint>,
     /// Reason of the failure; `None` if it passes.
     pub failure: Option<String>,
     /// Warning of a check that passes, if any.

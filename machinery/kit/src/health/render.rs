@@ -1,7 +1,7 @@
 //! Upstream's text output of health endpoints, as pure functions.
 
-use super::check::{Check, Checked};
-use super::endpoint::Endpoint;
+use super::check::{Check, CheckResult};
+use super::endpoint::HealthEndpoint;
 
 /// Query parameters of health endpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct HealthQuery {
 
 /// Status code and `text/plain; charset=utf-8` body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub struct HealthResponse {
     /// 200 or 500.
     pub code: u16,
     /// Response body.
@@ -25,9 +25,9 @@ pub struct Rendered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
     /// Evaluated endpoint.
-    pub endpoint: Endpoint,
+    pub endpoint: HealthEndpoint,
     /// One result per check, in registration order.
-    pub results: Vec<Checked>,
+    pub results: Vec<CheckResult>,
     /// Values of `exclude` that match no check, sorted.
     pub unknown_excludes: Vec<String>,
 }
@@ -54,12 +54,12 @@ impl HealthQuery {
             .map(String::as_str)
     }
 
-    pub(super) fn unknown(&self, checks: &[Check]) -> Vec<String> {
-        let known = |exclude: &String| {
+    pub(super) fn unknown_excludes(&self, checks: &[Check]) -> Vec<String> {
+        let matches_check = |exclude: &String| {
             checks.iter().any(|check| exclude == check.name() || Some(exclude.as_str()) == check.group())
         };
         let mut unknown: Vec<String> =
-            self.exclude.iter().filter(|exclude| !known(exclude)).cloned().collect();
+            self.exclude.iter().filter(|exclude| !matches_check(exclude)).cloned().collect();
         unknown.sort();
         unknown.dedup();
         unknown
@@ -68,20 +68,20 @@ impl HealthQuery {
 
 impl Evaluation {
     /// True if no check failed.
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.results.iter().all(|checked| checked.failure.is_none())
     }
 
     /// Renders upstream's text: `ok` without a newline, or one line per check. A failure always lists the checks and
     /// withholds the reasons.
-    pub fn render(&self, verbose: bool) -> Rendered {
-        let passed = self.passed();
+    pub fn render(&self, verbose: bool) -> HealthResponse {
+        let passed = self.has_passed();
         if passed && !verbose {
-            return Rendered { code: 200, body: "ok".to_owned() };
+            return HealthResponse { code: 200, body: "ok".to_owned() };
         }
         let mut body = String::with_capacity(64 * (self.results.len() + 1));
         for checked in &self.results {
-            body.push_str(&line(self.endpoint, checked));
+            body.push_str(&render_line(self.endpoint, checked));
         }
         if !self.unknown_excludes.is_empty() {
             let names: Vec<String> = self.unknown_excludes.iter().map(|name| format!("{name:?}")).collect();
@@ -90,20 +90,20 @@ impl Evaluation {
         }
         let (word, code) = if passed { ("passed", 200) } else { ("failed", 500) };
         body.push_str(&format!("{} check {word}\n", self.endpoint.name()));
-        Rendered { code, body }
+        HealthResponse { code, body }
     }
 }
 
 /// Renders the response of `/<endpoint>/<name>`, which includes the reason.
-pub(super) fn single(result: Result<(), String>, warning: Option<String>) -> Rendered {
+pub(super) fn render_single(result: Result<(), String>, warning: Option<String>) -> HealthResponse {
     match (result, warning) {
-        (Ok(()), None) => Rendered { code: 200, body: "ok".to_owned() },
-        (Ok(()), Some(warning)) => Rendered { code: 200, body: format!("ok: {warning}\n") },
-        (Err(reason), _) => Rendered { code: 500, body: format!("internal server error: {reason}\n") },
+        (Ok(()), None) => HealthResponse { code: 200, body: "ok".to_owned() },
+        (Ok(()), Some(warning)) => HealthResponse { code: 200, body: format!("ok: {warning}\n") },
+        (Err(reason), _) => HealthResponse { code: 500, body: format!("internal server error: {reason}\n") },
     }
 }
 
-fn line(endpoint: Endpoint, checked: &Checked) -> String {
+fn render_line(endpoint: HealthEndpoint, checked: &CheckResult) -> String {
     let name = &checked.name;
     match (&checked.failure, checked.excluded.as_deref()) {
         (Some(_), _) => format!("[-]{name} failed: reason withheld\n"),
@@ -121,8 +121,8 @@ fn line(endpoint: Endpoint, checked: &Checked) -> String {
 mod tests {
     use super::*;
 
-    fn checked(name: &str, excluded: Option<&str>, failure: Option<&str>) -> Checked {
-        Checked {
+    fn checked(name: &str, excluded: Option<&str>, failure: Option<&str>) -> CheckResult {
+        CheckResult {
             name: name.into(),
             excluded: excluded.map(Into::into),
             failure: failure.map(Into::into),
@@ -130,17 +130,17 @@ mod tests {
         }
     }
 
-    fn evaluation(results: Vec<Checked>, unknown: &[&str]) -> Evaluation {
+    fn evaluation(results: Vec<CheckResult>, unknown: &[&str]) -> Evaluation {
         let unknown_excludes = unknown.iter().map(ToString::to_string).collect();
-        Evaluation { endpoint: Endpoint::Readyz, results, unknown_excludes }
+        Evaluation { endpoint: HealthEndpoint::Readyz, results, unknown_excludes }
     }
 
     #[test]
-    fn a_pass_is_ok_and_verbose_lists_every_check() {
+    fn successful_checks_are_ok_and_verbose_lists_them() {
         let evaluation = evaluation(vec![checked("ping", None, None), checked("log", Some(""), None)], &[]);
-        assert_eq!(evaluation.render(false), Rendered { code: 200, body: "ok".into() });
+        assert_eq!(evaluation.render(false), HealthResponse { code: 200, body: "ok".into() });
         let body = "[+]ping ok\n[+]log excluded: ok\nreadyz check passed\n";
-        assert_eq!(evaluation.render(true), Rendered { code: 200, body: body.into() });
+        assert_eq!(evaluation.render(true), HealthResponse { code: 200, body: body.into() });
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let evaluation =
             evaluation(vec![checked("ping", None, None), checked("etcd", None, Some("secret"))], &[]);
         let body = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
-        assert_eq!(evaluation.render(false), Rendered { code: 500, body: body.into() });
+        assert_eq!(evaluation.render(false), HealthResponse { code: 500, body: body.into() });
     }
 
     #[test]
@@ -167,6 +167,6 @@ mod tests {
         let checks = [Check::ping(), Check::new("etcd", || Ok(())).in_group("db")];
         assert_eq!(query.excludes(&checks[0]), Some("ping"));
         assert_eq!(query.excludes(&checks[1]), Some("db"));
-        assert_eq!(query.unknown(&checks), ["nosuch"]);
+        assert_eq!(query.unknown_excludes(&checks), ["nosuch"]);
     }
 }

@@ -9,28 +9,28 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::conn::{Accepted, PeerInfo, Place, TlsIo};
-use super::{ListenerMetrics, ListenerOptions, MakeRoom, TlsListener, set_keepalive};
-use crate::backoff::{Backoff, Policy};
+use super::conn::{AcceptedConnection, ConnectionPermit, PeerInfo, TlsIo};
+use super::{EvictionCallback, ListenerMetrics, ListenerOptions, TlsListener, set_keepalive};
+use crate::backoff::{Backoff, BackoffPolicy};
 use crate::dial::{client_handshake_reason, io_reason};
 use crate::drain::Watch;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
 
 /// Interval at which another connection is closed while a connection waits for a permit.
-const MAKE_ROOM_INTERVAL: Duration = Duration::from_millis(100);
+const EVICTION_INTERVAL: Duration = Duration::from_millis(100);
 
 /// File descriptor reserved for the case that the process has no other: with it, a connection is accepted and closed,
 /// so that its client sees an end instead of waiting in the backlog.
-struct Reserve(Option<std::fs::File>);
+struct ReserveDescriptor(Option<std::fs::File>);
 
-impl Reserve {
+impl ReserveDescriptor {
     fn new() -> Self {
         Self(std::fs::File::open("/dev/null").ok())
     }
 
     /// Accepts and closes waiting connections, until none is left or another descriptor is available.
-    async fn turn_away(&mut self, listener: &tokio::net::TcpListener) {
+    async fn reject_waiting(&mut self, listener: &tokio::net::TcpListener) {
         while self.0.take().is_some() {
             // Accepts only a connection that is already waiting.
             let waiting = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
@@ -53,7 +53,7 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
 /// State shared by the tasks of one listener.
-struct Shared<H> {
+struct SharedState<H> {
     tls: ServerTls,
     options: ListenerOptions,
     metrics: ListenerMetrics,
@@ -65,19 +65,19 @@ impl TlsListener {
     /// connections continue in their tasks (named as the listener). `handler` runs in the task of the connection.
     pub async fn serve<H, Fut>(self, tasks: TaskSet, mut drain: Watch, handler: H)
     where
-        H: Fn(Accepted) -> Fut + Send + Sync + 'static,
+        H: Fn(AcceptedConnection) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let places = Arc::new(Semaphore::new(self.options.max_connections.max(1)));
+        let permits = Arc::new(Semaphore::new(self.options.max_connections.max(1)));
         let listener = self.listener;
         let shared =
-            Arc::new(Shared { tls: self.tls, options: self.options, metrics: self.metrics, handler });
-        let (mut errors, mut reserve) = (Backoff::new(Policy::ACCEPT), Reserve::new());
+            Arc::new(SharedState { tls: self.tls, options: self.options, metrics: self.metrics, handler });
+        let (mut errors, mut reserve) = (Backoff::new(BackoffPolicy::ACCEPT), ReserveDescriptor::new());
         let stop = tasks.token();
         loop {
             let next = async {
                 let (stream, addr) = listener.accept().await?;
-                let permit = shared.place(&places).await?;
+                let permit = shared.acquire_permit(&permits).await?;
                 Ok::<_, io::Error>((permit, stream, addr))
             };
             let accepted = tokio::select! {
@@ -90,8 +90,9 @@ impl TlsListener {
                 Ok((permit, stream, addr)) => {
                     errors.reset();
                     shared.metrics.connections.inc();
-                    let place = Place { _permit: permit, connections: shared.metrics.connections.clone() };
-                    shared.clone().begin(&tasks, stream, addr, place);
+                    let connection_permit =
+                        ConnectionPermit { _permit: permit, connections: shared.metrics.connections.clone() };
+                    shared.clone().spawn_connection(&tasks, stream, addr, connection_permit);
                 }
                 Err(error) => {
                     let reason = io_reason(&error);
@@ -101,7 +102,7 @@ impl TlsListener {
                         "cannot accept a connection"
                     );
                     if is_exhausted(&error) {
-                        reserve.turn_away(&listener).await;
+                        reserve.reject_waiting(&listener).await;
                     }
                     tokio::time::sleep(errors.next_wait()).await;
                 }
@@ -111,78 +112,89 @@ impl TlsListener {
     }
 }
 
-impl<H, Fut> Shared<H>
+impl<H, Fut> SharedState<H>
 where
-    H: Fn(Accepted) -> Fut + Send + Sync + 'static,
+    H: Fn(AcceptedConnection) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
     /// Waits for a permit for a connection.
-    async fn place(&self, places: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
-        if let Ok(place) = places.clone().try_acquire_owned() {
+    async fn acquire_permit(&self, permits: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
+        if let Ok(place) = permits.clone().try_acquire_owned() {
             return Ok(place);
         }
-        let mut retries = tokio::time::interval(MAKE_ROOM_INTERVAL);
+        let mut retries = tokio::time::interval(EVICTION_INTERVAL);
         let make_room = async {
             loop {
                 retries.tick().await;
-                if let Some(MakeRoom(close)) = &self.options.make_room {
+                if let Some(EvictionCallback(close)) = &self.options.eviction_callback {
                     close();
                 }
             }
         };
         tokio::select! {
-            place = places.clone().acquire_owned() => place.map_err(io::Error::other),
+            place = permits.clone().acquire_owned() => place.map_err(io::Error::other),
             never = make_room => never,
         }
     }
 
     /// Spawns the task of a connection, on a serving thread if there are any.
-    fn begin(self: Arc<Self>, tasks: &TaskSet, stream: TcpStream, addr: SocketAddr, place: Place) {
+    fn spawn_connection(
+        self: Arc<Self>,
+        tasks: &TaskSet,
+        stream: TcpStream,
+        addr: SocketAddr,
+        permit: ConnectionPermit,
+    ) {
         let name = self.options.name;
         let Some(runtimes) = self.options.runtimes.clone() else {
-            return tasks.spawn(name, async move { self.connection(stream, addr, place).await });
+            return tasks.spawn(name, async move { self.serve_connection(stream, addr, permit).await });
         };
         match stream.into_std() {
             // The runtime of the serving thread must receive the socket's events.
             Ok(stream) => tasks.spawn_on(runtimes.next(), name, async move {
                 match TcpStream::from_std(stream) {
-                    Ok(stream) => self.connection(stream, addr, place).await,
-                    Err(error) => self.failed(addr, &client_handshake_reason(&error)),
+                    Ok(stream) => self.serve_connection(stream, addr, permit).await,
+                    Err(error) => self.report_handshake_error(addr, &client_handshake_reason(&error)),
                 }
             }),
-            Err(error) => self.failed(addr, &client_handshake_reason(&error)),
+            Err(error) => self.report_handshake_error(addr, &client_handshake_reason(&error)),
         }
     }
 
-    async fn connection(&self, stream: TcpStream, addr: SocketAddr, place: Place) {
-        match tokio::time::timeout(self.options.handshake_timeout, self.handshake(stream, addr, place)).await
+    async fn serve_connection(&self, stream: TcpStream, addr: SocketAddr, permit: ConnectionPermit) {
+        match tokio::time::timeout(self.options.handshake_timeout, self.handshake(stream, addr, permit)).await
         {
             Ok(Ok(accepted)) => (self.handler)(accepted).await,
-            Ok(Err(error)) => self.failed(addr, &client_handshake_reason(&error)),
-            Err(_) => self.failed(addr, "timeout"),
+            Ok(Err(error)) => self.report_handshake_error(addr, &client_handshake_reason(&error)),
+            Err(_) => self.report_handshake_error(addr, "timeout"),
         }
     }
 
-    fn failed(&self, peer: SocketAddr, reason: &str) {
+    fn report_handshake_error(&self, peer: SocketAddr, reason: &str) {
         self.metrics.handshake_errors.inc();
         tracing::debug!(listener = self.options.name, %peer, error = reason, "TLS handshake failed");
     }
 
-    async fn handshake(&self, stream: TcpStream, addr: SocketAddr, place: Place) -> io::Result<Accepted> {
+    async fn handshake(
+        &self,
+        stream: TcpStream,
+        addr: SocketAddr,
+        permit: ConnectionPermit,
+    ) -> io::Result<AcceptedConnection> {
         stream.set_nodelay(true)?;
         set_keepalive(&stream, self.options.keepalive)?;
-        let local = stream.local_addr()?;
+        let local_addr = stream.local_addr()?;
         let stream = Box::new(self.tls.acceptor().accept(stream).await?);
         let (_, session) = stream.get_ref();
         let peer = Arc::new(PeerInfo {
             addr,
-            local,
-            chain: session.peer_certificates().map(Arc::from),
+            local_addr,
+            cert_chain: session.peer_certificates().map(Arc::from),
             alpn: session.alpn_protocol().map(Arc::from),
             server_name: session.server_name().map(Arc::from),
         });
-        let io = TlsIo { stream, peer: peer.clone(), _place: place };
-        Ok(Accepted { io, peer })
+        let io = TlsIo { stream, peer: peer.clone(), _permit: permit };
+        Ok(AcceptedConnection { io, peer })
     }
 }
 
@@ -192,17 +204,17 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     #[tokio::test]
-    async fn who_waits_while_there_is_no_descriptor_sees_an_end() {
+    async fn waiting_connections_are_closed_when_no_descriptor_is_left() {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut waiting =
             [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-        let mut reserve = Reserve::new();
-        reserve.turn_away(&listener).await;
+        let mut reserve = ReserveDescriptor::new();
+        reserve.reject_waiting(&listener).await;
         for client in &mut waiting {
             assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
         }
-        assert!(reserve.0.is_some(), "it is kept for the next time");
+        assert!(reserve.0.is_some(), "the reserve is reopened");
         assert!(is_exhausted(&io::Error::from_raw_os_error(EMFILE)));
     }
 }

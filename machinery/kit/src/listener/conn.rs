@@ -19,9 +19,9 @@ pub struct PeerInfo {
     /// Address of the peer.
     pub addr: SocketAddr,
     /// Local address of the connection.
-    pub local: SocketAddr,
+    pub local_addr: SocketAddr,
     /// Certificates that the peer presented, leaf first, whose key it has proved to own. Not verified against any CA.
-    pub chain: Option<Arc<[CertificateDer<'static>]>>,
+    pub cert_chain: Option<Arc<[CertificateDer<'static>]>>,
     /// Negotiated protocol: `h2`, `http/1.1`, or `None`.
     pub alpn: Option<Arc<[u8]>>,
     /// Server name in the handshake (SNI), if any.
@@ -36,7 +36,7 @@ impl PeerInfo {
 }
 
 /// Accepted connection after its handshake.
-pub struct Accepted {
+pub struct AcceptedConnection {
     /// Decrypted stream.
     pub io: TlsIo,
     /// Peer of the connection.
@@ -44,12 +44,12 @@ pub struct Accepted {
 }
 
 /// Permit for one connection within the maximum.
-pub(super) struct Place {
+pub(super) struct ConnectionPermit {
     pub(super) _permit: OwnedSemaphorePermit,
     pub(super) connections: Gauge,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.connections.dec();
     }
@@ -60,7 +60,7 @@ pub struct TlsIo {
     // Boxed, because it moves through several layers of futures, each of which would reserve its size.
     pub(super) stream: Box<TlsStream<TcpStream>>,
     pub(super) peer: Arc<PeerInfo>,
-    pub(super) _place: Place,
+    pub(super) _permit: ConnectionPermit,
 }
 
 impl TlsIo {

@@ -13,13 +13,13 @@ use crate::drain;
 use crate::fixture::{
     HOUR, client_pair, client_tls, connector, expired_pair, listener, server_pair, server_tls, target,
 };
-use crate::pki::{Authority, Profile};
+use crate::pki::{Authority, CertProfile};
 use crate::tasks::TaskSet;
 use crate::tls::{Alpn, ClientTls, Roots, ServerTlsOptions, SniCert};
 
 struct Server {
     addr: SocketAddr,
-    incoming: mpsc::UnboundedReceiver<Accepted>,
+    incoming: mpsc::UnboundedReceiver<AcceptedConnection>,
     tls: ServerTls,
     drain: drain::Signal,
     tasks: TaskSet,
@@ -47,7 +47,7 @@ async fn dial(addr: SocketAddr, tls: &ClientTls) -> Connection {
 }
 
 #[tokio::test]
-async fn a_connection_knows_its_peer_and_carries_bytes() {
+async fn a_connection_has_a_peer_address_and_transfers_bytes() {
     let authority = Authority::create("ca").unwrap();
     let mut server = serve(server_tls(server_pair(&authority, &["a.ns.svc"])), |_| {});
     let roots = Roots::bundle("ca", authority.cert_pem().as_bytes());
@@ -59,8 +59,8 @@ async fn a_connection_knows_its_peer_and_carries_bytes() {
     let peer = accepted.peer.clone();
     assert!(peer.is_http2());
     assert_eq!(peer.server_name.as_deref(), Some("a.ns.svc"));
-    assert_eq!((peer.local, peer.addr.ip().is_loopback()), (server.addr, true));
-    let info = crate::pki::CertInfo::parse(&peer.chain.as_ref().unwrap()[0]).unwrap();
+    assert_eq!((peer.local_addr, peer.addr.ip().is_loopback()), (server.addr, true));
+    let info = crate::pki::CertInfo::parse(&peer.cert_chain.as_ref().unwrap()[0]).unwrap();
     assert_eq!(
         (info.common_name.as_str(), info.organizations.as_slice()),
         ("alice", &["devs".to_owned()][..])
@@ -72,24 +72,24 @@ async fn a_connection_knows_its_peer_and_carries_bytes() {
 }
 
 #[tokio::test]
-async fn a_client_without_certificate_is_welcome_in_either_version() {
+async fn a_client_without_certificate_is_accepted_in_either_version() {
     let authority = Authority::create("ca").unwrap();
     let mut server = serve(server_tls(server_pair(&authority, &["a"])), |_| {});
     let _connection = dial(server.addr, &client_tls(&authority, "a", Alpn::Http1)).await;
     let accepted = server.incoming.recv().await.unwrap();
-    assert!(accepted.peer.chain.is_none() && !accepted.peer.is_http2());
+    assert!(accepted.peer.cert_chain.is_none() && !accepted.peer.is_http2());
 }
 
 #[tokio::test]
-async fn an_expired_client_certificate_is_left_to_the_request() {
+async fn an_expired_client_certificate_does_not_fail_the_handshake() {
     let authority = Authority::create("ca").unwrap();
     let mut server = serve(server_tls(server_pair(&authority, &["a"])), |_| {});
-    let expired = expired_pair(&authority, &Profile::client("late", &[], HOUR));
+    let expired = expired_pair(&authority, &CertProfile::client("late", &[], HOUR));
     let roots = Roots::bundle("ca", authority.cert_pem().as_bytes());
     let tls = ClientTls::builder().roots(roots).server_name("a");
     let tls = tls.client_cert(Some(expired)).build().unwrap();
     let _connection = dial(server.addr, &tls).await;
-    assert!(server.incoming.recv().await.unwrap().peer.chain.is_some());
+    assert!(server.incoming.recv().await.unwrap().peer.cert_chain.is_some());
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn certificates_are_chosen_by_name_and_replaced_while_serving() {
 }
 
 #[tokio::test]
-async fn a_silent_or_foreign_client_is_dropped_and_counted() {
+async fn clients_without_a_valid_handshake_are_dropped_and_counted() {
     let authority = Authority::create("ca").unwrap();
     let server = serve(server_tls(server_pair(&authority, &["a"])), |options| {
         options.handshake_timeout = Duration::from_millis(50);
@@ -128,7 +128,7 @@ async fn a_silent_or_foreign_client_is_dropped_and_counted() {
 }
 
 #[tokio::test]
-async fn at_the_cap_the_next_connection_waits_for_a_place() {
+async fn at_the_maximum_the_next_connection_waits_for_a_permit() {
     let authority = Authority::create("ca").unwrap();
     let mut server =
         serve(server_tls(server_pair(&authority, &["a"])), |options| options.max_connections = 1);
@@ -145,7 +145,7 @@ async fn at_the_cap_the_next_connection_waits_for_a_place() {
 }
 
 #[tokio::test]
-async fn a_drain_closes_the_door_and_keeps_who_is_in() {
+async fn a_drain_closes_the_listener_and_keeps_open_connections() {
     let authority = Authority::create("ca").unwrap();
     let mut server = serve(server_tls(server_pair(&authority, &["a"])), |_| {});
     let mut client = dial(server.addr, &client_tls(&authority, "a", Alpn::Http1)).await;
@@ -161,7 +161,7 @@ async fn a_drain_closes_the_door_and_keeps_who_is_in() {
 }
 
 #[tokio::test]
-async fn connections_are_served_on_lanes_in_turn() {
+async fn connections_rotate_over_the_serving_threads() {
     let authority = Authority::create("ca").unwrap();
     let mut options = ListenerOptions::new("test");
     options.runtimes = Some(Arc::new(ConnectionRuntimes::start("test-runtime", 2).unwrap()));
@@ -170,7 +170,7 @@ async fn connections_are_served_on_lanes_in_turn() {
     let (tx, mut served) = tokio::sync::mpsc::unbounded_channel();
     let set = tasks.clone();
     tasks.spawn("listener", async move {
-        let hand_over = move |mut accepted: Accepted| {
+        let hand_over = move |mut accepted: AcceptedConnection| {
             let tx = tx.clone();
             async move {
                 let mut words = [0; 4];

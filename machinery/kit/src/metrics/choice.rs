@@ -16,18 +16,18 @@ pub struct MetricChoice {
     /// `--disabled-metrics`: full names of metrics that are not exposed.
     pub disabled: HashSet<String>,
     /// `--allow-metric-labels`: allowed values by metric and label.
-    pub allowed: HashMap<String, AllowedValues>,
+    pub allowed_values: HashMap<String, AllowedValues>,
 }
 
 impl MetricChoice {
     /// True if metrics are exposed without changes.
-    pub(super) fn is_everything(&self) -> bool {
-        self.disabled.is_empty() && self.allowed.is_empty()
+    pub(super) fn exposes_all(&self) -> bool {
+        self.disabled.is_empty() && self.allowed_values.is_empty()
     }
 
     /// Applies the choice to OpenMetrics text, in which the names of the counters in `bare_counters` have an added `_total`.
     /// Returns the resulting text, and the number of observations with a label value that is not allowed.
-    pub(super) fn apply(&self, text: &str, bare: &HashSet<String>) -> (String, u64) {
+    pub(super) fn apply(&self, text: &str, bare_counters: &HashSet<String>) -> (String, u64) {
         let (mut out, mut unexpected) = (String::with_capacity(text.len()), 0);
         let mut samples = Samples::default();
         let mut is_disabled = false;
@@ -36,8 +36,8 @@ impl MetricChoice {
                 unexpected += samples.write(&mut out);
                 is_disabled = false;
                 let base = family.split(' ').next().unwrap_or_default();
-                samples = Samples::of(base, self.rules(base, bare));
-                is_disabled |= self.is_disabled(base, bare);
+                samples = Samples::new(base, self.rules(base, bare_counters));
+                is_disabled |= self.is_disabled(base, bare_counters);
             }
             match line {
                 _ if is_disabled && line != "# EOF" => {}
@@ -55,15 +55,17 @@ impl MetricChoice {
     /// Checks both possible names of a family: OpenMetrics names the family of a counter without `_total`, and only the next line
     /// shows whether it is a counter.
     fn is_disabled(&self, base: &str, bare: &HashSet<String>) -> bool {
-        names(base, bare).any(|name| self.disabled.contains(&name))
+        possible_names(base, bare).any(|name| self.disabled.contains(&name))
     }
 
     fn rules(&self, base: &str, bare: &HashSet<String>) -> AllowedValues {
-        names(base, bare).find_map(|name| self.allowed.get(&name).cloned()).unwrap_or_default()
+        possible_names(base, bare)
+            .find_map(|name| self.allowed_values.get(&name).cloned())
+            .unwrap_or_default()
     }
 }
 
-fn names(base: &str, bare: &HashSet<String>) -> impl Iterator<Item = String> {
+fn possible_names(base: &str, bare: &HashSet<String>) -> impl Iterator<Item = String> {
     let total = (!bare.contains(base)).then(|| format!("{base}_total"));
     std::iter::once(base.to_owned()).chain(total)
 }
@@ -76,23 +78,24 @@ mod tests {
         x_total{verb=\"PUT\",code=\"200\"} 4\nx_total{verb=\"P\\\"T\",code=\"200\"} 5\n\
         # HELP y Y.\n# TYPE y gauge\ny 1\n# EOF\n";
 
-    fn chosen(choice: &MetricChoice) -> (String, u64) {
+    fn apply_choice(choice: &MetricChoice) -> (String, u64) {
         choice.apply(TEXT, &HashSet::new())
     }
 
     #[test]
-    fn a_disabled_metric_is_gone_and_the_others_stay() {
+    fn a_disabled_metric_is_removed_and_other_metrics_remain() {
         let disabled = |name: &str| MetricChoice { disabled: [name.to_owned()].into(), ..Default::default() };
-        assert_eq!(chosen(&disabled("x_total")).0, "# HELP y Y.\n# TYPE y gauge\ny 1\n# EOF\n");
-        assert_eq!(chosen(&disabled("y")).0, TEXT.replace("# HELP y Y.\n# TYPE y gauge\ny 1\n", ""));
-        assert_eq!(chosen(&disabled("z")).0, TEXT);
+        assert_eq!(apply_choice(&disabled("x_total")).0, "# HELP y Y.\n# TYPE y gauge\ny 1\n# EOF\n");
+        assert_eq!(apply_choice(&disabled("y")).0, TEXT.replace("# HELP y Y.\n# TYPE y gauge\ny 1\n", ""));
+        assert_eq!(apply_choice(&disabled("z")).0, TEXT);
     }
 
     #[test]
     fn values_that_are_not_allowed_share_one_series() {
         let allowed = HashMap::from([("verb".to_owned(), HashSet::from(["GET".to_owned()]))]);
-        let choice = MetricChoice { allowed: [("x_total".to_owned(), allowed)].into(), ..Default::default() };
-        let (text, unexpected) = chosen(&choice);
+        let choice =
+            MetricChoice { allowed_values: [("x_total".to_owned(), allowed)].into(), ..Default::default() };
+        let (text, unexpected) = apply_choice(&choice);
         assert_eq!(
             text,
             "# HELP x X.\n# TYPE x counter\nx_total{verb=\"GET\",code=\"200\"} 3\n\
@@ -102,12 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn buckets_and_sums_of_series_that_become_one_are_added() {
+    fn buckets_and_sums_of_merged_series_are_added() {
         let text = "# HELP h H.\n# TYPE h histogram\nh_sum{v=\"a\"} 0.5\nh_count{v=\"a\"} 1\n\
             h_bucket{le=\"1.0\",v=\"a\"} 1\nh_bucket{le=\"+Inf\",v=\"a\"} 1\nh_sum{v=\"b\"} 2.25\nh_count{v=\"b\"} 2\n\
             h_bucket{le=\"1.0\",v=\"b\"} 1\nh_bucket{le=\"+Inf\",v=\"b\"} 2\n# EOF\n";
         let allowed = HashMap::from([("v".to_owned(), HashSet::from([String::new()]))]);
-        let choice = MetricChoice { allowed: [("h".to_owned(), allowed)].into(), ..Default::default() };
+        let choice =
+            MetricChoice { allowed_values: [("h".to_owned(), allowed)].into(), ..Default::default() };
         let (text, unexpected) = choice.apply(text, &HashSet::new());
         assert_eq!(
             text,

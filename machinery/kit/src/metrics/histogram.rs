@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_counts_in_the_first_bucket_that_holds_it() {
+    fn a_value_counts_in_the_first_bucket_with_a_sufficient_bound() {
         let histogram = Histogram::new(&[0.5, 1.0]);
         for value in [0.0, 0.5, 0.75, 1.0, 2.0, f64::INFINITY] {
             histogram.observe(value);

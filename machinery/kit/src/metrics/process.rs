@@ -134,18 +134,18 @@ fn open_fds() -> Option<f64> {
 }
 
 fn max_fds() -> Option<f64> {
-    limit("Max open files")?.parse().ok()
+    soft_limit("Max open files")?.parse().ok()
 }
 
 fn max_memory() -> Option<f64> {
-    match limit("Max address space")?.as_str() {
+    match soft_limit("Max address space")?.as_str() {
         "unlimited" => Some(-1.0),
         bytes => bytes.parse().ok(),
     }
 }
 
 /// Returns the text of a soft limit.
-fn limit(name: &str) -> Option<String> {
+fn soft_limit(name: &str) -> Option<String> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next().map(str::to_owned)
@@ -156,9 +156,9 @@ fn octets() -> Option<(f64, f64)> {
     let text = fs::read_to_string("/proc/self/net/netstat").ok()?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));
     let (names, values) = (lines.next()?, lines.next()?);
-    let of = |wanted| {
-        let at = names.split(' ').position(|name| name == wanted)?;
+    let value_of = |column| {
+        let at = names.split(' ').position(|name| name == column)?;
         values.split(' ').nth(at)?.parse().ok()
     };
-    Some((of("InOctets")?, of("OutOctets")?))
+    Some((value_of("InOctets")?, value_of("OutOctets")?))
 }

@@ -31,7 +31,7 @@ impl Format {
 }
 
 /// Sets the type of summaries in the text.
-pub(super) fn type_summaries(text: &mut String, names: &HashSet<String>) {
+pub(super) fn set_summary_types(text: &mut String, names: &HashSet<String>) {
     for name in names {
         let (prefix, unknown) = (format!("# TYPE {name} "), "unknown");
         if let Some(at) = text.find(&format!("{prefix}{unknown}\n")) {
@@ -43,7 +43,7 @@ pub(super) fn type_summaries(text: &mut String, names: &HashSet<String>) {
 
 /// Converts OpenMetrics text to the Prometheus format: counters are described under the name of their samples, the names in
 /// `bare_counters` lose the `_total` that OpenMetrics requires, and the end mark is removed.
-pub(super) fn from_open_metrics(text: &str, bare: &HashSet<String>) -> String {
+pub(super) fn from_open_metrics(text: &str, bare_counters: &HashSet<String>) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     let mut lines = text.lines().peekable();
     let mut bare_now: Option<&str> = None;
@@ -56,7 +56,7 @@ pub(super) fn from_open_metrics(text: &str, bare: &HashSet<String>) -> String {
             let kind = lines.next_if(|next| next.starts_with("# TYPE "));
             let kind = kind.and_then(|line| line.rsplit(' ').next()).unwrap_or("untyped");
             let kind = if kind == "unknown" { "untyped" } else { kind };
-            let suffix = if kind == "counter" && !bare.contains(name) { "_total" } else { "" };
+            let suffix = if kind == "counter" && !bare_counters.contains(name) { "_total" } else { "" };
             bare_now = (kind == "counter" && suffix.is_empty()).then_some(name);
             out.push_str(&format!("# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"));
             continue;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_is_given_only_to_those_who_name_it() {
+    fn open_metrics_is_returned_only_if_named() {
         let prometheus = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
         assert_eq!(Format::from_accept(Some(prometheus)), Format::OpenMetrics);
         for accept in [None, Some("*/*"), Some("text/plain"), Some("application/json")] {

@@ -11,22 +11,22 @@ use rcgen::{
 };
 use rustls_pki_types::UnixTime;
 
-use super::chain::is_client_of;
+use super::chain::is_valid_client_chain;
 use super::files::{PairFiles, read_text};
-use super::profile::{PemPair, Profile, Usage};
+use super::profile::{CertProfile, CertUsage, PemPair};
 use super::request::{VerifiedRequest, set_names};
 use super::request_signer::RequestSigner;
 use super::{CertInfo, PkiError, pem_text};
 use crate::tls::CertPair;
 
 /// Lifetime of an authority, ten years. Authorities are not renewed automatically, since that would break all clients at once.
-const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
+const AUTHORITY_LIFETIME: Duration = Duration::from_secs(3650 * 86_400);
 /// Time by which the beginning of the validity lies in the past, for clocks that differ.
 const BACKDATE: Duration = Duration::from_secs(300);
 
 /// Certificate for a key that stays with the requester.
 #[derive(Clone, Debug)]
-pub struct Signed {
+pub struct SignedCertificate {
     /// Certificate in PEM.
     pub cert_pem: String,
     /// End of the validity in RFC 3339 format.
@@ -42,7 +42,7 @@ pub struct Authority {
 impl Authority {
     /// Creates a self-signed authority that is valid for ten years.
     pub fn create(common_name: &str) -> Result<Self, PkiError> {
-        let failed = |source| PkiError::Issue { what: common_name.to_owned(), source };
+        let failed = |source| PkiError::Issue { name: common_name.to_owned(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -50,16 +50,16 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        set_validity(&mut params, SystemTime::now(), AUTHORITY_LIFE);
+        set_validity(&mut params, SystemTime::now(), AUTHORITY_LIFETIME);
         let cert_pem = params.self_signed(&key).map_err(failed)?.pem();
         let pair = PemPair { cert_pem, key_pem: key.serialize_pem() };
         Ok(Self { issuer: Issuer::new(params, key), pair })
     }
 
-    /// Parses an authority from PEM; `what` names it in errors.
-    pub fn from_pem(what: &str, cert_pem: &str, key_pem: &str) -> Result<Self, PkiError> {
-        let failed = |source| PkiError::Issue { what: what.to_owned(), source };
-        CertPair::from_pem(what, cert_pem.as_bytes(), key_pem.as_bytes())?;
+    /// Parses an authority from PEM; `label` names it in errors.
+    pub fn from_pem(label: &str, cert_pem: &str, key_pem: &str) -> Result<Self, PkiError> {
+        let failed = |source| PkiError::Issue { name: label.to_owned(), source };
+        CertPair::from_pem(label, cert_pem.as_bytes(), key_pem.as_bytes())?;
         let key = KeyPair::from_pem(key_pem).map_err(failed)?;
         let issuer = Issuer::from_ca_cert_pem(cert_pem, key).map_err(failed)?;
         Ok(Self { issuer, pair: PemPair { cert_pem: cert_pem.to_owned(), key_pem: key_pem.to_owned() } })
@@ -87,8 +87,8 @@ impl Authority {
     }
 
     /// Issues a pair with a new ECDSA P-256 key. Its validity begins shortly before the current time.
-    pub fn issue(&self, profile: &Profile) -> Result<PemPair, PkiError> {
-        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+    pub fn issue(&self, profile: &CertProfile) -> Result<PemPair, PkiError> {
+        let failed = |source| PkiError::Issue { name: profile.common_name.clone(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
         let params = leaf_params(profile, SystemTime::now())?;
         let cert_pem = params.signed_by(&key, &self.issuer).map_err(failed)?.pem();
@@ -97,24 +97,24 @@ impl Authority {
 
     /// Signs the key of a PKCS#10 request (PEM). Subject and usage are those of the profile; the subject of the request is
     /// ignored. For servers, the alternative names of the request are added to those of the profile.
-    pub fn sign(&self, request_pem: &str, profile: &Profile) -> Result<Signed, PkiError> {
-        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+    pub fn sign(&self, request_pem: &str, profile: &CertProfile) -> Result<SignedCertificate, PkiError> {
+        let failed = |source| PkiError::Issue { name: profile.common_name.clone(), source };
         let request = VerifiedRequest::parse(request_pem)?;
         let mut profile = profile.clone();
-        if profile.usage != Usage::Client {
+        if profile.usage != CertUsage::Client {
             profile.dns_names.extend(request.dns_names);
             profile.ip_addresses.extend(request.ip_addresses);
         }
         let params = leaf_params(&profile, SystemTime::now())?;
         let cert = params.signed_by(&request.public_key, &self.issuer).map_err(failed)?;
         let not_after = CertInfo::parse(cert.der())?.not_after_text();
-        Ok(Signed { cert_pem: cert.pem(), not_after })
+        Ok(SignedCertificate { cert_pem: cert.pem(), not_after })
     }
 
     /// Issues a pair whose validity begins at `start`, for tests of expiry.
     #[cfg(test)]
-    pub(crate) fn issue_at(&self, profile: &Profile, start: SystemTime) -> Result<PemPair, PkiError> {
-        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+    pub(crate) fn issue_at(&self, profile: &CertProfile, start: SystemTime) -> Result<PemPair, PkiError> {
+        let failed = |source| PkiError::Issue { name: profile.common_name.clone(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
         let cert_pem = leaf_params(profile, start)?.signed_by(&key, &self.issuer).map_err(failed)?.pem();
         Ok(PemPair { cert_pem, key_pem: key.serialize_pem() })
@@ -127,15 +127,15 @@ impl Authority {
         &self,
         dir: &Path,
         name: &str,
-        profile: &Profile,
+        profile: &CertProfile,
     ) -> Result<(PemPair, bool), PkiError> {
         let files = PairFiles::new(dir, name);
         if self.is_foreign(&files)? {
-            return Err(PkiError::Foreign { path: files.cert().to_owned() });
+            return Err(PkiError::ForeignCertificate { path: files.cert().to_owned() });
         }
         let stored = match files.read() {
             // The certificate names this authority as its issuer, and is useless without its key.
-            Err(PkiError::Half { present, .. }) if present == files.cert() => None,
+            Err(PkiError::IncompletePair { present, .. }) if present == files.cert() => None,
             read => read?,
         };
         if let Some(pair) = stored.filter(|pair| self.is_current(pair, profile)) {
@@ -155,27 +155,28 @@ impl Authority {
     /// True if a certificate exists that no authority of this common name has issued, neither this one nor an earlier one.
     fn is_foreign(&self, files: &PairFiles) -> Result<bool, PkiError> {
         let Some(cert_pem) = read_text(files.cert())? else { return Ok(false) };
-        let (own, what) =
-            (CertInfo::of_pem("authority", &self.pair.cert_pem)?, files.cert().display().to_string());
-        Ok(CertInfo::of_pem(&what, &cert_pem).map_or(true, |info| info.issuer != own.common_name))
+        let (authority_info, label) =
+            (CertInfo::from_pem("authority", &self.pair.cert_pem)?, files.cert().display().to_string());
+        Ok(CertInfo::from_pem(&label, &cert_pem)
+            .map_or(true, |info| info.issuer != authority_info.common_name))
     }
 
-    fn is_current(&self, pair: &PemPair, profile: &Profile) -> bool {
+    fn is_current(&self, pair: &PemPair, profile: &CertProfile) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Ok(parsed) = pair.cert_pair("stored pair") else { return false };
         let Ok(seconds) = i64::try_from(now.as_secs()) else { return false };
-        let ours = self.signed(&parsed, UnixTime::since_unix_epoch(now));
-        ours && profile.fits(parsed.info()) && !parsed.info().needs_renewal(seconds)
+        let is_signed = self.has_signed_leaf(&parsed, UnixTime::since_unix_epoch(now));
+        is_signed && profile.matches_cert(parsed.info()) && !parsed.info().needs_renewal(seconds)
     }
 
     /// True if this authority has signed the leaf: a matching issuer name is not sufficient.
-    fn signed(&self, pair: &CertPair, now: UnixTime) -> bool {
+    fn has_signed_leaf(&self, pair: &CertPair, now: UnixTime) -> bool {
         let Ok(roots) = super::root_store("authority", self.pair.cert_pem.as_bytes()) else { return false };
         let Some(leaf) = pair.chain().first() else { return false };
         let Ok(cert) = rustls::server::ParsedCertificate::try_from(leaf) else { return false };
         let algorithms = crate::tls::provider().signature_verification_algorithms.all;
         rustls::client::verify_server_cert_signed_by_trust_anchor(&cert, &roots, &[], now, algorithms).is_ok()
-            || is_client_of(&self.pair.cert_pem, pair.chain(), now)
+            || is_valid_client_chain(&self.pair.cert_pem, pair.chain(), now)
     }
 }
 
@@ -188,24 +189,24 @@ fn sec1_pem(key: &KeyPair) -> Result<String, rcgen::Error> {
     Ok(pem_text("EC PRIVATE KEY", der.as_ref()))
 }
 
-fn leaf_params(profile: &Profile, start: SystemTime) -> Result<CertificateParams, PkiError> {
+fn leaf_params(profile: &CertProfile, start: SystemTime) -> Result<CertificateParams, PkiError> {
     let mut params = CertificateParams::default();
     set_names(&mut params, profile)?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     let (server, client) = (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
     params.extended_key_usages = match profile.usage {
-        Usage::Server => vec![server],
-        Usage::Client => vec![client],
-        Usage::Both => vec![server, client],
+        CertUsage::Server => vec![server],
+        CertUsage::Client => vec![client],
+        CertUsage::Both => vec![server, client],
     };
     params.use_authority_key_identifier_extension = true;
     set_validity(&mut params, start, profile.validity);
     Ok(params)
 }
 
-fn set_validity(params: &mut CertificateParams, start: SystemTime, life: Duration) {
+fn set_validity(params: &mut CertificateParams, start: SystemTime, lifetime: Duration) {
     let since_epoch = start.duration_since(UNIX_EPOCH).unwrap_or_default();
     let start = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(since_epoch.as_secs());
     params.not_before = start - BACKDATE;
-    params.not_after = start + life;
+    params.not_after = start + lifetime;
 }

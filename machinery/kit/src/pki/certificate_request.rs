@@ -83,9 +83,9 @@ impl CertificateRequest {
 
     fn add(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
         match name {
-            GeneralName::DNSName(name) => self.dns_names.push(ascii(name, "dNSName")?),
-            GeneralName::RFC822Name(address) => self.email_addresses.push(ascii(address, "rfc822Name")?),
-            GeneralName::URI(uri) => self.uris.push(ascii(uri, "uniformResourceIdentifier")?),
+            GeneralName::DNSName(name) => self.dns_names.push(ia5_string(name, "dNSName")?),
+            GeneralName::RFC822Name(address) => self.email_addresses.push(ia5_string(address, "rfc822Name")?),
+            GeneralName::URI(uri) => self.uris.push(ia5_string(uri, "uniformResourceIdentifier")?),
             GeneralName::IPAddress(bytes) => self.ip_addresses.push(address(bytes)?),
             GeneralName::Invalid(..) => return Err("x509: invalid subject alternative name".to_owned()),
             // Names of other kinds are not copied.
@@ -102,7 +102,7 @@ pub(super) fn address(bytes: &[u8]) -> Result<IpAddr, String> {
 }
 
 /// Returns a name that is a valid IA5String, the type with which the certificate will contain it.
-fn ascii(name: &str, kind: &str) -> Result<String, String> {
+fn ia5_string(name: &str, kind: &str) -> Result<String, String> {
     if name.is_ascii() { Ok(name.to_owned()) } else { Err(format!("x509: SAN {kind} is malformed")) }
 }
 
@@ -116,7 +116,7 @@ fn subject(name: &X509Name<'_>) -> Result<Subject, String> {
             value.attr_type().iter().is_some_and(|parts| parts.eq([2, 5, 4, attribute]))
         };
         let mut values: Vec<String> =
-            name.iter_attributes().filter(of_type).map(text).collect::<Result<_, _>>()?;
+            name.iter_attributes().filter(of_type).map(attribute_text).collect::<Result<_, _>>()?;
         if matches!(attribute, COMMON_NAME | SERIAL_NUMBER) && values.len() > 1 {
             values.drain(..values.len() - 1);
         }
@@ -134,9 +134,8 @@ fn subject(name: &X509Name<'_>) -> Result<Subject, String> {
 }
 
 /// Returns the text of a value, in any of the encodings that Go supports.
-fn text(value: &AttributeTypeAndValue<'_>) -> Result<String, String> {
-    let unreadable =
-        || "x509: failed to parse subject: a value is in an encoding that is not read".to_owned();
+fn attribute_text(value: &AttributeTypeAndValue<'_>) -> Result<String, String> {
+    let unreadable = || "x509: failed to parse subject: unsupported encoding of a value".to_owned();
     let bytes = value.as_slice();
     match value.attr_value().tag() {
         Tag::T61String => Ok(bytes.iter().copied().map(char::from).collect()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::profile::PemPair;
 use super::{PkiError, parse_certs};
-use crate::atomic_file::{self, PRIVATE, PUBLIC};
+use crate::atomic_file::{self, PRIVATE_MODE, PUBLIC_MODE};
 
 /// Paths of a pair.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl PairFiles {
     /// rejects that as well.
     pub fn read(&self) -> Result<Option<PemPair>, PkiError> {
         let half = |present: &Path, missing: &Path| {
-            Err(PkiError::Half { present: present.to_owned(), missing: missing.to_owned() })
+            Err(PkiError::IncompletePair { present: present.to_owned(), missing: missing.to_owned() })
         };
         match (read_text(&self.cert)?, read_text(&self.key)?) {
             (Some(cert_pem), Some(key_pem)) => Ok(Some(PemPair { cert_pem, key_pem })),
@@ -55,7 +55,7 @@ impl PairFiles {
             // An interrupted write.
             (Some(cert_pem), None) => match read_text(&self.new_key)? {
                 Some(key_pem) => {
-                    self.complete()?;
+                    self.rename_new_key()?;
                     Ok(Some(PemPair { cert_pem, key_pem }))
                 }
                 None => half(&self.cert, &self.key),
@@ -73,22 +73,24 @@ impl PairFiles {
     pub fn write(&self, pair: &PemPair) -> Result<(), PkiError> {
         parse_certs(&self.cert.display().to_string(), pair.cert_pem.as_bytes())?;
         if let Some(dir) = self.key.parent() {
-            atomic_file::private_dir(dir).map_err(failed(dir))?;
+            atomic_file::create_private_dir(dir).map_err(file_error(dir))?;
         }
-        atomic_file::write(&self.new_key, pair.key_pem.as_bytes(), PRIVATE).map_err(failed(&self.new_key))?;
-        atomic_file::write(&self.cert, pair.cert_pem.as_bytes(), PUBLIC).map_err(failed(&self.cert))?;
-        self.complete()
+        atomic_file::write(&self.new_key, pair.key_pem.as_bytes(), PRIVATE_MODE)
+            .map_err(file_error(&self.new_key))?;
+        atomic_file::write(&self.cert, pair.cert_pem.as_bytes(), PUBLIC_MODE)
+            .map_err(file_error(&self.cert))?;
+        self.rename_new_key()
     }
 
     /// Renames the new key to its final name, once its certificate exists.
-    fn complete(&self) -> Result<(), PkiError> {
-        fs::rename(&self.new_key, &self.key).map_err(failed(&self.key))?;
+    fn rename_new_key(&self) -> Result<(), PkiError> {
+        fs::rename(&self.new_key, &self.key).map_err(file_error(&self.key))?;
         let dir = self.key.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(dir).and_then(|dir| atomic_file::sync(&dir)).map_err(failed(dir))
+        File::open(dir).and_then(|dir| atomic_file::sync(&dir)).map_err(file_error(dir))
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
     let path = path.to_owned();
     move |source| PkiError::File { path, source }
 }
@@ -108,12 +110,12 @@ mod tests {
 
     fn pair() -> PemPair {
         let authority = super::super::Authority::create("ca").unwrap();
-        let profile = super::super::Profile::client("alice", &[], std::time::Duration::from_secs(3600));
+        let profile = super::super::CertProfile::client("alice", &[], std::time::Duration::from_secs(3600));
         authority.issue(&profile).unwrap()
     }
 
     #[test]
-    fn half_a_pair_is_refused_and_a_write_that_was_cut_off_is_completed() {
+    fn an_incomplete_pair_is_refused_and_an_interrupted_write_is_completed() {
         let dir = tempfile::tempdir().unwrap();
         let (files, pair) = (PairFiles::new(dir.path(), "x"), pair());
         let at = |suffix: &str| dir.path().join(format!("x.{suffix}"));
@@ -131,7 +133,7 @@ mod tests {
             files.write(&pair).unwrap();
             fs::remove_file(at(lost)).unwrap();
             match files.read() {
-                Err(PkiError::Half { present: here, missing: gone }) => {
+                Err(PkiError::IncompletePair { present: here, missing: gone }) => {
                     assert_eq!((here, gone), (at(present), at(missing)));
                 }
                 other => panic!("{other:?}"),

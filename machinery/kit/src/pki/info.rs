@@ -41,16 +41,16 @@ pub struct CertInfo {
 }
 
 impl CertInfo {
-    /// Parses the first certificate of a PEM text; `what` names the text in errors.
-    pub fn of_pem(what: &str, pem: &str) -> Result<Self, PkiError> {
-        let certs = parse_certs(what, pem.as_bytes())?;
-        certs.first().map_or_else(|| Err(PkiError::Parse(what.to_owned())), Self::parse)
+    /// Parses the first certificate of a PEM text; `label` names the text in errors.
+    pub fn from_pem(label: &str, pem: &str) -> Result<Self, PkiError> {
+        let certs = parse_certs(label, pem.as_bytes())?;
+        certs.first().map_or_else(|| Err(PkiError::Parse(label.to_owned())), Self::parse)
     }
 
     /// Parses a certificate in DER.
     pub fn parse(der: &CertificateDer<'_>) -> Result<Self, PkiError> {
-        let (_, cert) = X509Certificate::from_der(der)
-            .map_err(|_| PkiError::Parse("its DER cannot be read".to_owned()))?;
+        let (_, cert) =
+            X509Certificate::from_der(der).map_err(|_| PkiError::Parse("invalid DER".to_owned()))?;
         let subject = cert.subject();
         let text =
             |value: &x509_parser::x509::AttributeTypeAndValue<'_>| value.as_str().ok().map(str::to_owned);

@@ -9,7 +9,7 @@ use crate::tls::CertPair;
 
 /// Purpose of a certificate (extended key usage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Usage {
+pub enum CertUsage {
     /// Server authentication (serverAuth).
     Server,
     /// Client authentication (clientAuth).
@@ -20,7 +20,7 @@ pub enum Usage {
 
 /// Requested contents of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Profile {
+pub struct CertProfile {
     /// Common name of the subject: the user name of a client.
     pub common_name: String,
     /// Organizations of the subject: the groups of a client. At most two.
@@ -30,12 +30,12 @@ pub struct Profile {
     /// IP addresses of a server.
     pub ip_addresses: Vec<IpAddr>,
     /// Purpose of the certificate.
-    pub usage: Usage,
+    pub usage: CertUsage,
     /// Duration of the validity, from the time of issue.
     pub validity: Duration,
 }
 
-impl Profile {
+impl CertProfile {
     /// Returns the profile of a client with groups.
     pub fn client(common_name: &str, organizations: &[&str], validity: Duration) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Profile {
             organizations: organizations.iter().map(ToString::to_string).collect(),
             dns_names: Vec::new(),
             ip_addresses: Vec::new(),
-            usage: Usage::Client,
+            usage: CertUsage::Client,
             validity,
         }
     }
@@ -57,11 +57,11 @@ impl Profile {
                 Err(_) => dns_names.push(name.clone()),
             }
         }
-        let (common_name, usage) = (common_name.to_owned(), Usage::Server);
+        let (common_name, usage) = (common_name.to_owned(), CertUsage::Server);
         Self { common_name, organizations: Vec::new(), dns_names, ip_addresses, usage, validity }
     }
 
-    pub(super) fn fits(&self, info: &CertInfo) -> bool {
+    pub(super) fn matches_cert(&self, info: &CertInfo) -> bool {
         self.common_name == info.common_name
             && self.organizations == info.organizations
             && self.dns_names == info.dns_names
@@ -86,8 +86,8 @@ impl std::fmt::Debug for PemPair {
 }
 
 impl PemPair {
-    /// Parses the pair for rustls; `what` names it in errors.
-    pub fn cert_pair(&self, what: &str) -> Result<CertPair, PkiError> {
-        Ok(CertPair::from_pem(what, self.cert_pem.as_bytes(), self.key_pem.as_bytes())?)
+    /// Parses the pair for rustls; `label` names it in errors.
+    pub fn cert_pair(&self, label: &str) -> Result<CertPair, PkiError> {
+        Ok(CertPair::from_pem(label, self.cert_pem.as_bytes(), self.key_pem.as_bytes())?)
     }
 }

@@ -8,7 +8,7 @@ use rcgen::{
 };
 
 use super::PkiError;
-use super::profile::Profile;
+use super::profile::CertProfile;
 
 /// New key with the request to certify it.
 #[derive(Clone)]
@@ -28,8 +28,8 @@ impl std::fmt::Debug for SigningRequest {
 
 impl SigningRequest {
     /// Creates an ECDSA P-256 key and a request with the subject and alternative names of the profile.
-    pub fn create(profile: &Profile) -> Result<Self, PkiError> {
-        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+    pub fn create(profile: &CertProfile) -> Result<Self, PkiError> {
+        let failed = |source| PkiError::Issue { name: profile.common_name.clone(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
         let mut params = CertificateParams::default();
         set_names(&mut params, profile)?;
@@ -65,8 +65,8 @@ impl VerifiedRequest {
 }
 
 /// Sets the subject and alternative names of the profile.
-pub(super) fn set_names(params: &mut CertificateParams, profile: &Profile) -> Result<(), PkiError> {
-    let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+pub(super) fn set_names(params: &mut CertificateParams, profile: &CertProfile) -> Result<(), PkiError> {
+    let failed = |source| PkiError::Issue { name: profile.common_name.clone(), source };
     params.distinguished_name = DistinguishedName::new();
     // The library supports one value per attribute type; a second organization is added by its plain OID.
     let second = DnType::CustomDnType(vec![2, 5, 4, 10]);

@@ -12,7 +12,7 @@ use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::certificate_request::CertificateRequest;
-use super::tbs::{self, Issued, Terms};
+use super::tbs::{self, CertificateParts, CertificateTerms};
 use super::{PkiError, parse_certs, pem_text};
 use crate::tls::CertPair;
 
@@ -36,18 +36,18 @@ pub struct RequestSigner {
 }
 
 impl RequestSigner {
-    /// Returns a signer with the certificate and key of a CA: RSA, ECDSA or Ed25519. `what` names it in errors.
+    /// Returns a signer with the certificate and key of a CA: RSA, ECDSA or Ed25519. `label` names it in errors.
     ///
     /// # Errors
     /// Returns an error if there is not exactly one certificate, or no algorithm for the key.
-    pub fn new(what: &str, pair: &CertPair) -> Result<Self, PkiError> {
+    pub fn new(label: &str, pair: &CertPair) -> Result<Self, PkiError> {
         let [certificate] = pair.chain() else {
-            let reason = format!("{what}: expected 1 certificate, found {}", pair.chain().len());
+            let reason = format!("{label}: expected 1 certificate, found {}", pair.chain().len());
             return Err(PkiError::Parse(reason));
         };
         let key = Arc::clone(&pair.certified_key().key);
         if algorithm(&*key).is_none() {
-            return Err(PkiError::Parse(format!("{what}: certificates cannot be signed with such a key")));
+            return Err(PkiError::Parse(format!("{label}: unsupported type of key for a CA")));
         }
         Ok(Self { key, certificate: certificate.clone(), not_after: pair.info().not_after })
     }
@@ -56,16 +56,16 @@ impl RequestSigner {
     ///
     /// # Errors
     /// Returns an error if the certificates cannot be parsed.
-    pub fn shares_key_with(&self, others: &str) -> Result<bool, PkiError> {
-        let read = |error: String| PkiError::Parse(format!("a CA certificate: {error}"));
+    pub fn shares_key_with(&self, certificates: &str) -> Result<bool, PkiError> {
+        let invalid = |error: String| PkiError::Parse(format!("a CA certificate: {error}"));
         let key = |der: &[u8]| {
-            let (_, parsed) = X509Certificate::from_der(der).map_err(|error| read(error.to_string()))?;
+            let (_, parsed) = X509Certificate::from_der(der).map_err(|error| invalid(error.to_string()))?;
             Ok::<_, PkiError>(parsed.public_key().raw.to_vec())
         };
-        let own = key(&self.certificate)?;
-        let others =
-            parse_certs("certificates", others.as_bytes()).map_err(|error| read(error.to_string()))?;
-        others.iter().try_fold(false, |found, other| Ok(found || key(other)? == own))
+        let own_key = key(&self.certificate)?;
+        let parsed = parse_certs("certificates", certificates.as_bytes())
+            .map_err(|error| invalid(error.to_string()))?;
+        parsed.iter().try_fold(false, |found, other| Ok(found || key(other)? == own_key))
     }
 
     /// Returns the end of validity of the CA's certificate, in Unix seconds.
@@ -78,18 +78,18 @@ impl RequestSigner {
     ///
     /// # Errors
     /// Returns an error if the key cannot sign.
-    pub fn sign(&self, request: &CertificateRequest, terms: &Terms) -> Result<String, PkiError> {
+    pub fn sign(&self, request: &CertificateRequest, terms: &CertificateTerms) -> Result<String, PkiError> {
         let failed = |reason: &str| PkiError::Parse(format!("failed to sign certificate: {reason}"));
         let mut serial = [0; SERIAL_BYTES];
         SystemRandom::new().fill(&mut serial).map_err(|_| failed("no random numbers"))?;
         let (scheme, oid) = algorithm(&*self.key).ok_or_else(|| failed("no algorithm for the key"))?;
-        let (_, issuer) = X509Certificate::from_der(&self.certificate)
-            .map_err(|_| failed("the CA's certificate cannot be read"))?;
-        let issued = Issued { request, terms, serial: &serial, issuer: &issuer, algorithm: oid };
-        let tbs = tbs::encode(&issued);
+        let (_, issuer) =
+            X509Certificate::from_der(&self.certificate).map_err(|_| failed("invalid CA certificate"))?;
+        let parts = CertificateParts { request, terms, serial: &serial, issuer: &issuer, algorithm: oid };
+        let tbs = tbs::encode_tbs(&parts);
         let signer = self.key.choose_scheme(&[scheme]).ok_or_else(|| failed("no algorithm for the key"))?;
         let signature = signer.sign(&tbs).map_err(|error| failed(&error.to_string()))?;
-        Ok(pem_text("CERTIFICATE", &tbs::signed(&tbs, oid, &signature)))
+        Ok(pem_text("CERTIFICATE", &tbs::encode_certificate(&tbs, oid, &signature)))
     }
 }
 
@@ -139,8 +139,8 @@ mod tests {
         CertificateRequest::from_der(params.serialize_request(&key).unwrap().der()).unwrap()
     }
 
-    fn terms() -> Terms {
-        Terms {
+    fn terms() -> CertificateTerms {
+        CertificateTerms {
             key_usage: 0b101,
             extended_key_usage: vec![CLIENT_AUTH],
             not_before: START,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_asks_for_is_read() {
+    fn requested_names_are_parsed() {
         let request = request();
         assert_eq!(request.common_name(), "zoë");
         assert_eq!(request.organizations(), ["b", "aa"]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_all_kinds_sign_and_the_signature_is_theirs() {
+    fn keys_of_all_kinds_sign_verifiable_certificates() {
         for algorithm in [&PKCS_RSA_SHA256, &PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519] {
             let pair = ca(algorithm);
             let pem = RequestSigner::new("ca", &pair).unwrap().sign(&request(), &terms()).unwrap();
@@ -179,7 +179,7 @@ mod tests {
         let pair = ca(&PKCS_ECDSA_P256_SHA256);
         let signer = RequestSigner::new("ca", &pair).unwrap();
         let pem = signer.sign(&request(), &terms()).unwrap();
-        let info = CertInfo::of_pem("leaf", &pem).unwrap();
+        let info = CertInfo::from_pem("leaf", &pem).unwrap();
         assert_eq!((info.common_name.as_str(), info.issuer.as_str()), ("zoë", "ca"));
         // One set in DER order, without the attribute that is not copied.
         assert_eq!(info.subject, "O=b + O=aa, CN=zoë");
@@ -200,12 +200,12 @@ mod tests {
     #[test]
     fn dates_of_every_century_are_written() {
         let signer = RequestSigner::new("ca", &ca(&PKCS_ECDSA_P256_SHA256)).unwrap();
-        let pem = signer.sign(&request(), &Terms { not_after: 4_102_444_800, ..terms() }).unwrap();
-        assert_eq!(CertInfo::of_pem("leaf", &pem).unwrap().not_after_text(), "2100-01-01T00:00:00Z");
+        let pem = signer.sign(&request(), &CertificateTerms { not_after: 4_102_444_800, ..terms() }).unwrap();
+        assert_eq!(CertInfo::from_pem("leaf", &pem).unwrap().not_after_text(), "2100-01-01T00:00:00Z");
     }
 
     #[test]
-    fn a_bundle_is_no_signer() {
+    fn a_bundle_is_rejected_as_signer() {
         let pair = ca(&PKCS_ECDSA_P256_SHA256);
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
         let cert = CertificateParams::default().self_signed(&key).unwrap().pem();

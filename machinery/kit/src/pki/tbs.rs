@@ -21,7 +21,7 @@ const RSA_SHA256: &[u64] = &[1, 2, 840, 113_549, 1, 1, 11];
 
 /// Usages and validity of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct CertificateTerms {
     /// Bits of the key usage extension, numbered as RFC 5280 does: bit 0 is digitalSignature.
     pub key_usage: u16,
     /// Extended key usages, in order.
@@ -33,17 +33,17 @@ pub struct Terms {
 }
 
 /// Parts of a certificate to encode.
-pub(super) struct Issued<'a> {
+pub(super) struct CertificateParts<'a> {
     pub(super) request: &'a CertificateRequest,
-    pub(super) terms: &'a Terms,
+    pub(super) terms: &'a CertificateTerms,
     pub(super) serial: &'a [u8],
     pub(super) issuer: &'a X509Certificate<'a>,
     pub(super) algorithm: &'a [u64],
 }
 
 /// Encodes the part of a certificate that is signed (TBSCertificate).
-pub(super) fn encode(issued: &Issued<'_>) -> Vec<u8> {
-    let Issued { request, terms, serial, issuer, algorithm } = issued;
+pub(super) fn encode_tbs(parts: &CertificateParts<'_>) -> Vec<u8> {
+    let CertificateParts { request, terms, serial, issuer, algorithm } = parts;
     construct_der(|writer| {
         writer.write_sequence(|fields| {
             fields.next().write_tagged(Tag::context(0), |version| version.write_u8(2));
@@ -57,14 +57,14 @@ pub(super) fn encode(issued: &Issued<'_>) -> Vec<u8> {
             write_subject(fields.next(), request);
             fields.next().write_der(&request.public_key);
             fields.next().write_tagged(Tag::context(3), |extensions| {
-                extensions.write_sequence(|list| write_extensions(list, issued));
+                extensions.write_sequence(|list| write_extensions(list, parts));
             });
         });
     })
 }
 
 /// Encodes a certificate: the signed part, the algorithm, and the signature.
-pub(super) fn signed(tbs: &[u8], algorithm: &[u64], signature: &[u8]) -> Vec<u8> {
+pub(super) fn encode_certificate(tbs: &[u8], algorithm: &[u64], signature: &[u8]) -> Vec<u8> {
     construct_der(|writer| {
         writer.write_sequence(|fields| {
             fields.next().write_der(tbs);
@@ -119,8 +119,8 @@ fn is_printable(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&byte)
 }
 
-fn write_extensions(list: &mut DERWriterSeq<'_>, issued: &Issued<'_>) {
-    let Issued { request, terms, issuer, .. } = issued;
+fn write_extensions(list: &mut DERWriterSeq<'_>, parts: &CertificateParts<'_>) {
+    let CertificateParts { request, terms, issuer, .. } = parts;
     if terms.key_usage != 0 {
         write_extension(list.next(), KEY_USAGE, true, |value| write_key_usage(value, terms.key_usage));
     }

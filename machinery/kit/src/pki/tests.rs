@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rustls_pki_types::UnixTime;
 
-use super::chain::is_client_of;
+use super::chain::is_valid_client_chain;
 use super::*;
 use crate::fixture::{HOUR, client_pair, server_pair};
 use crate::tls::CertPair;
@@ -14,12 +14,12 @@ fn now() -> UnixTime {
     UnixTime::now()
 }
 
-fn later(by: Duration) -> UnixTime {
-    UnixTime::since_unix_epoch(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + by)
+fn later(offset: Duration) -> UnixTime {
+    UnixTime::since_unix_epoch(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + offset)
 }
 
 #[test]
-fn a_certificate_has_the_fields_that_were_asked_for() {
+fn a_certificate_has_the_requested_fields() {
     let authority = Authority::create("portico-ca").unwrap();
     let server = server_pair(&authority, &["localhost", "a.ns.svc", "127.0.0.1", "::1"]);
     let info = server.info();
@@ -35,27 +35,27 @@ fn a_certificate_has_the_fields_that_were_asked_for() {
 }
 
 #[test]
-fn a_request_proves_its_key_and_the_certificate_fits_it() {
+fn a_signed_certificate_matches_the_key_of_the_request() {
     let authority = Authority::create("portico-ca").unwrap();
-    let wanted = Profile::server("root", &["f.example".to_owned(), "10.0.0.1".to_owned()], HOUR);
-    let request = SigningRequest::create(&wanted).unwrap();
+    let profile = CertProfile::server("root", &["f.example".to_owned(), "10.0.0.1".to_owned()], HOUR);
+    let request = SigningRequest::create(&profile).unwrap();
     assert!(!format!("{request:?}").contains("PRIVATE"));
     let signed =
-        authority.sign(&request.request_pem, &Profile::client("facade-1", &["facades"], HOUR)).unwrap();
+        authority.sign(&request.request_pem, &CertProfile::client("facade-1", &["facades"], HOUR)).unwrap();
     let pair =
         PemPair { cert_pem: signed.cert_pem, key_pem: request.key_pem.clone() }.cert_pair("facade").unwrap();
     assert_eq!(signed.not_after, pair.info().not_after_text());
-    assert!(is_client_of(authority.cert_pem(), pair.chain(), now()));
-    let signed = authority.sign(&request.request_pem, &Profile::server("facade-1", &[], HOUR)).unwrap();
+    assert!(is_valid_client_chain(authority.cert_pem(), pair.chain(), now()));
+    let signed = authority.sign(&request.request_pem, &CertProfile::server("facade-1", &[], HOUR)).unwrap();
     let pair = PemPair { cert_pem: signed.cert_pem, key_pem: request.key_pem }.cert_pair("facade").unwrap();
     assert_eq!((pair.info().dns_names.len(), pair.info().ip_addresses.len()), (1, 1));
-    assert!(authority.sign(authority.cert_pem(), &wanted).is_err());
+    assert!(authority.sign(authority.cert_pem(), &profile).is_err());
 }
 
 #[test]
-fn more_organizations_than_can_be_written_are_refused() {
+fn more_than_two_organizations_are_rejected() {
     let authority = Authority::create("ca").unwrap();
-    let error = authority.issue(&Profile::client("a", &["1", "2", "3"], HOUR)).unwrap_err().to_string();
+    let error = authority.issue(&CertProfile::client("a", &["1", "2", "3"], HOUR)).unwrap_err().to_string();
     assert!(error.contains("more than 2 organizations"), "{error}");
 }
 
@@ -71,7 +71,7 @@ fn renewal_is_due_after_two_thirds_of_life() {
 }
 
 #[test]
-fn an_authority_is_made_once_and_kept_private() {
+fn an_authority_is_created_once_with_private_permissions() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("pki");
     let first = Authority::load_or_create(&folder, "ca", "portico-ca").unwrap();
@@ -83,32 +83,32 @@ fn an_authority_is_made_once_and_kept_private() {
         (0o700, 0o600, 0o644)
     );
     // Certificates of the reloaded authority are valid for servers that trust the first one.
-    assert!(is_client_of(first.cert_pem(), client_pair(&second, "bob", &[]).chain(), now()));
+    assert!(is_valid_client_chain(first.cert_pem(), client_pair(&second, "bob", &[]).chain(), now()));
 }
 
 #[test]
-fn half_an_authority_is_refused() {
+fn an_authority_without_key_or_certificate_is_rejected() {
     for (lost, present) in [("ca.crt", "ca.key"), ("ca.key", "ca.crt")] {
         let dir = tempfile::tempdir().unwrap();
         Authority::load_or_create(dir.path(), "ca", "portico-ca").unwrap();
-        let kept = std::fs::read(dir.path().join(present)).unwrap();
+        let original = std::fs::read(dir.path().join(present)).unwrap();
         std::fs::remove_file(dir.path().join(lost)).unwrap();
         let error = Authority::load_or_create(dir.path(), "ca", "portico-ca").err().unwrap().to_string();
         assert!(error.contains(&format!("{present} exists, but ")), "{error}");
         assert!(error.contains(&format!("{lost} is missing")), "{error}");
-        assert_eq!(std::fs::read(dir.path().join(present)).unwrap(), kept);
+        assert_eq!(std::fs::read(dir.path().join(present)).unwrap(), original);
     }
 }
 
 #[test]
-fn a_stored_pair_is_used_until_it_no_longer_fits() {
+fn a_stored_pair_is_reused_until_it_no_longer_matches() {
     let dir = tempfile::tempdir().unwrap();
     let authority = Authority::create("portico-ca").unwrap();
     let server = |names: &[&str], life| {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        Profile::server("portico", &names, life)
+        CertProfile::server("portico", &names, life)
     };
-    let issue = |authority: &Authority, profile: &Profile| {
+    let issue = |authority: &Authority, profile: &CertProfile| {
         authority.load_or_issue(dir.path(), "apiserver", profile).unwrap()
     };
     let profile = server(&["localhost", "127.0.0.1"], 24 * HOUR);
@@ -124,45 +124,45 @@ fn a_stored_pair_is_used_until_it_no_longer_fits() {
     assert!(issue(&authority, &short).1, "our certificate without its key");
     // Backdated by 300 s with 100 s left: more than two thirds of its lifetime are over.
     assert!(issue(&authority, &short).1, "soon to expire");
-    let stranger = Authority::create("portico-ca").unwrap();
+    let other_authority = Authority::create("portico-ca").unwrap();
     assert!(
-        issue(&stranger, &server(&["localhost", "10.0.0.1"], 24 * HOUR)).1,
+        issue(&other_authority, &server(&["localhost", "10.0.0.1"], 24 * HOUR)).1,
         "another authority of the same name"
     );
 }
 
 #[test]
-fn a_pair_that_somebody_else_made_is_never_overwritten() {
+fn a_pair_of_another_authority_is_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let (ours, theirs) = (Authority::create("ours").unwrap(), Authority::create("theirs").unwrap());
-    let profile = Profile::server("portico", &["localhost".to_owned()], 24 * HOUR);
+    let profile = CertProfile::server("portico", &["localhost".to_owned()], 24 * HOUR);
     let (foreign, _) = theirs.load_or_issue(dir.path(), "apiserver", &profile).unwrap();
     let refused = ours.load_or_issue(dir.path(), "apiserver", &profile).unwrap_err();
-    assert!(matches!(refused, PkiError::Foreign { .. }), "{refused}");
-    let kept = ours.foreign_pair(dir.path(), "apiserver").unwrap().unwrap();
-    assert_eq!((kept.cert_pem, kept.key_pem), (foreign.cert_pem, foreign.key_pem));
+    assert!(matches!(refused, PkiError::ForeignCertificate { .. }), "{refused}");
+    let stored = ours.foreign_pair(dir.path(), "apiserver").unwrap().unwrap();
+    assert_eq!((stored.cert_pem, stored.key_pem), (foreign.cert_pem, foreign.key_pem));
     assert!(theirs.foreign_pair(dir.path(), "apiserver").unwrap().is_none());
     assert!(ours.foreign_pair(dir.path(), "other").unwrap().is_none());
     // A single file of the pair is not overwritten either.
     for lost in ["apiserver.crt", "apiserver.key"] {
         theirs.load_or_issue(dir.path(), "other", &profile).unwrap();
-        let alone = dir.path().join(lost.replace("apiserver", "other"));
-        std::fs::remove_file(&alone).unwrap();
+        let removed = dir.path().join(lost.replace("apiserver", "other"));
+        std::fs::remove_file(&removed).unwrap();
         assert!(ours.load_or_issue(dir.path(), "other", &profile).is_err());
-        assert!(!alone.exists());
+        assert!(!removed.exists());
         for suffix in ["crt", "key"] {
             let _ = std::fs::remove_file(dir.path().join(format!("other.{suffix}")));
         }
     }
-    std::fs::write(dir.path().join("apiserver.crt"), "nobody's").unwrap();
+    std::fs::write(dir.path().join("apiserver.crt"), "foreign").unwrap();
     assert!(ours.load_or_issue(dir.path(), "apiserver", &profile).is_err());
-    assert_eq!(std::fs::read_to_string(dir.path().join("apiserver.crt")).unwrap(), "nobody's");
+    assert_eq!(std::fs::read_to_string(dir.path().join("apiserver.crt")).unwrap(), "foreign");
 }
 
 #[test]
-fn keys_that_are_handed_out_are_sec1_and_read_as_such() {
+fn issued_keys_are_in_sec1_format() {
     let authority = Authority::create("ours").unwrap();
-    let pair = authority.issue(&Profile::client("alice", &[], HOUR)).unwrap();
+    let pair = authority.issue(&CertProfile::client("alice", &[], HOUR)).unwrap();
     assert!(pair.key_pem.starts_with("-----BEGIN EC PRIVATE KEY-----\n"), "{}", pair.key_pem.len());
     assert!(pair.key_pem.lines().all(|line| line.len() <= 64));
     let key = rustls_pki_types::PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap();
@@ -172,15 +172,15 @@ fn keys_that_are_handed_out_are_sec1_and_read_as_such() {
 }
 
 #[test]
-fn a_chain_is_good_only_for_clients_of_the_authority_within_their_time() {
+fn a_chain_is_valid_only_for_clients_of_the_authority_within_its_validity() {
     let (ours, theirs) = (Authority::create("ours").unwrap(), Authority::create("theirs").unwrap());
     let alice = client_pair(&ours, "alice", &[]);
-    let client_at = |pair: &CertPair, at| is_client_of(ours.cert_pem(), pair.chain(), at);
+    let client_at = |pair: &CertPair, at| is_valid_client_chain(ours.cert_pem(), pair.chain(), at);
     assert!(client_at(&alice, now()));
     assert!(!client_at(&alice, later(2 * HOUR)), "expired");
-    assert!(!client_at(&client_pair(&theirs, "mallory", &[]), now()), "of another authority");
-    assert!(!client_at(&server_pair(&ours, &["localhost"]), now()), "a server's");
-    assert!(!is_client_of(ours.cert_pem(), &[], now()), "nothing at all");
+    assert!(!client_at(&client_pair(&theirs, "mallory", &[]), now()), "signed by another authority");
+    assert!(!client_at(&server_pair(&ours, &["localhost"]), now()), "server certificate");
+    assert!(!is_valid_client_chain(ours.cert_pem(), &[], now()), "empty chain");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn bad_bundles_name_themselves_and_the_certificate() {
 
 #[test]
 fn a_pair_never_prints_its_key() {
-    let pair = Authority::create("ca").unwrap().issue(&Profile::client("a", &[], HOUR)).unwrap();
+    let pair = Authority::create("ca").unwrap().issue(&CertProfile::client("a", &[], HOUR)).unwrap();
     assert!(pair.key_pem.contains("PRIVATE KEY"));
     assert!(!format!("{pair:?}").contains("PRIVATE"));
 }
@@ -212,16 +212,16 @@ fn a_request_is_signed_for_the_profile_and_not_for_its_own_subject() {
     params.distinguished_name.push(rcgen::DnType::OrganizationName, "system:masters");
     let request = params.serialize_request(&key).unwrap().pem().unwrap();
     let life = Duration::from_secs(3600);
-    let client = authority.sign(&request, &Profile::client("facade", &["facades"], life)).unwrap();
+    let client = authority.sign(&request, &CertProfile::client("facade", &["facades"], life)).unwrap();
     let info = CertInfo::parse(&parse_certs("client", client.cert_pem.as_bytes()).unwrap()[0]).unwrap();
     assert_eq!(
         (info.common_name.as_str(), info.organizations.as_slice()),
         ("facade", &["facades".to_owned()][..])
     );
     assert!(info.dns_names.is_empty());
-    let server = authority.sign(&request, &Profile::server("facade", &[], life)).unwrap();
+    let server = authority.sign(&request, &CertProfile::server("facade", &[], life)).unwrap();
     let info = CertInfo::parse(&parse_certs("server", server.cert_pem.as_bytes()).unwrap()[0]).unwrap();
     assert_eq!(info.dns_names, ["facade.example.com"]);
     assert!(info.organizations.is_empty());
-    assert!(authority.sign("no request", &Profile::server("facade", &[], life)).is_err());
+    assert!(authority.sign("no request", &CertProfile::server("facade", &[], life)).is_err());
 }

@@ -48,17 +48,17 @@ pub fn set_mode_of(_: &File, _: u32) -> io::Result<()> {
 
 /// True if this is a regular file; its owner is not known on this system.
 #[must_use]
-pub fn is_own(file: &Metadata) -> bool {
+pub fn is_owned(file: &Metadata) -> bool {
     file.is_file()
 }
 
 /// Returns the options unchanged.
-pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn refuse_symlinks(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
 /// Returns the options unchanged.
-pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn non_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -68,7 +68,7 @@ pub fn copy_owner(_: &Metadata, _: &Path) -> io::Result<()> {
 }
 
 /// Has no effect on this system and never fails.
-pub fn give(_: &File, _: &Path) -> io::Result<()> {
+pub fn match_owner(_: &File, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -99,12 +99,12 @@ pub fn open_folder(_: &Path) -> io::Result<Option<File>> {
 
 /// Version of a file, which changes when the file is written or replaced: its modification time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version(Option<SystemTime>);
+pub struct FileVersion(Option<SystemTime>);
 
 /// Returns the version of a file.
 #[must_use]
-pub fn version(file: &Metadata) -> Version {
-    Version(file.modified().ok())
+pub fn file_version(file: &Metadata) -> FileVersion {
+    FileVersion(file.modified().ok())
 }
 
 /// True if this is a regular file. File names determine which files are executable on this system.

@@ -31,18 +31,18 @@ pub fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
 }
 
 /// Makes opening a symbolic link fail.
-pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn refuse_symlinks(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
 }
 
 /// Makes opening a pipe return without waiting for its writer.
-pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+pub fn non_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
 }
 
 /// True if this is a regular file that the user of this process owns and that has no other hard links.
 #[must_use]
-pub fn is_own(file: &Metadata) -> bool {
+pub fn is_owned(file: &Metadata) -> bool {
     file.is_file() && file.nlink() == 1 && file.uid() == rustix::process::geteuid().as_raw()
 }
 
@@ -58,12 +58,12 @@ pub fn copy_owner(from: &Metadata, to: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns the error of the file system.
-pub fn give(file: &File, like: &Path) -> io::Result<()> {
-    let (made, like) = (file.metadata()?, fs::metadata(like)?);
-    if made.uid() != 0 || (made.uid(), made.gid()) == (like.uid(), like.gid()) {
+pub fn match_owner(file: &File, reference: &Path) -> io::Result<()> {
+    let (created, owner) = (file.metadata()?, fs::metadata(reference)?);
+    if created.uid() != 0 || (created.uid(), created.gid()) == (owner.uid(), owner.gid()) {
         return Ok(());
     }
-    std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()))
+    std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 /// Identity of a file, independent of its name: device and inode.
@@ -87,7 +87,7 @@ pub fn open_folder(path: &Path) -> io::Result<Option<File>> {
 
 /// Version of a file, which changes when the file is written or replaced: inode, and times of changes of data and metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct FileVersion {
     inode: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -95,9 +95,9 @@ pub struct Version {
 
 /// Returns the version of a file.
 #[must_use]
-pub fn version(file: &Metadata) -> Version {
+pub fn file_version(file: &Metadata) -> FileVersion {
     let modified = (file.mtime(), file.mtime_nsec());
-    Version { inode: file.ino(), modified, changed: (file.ctime(), file.ctime_nsec()) }
+    FileVersion { inode: file.ino(), modified, changed: (file.ctime(), file.ctime_nsec()) }
 }
 
 /// True if the file is executable.

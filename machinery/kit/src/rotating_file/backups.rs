@@ -21,33 +21,33 @@ const TIME_BYTES: usize = 23;
 struct Backup {
     /// File name without the suffix of compressed files.
     name: String,
-    at: Timestamp,
+    rotated_at: Timestamp,
     compressed: bool,
 }
 
 /// Returns the name for a file that is rotated now.
-pub(super) fn name(path: &Path, now: Timestamp) -> PathBuf {
-    let (prefix, extension) = parts(path);
+pub(super) fn backup_path(path: &Path, now: Timestamp) -> PathBuf {
+    let (prefix, extension) = name_parts(path);
     path.with_file_name(format!("{prefix}{}{extension}", now.strftime("%Y-%m-%dT%H-%M-%S.%3f")))
 }
 
 /// Removes backups beyond the maximum number or age, and compresses the rest if the rotation says so.
-pub(super) fn tidy(path: &Path, rotation: &Rotation, now: Timestamp) -> io::Result<()> {
+pub(super) fn clean_up(path: &Path, rotation: &Rotation, now: Timestamp) -> io::Result<()> {
     if rotation.max_backups == 0 && rotation.max_age_days == 0 && !rotation.compress {
         return Ok(());
     }
-    let mut found = backups(path)?;
-    found.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.name.cmp(&b.name)));
+    let mut backup_files = backups(path)?;
+    backup_files.sort_by(|a, b| b.rotated_at.cmp(&a.rotated_at).then_with(|| a.name.cmp(&b.name)));
     let cutoff = now.saturating_sub(SignedDuration::from_hours(24 * i64::from(rotation.max_age_days)));
     let cutoff = cutoff.unwrap_or(Timestamp::MIN);
-    let (mut kept, mut last) = (0, String::new());
-    for backup in found {
+    let (mut kept_count, mut last) = (0, String::new());
+    for backup in backup_files {
         // A crash may leave a file and its compressed copy; they count as one.
         if backup.name != last {
-            (kept, last) = (kept + 1, backup.name.clone());
+            (kept_count, last) = (kept_count + 1, backup.name.clone());
         }
-        let too_many = rotation.max_backups > 0 && kept > rotation.max_backups;
-        let too_old = rotation.max_age_days > 0 && backup.at < cutoff;
+        let too_many = rotation.max_backups > 0 && kept_count > rotation.max_backups;
+        let too_old = rotation.max_age_days > 0 && backup.rotated_at < cutoff;
         if too_many || too_old {
             fs::remove_file(backup.path(path))?;
         } else if rotation.compress && !backup.compressed {
@@ -58,36 +58,36 @@ pub(super) fn tidy(path: &Path, rotation: &Rotation, now: Timestamp) -> io::Resu
 }
 
 impl Backup {
-    fn path(&self, beside: &Path) -> PathBuf {
-        beside.with_file_name(format!("{}{}", self.name, if self.compressed { COMPRESSED } else { "" }))
+    fn path(&self, log_path: &Path) -> PathBuf {
+        log_path.with_file_name(format!("{}{}", self.name, if self.compressed { COMPRESSED } else { "" }))
     }
 }
 
 fn backups(path: &Path) -> io::Result<Vec<Backup>> {
-    let (prefix, extension) = parts(path);
+    let (prefix, extension) = name_parts(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut found = Vec::new();
+    let mut backup_files = Vec::new();
     for entry in fs::read_dir(folder.unwrap_or_else(|| Path::new(".")))? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
         let bare = name.strip_suffix(COMPRESSED);
         let compressed = bare.is_some();
         let bare = bare.unwrap_or(&name);
         let time = bare.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(&extension));
-        if let Some(at) = time.and_then(parse) {
-            found.push(Backup { name: bare.to_owned(), at, compressed });
+        if let Some(rotated_at) = time.and_then(parse_time) {
+            backup_files.push(Backup { name: bare.to_owned(), rotated_at, compressed });
         }
     }
-    Ok(found)
+    Ok(backup_files)
 }
 
-fn parse(time: &str) -> Option<Timestamp> {
+fn parse_time(time: &str) -> Option<Timestamp> {
     let (date, clock) = time.split_once('T').filter(|_| time.len() == TIME_BYTES)?;
     let civil = DateTime::from_str(&format!("{date}T{}", clock.replace('-', ":"))).ok()?;
     TimeZone::UTC.to_timestamp(civil).ok()
 }
 
 /// Returns the parts of the name before and after the time.
-fn parts(path: &Path) -> (String, String) {
+fn name_parts(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let extension = text(path.extension());
     let extension = if extension.is_empty() { extension } else { format!(".{extension}") };
@@ -127,17 +127,17 @@ mod tests {
     use super::*;
 
     /// Creates backups with these names on January 10, with 1 in the name of the newest, and returns the files left by a cleanup.
-    fn left(rotation: &Rotation, names: &[&str]) -> Vec<String> {
+    fn remaining(rotation: &Rotation, names: &[&str]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for name in names {
             fs::write(folder.path().join(name), name).unwrap();
         }
-        tidy(&folder.path().join("a.log"), rotation, "2026-01-10T00:00:00Z".parse().unwrap()).unwrap();
+        clean_up(&folder.path().join("a.log"), rotation, "2026-01-10T00:00:00Z".parse().unwrap()).unwrap();
         let entries = fs::read_dir(folder.path()).unwrap();
-        let mut left: Vec<String> =
+        let mut remaining: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        left.sort();
-        left
+        remaining.sort();
+        remaining
     }
 
     const OLD: [&str; 5] = [
@@ -149,32 +149,32 @@ mod tests {
     ];
 
     #[test]
-    fn a_file_is_called_after_the_moment_at_which_it_is_put_aside() {
+    fn a_backup_is_named_after_the_time_of_rotation() {
         let at = "2026-01-02T03:04:05.0678Z".parse().unwrap();
-        let named = |path: &str| name(Path::new(path), at).display().to_string();
+        let named = |path: &str| backup_path(Path::new(path), at).display().to_string();
         assert_eq!(named("/x/audit.log"), "/x/audit-2026-01-02T03-04-05.067.log");
         assert_eq!(named("audit"), "audit-2026-01-02T03-04-05.067");
-        assert_eq!(parse("2026-01-02T03-04-05.067"), "2026-01-02T03:04:05.067Z".parse().ok());
+        assert_eq!(parse_time("2026-01-02T03-04-05.067"), "2026-01-02T03:04:05.067Z".parse().ok());
     }
 
     #[test]
-    fn the_oldest_go_and_files_of_others_stay() {
-        assert_eq!(left(&Rotation::default(), &OLD), OLD);
+    fn the_oldest_backups_are_removed_and_unrelated_files_are_not() {
+        assert_eq!(remaining(&Rotation::default(), &OLD), OLD);
         let two = Rotation { max_backups: 2, ..Rotation::default() };
-        assert_eq!(left(&two, &OLD), OLD[1..]);
+        assert_eq!(remaining(&two, &OLD), OLD[1..]);
         let days = Rotation { max_age_days: 3, ..Rotation::default() };
-        assert_eq!(left(&days, &OLD), OLD[2..]);
+        assert_eq!(remaining(&days, &OLD), OLD[2..]);
     }
 
     #[test]
-    fn what_stays_is_compressed_once() {
+    fn remaining_backups_are_compressed_once() {
         let compress = Rotation { max_backups: 2, compress: true, ..Rotation::default() };
         let expected = [OLD[1], "a-2026-01-09T00-00-00.000.log.gz", OLD[3], OLD[4]];
-        assert_eq!(left(&compress, &OLD), expected);
+        assert_eq!(remaining(&compress, &OLD), expected);
     }
 
     #[test]
-    fn a_compressed_file_reads_as_it_was() {
+    fn a_compressed_file_has_the_original_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "text").unwrap();

@@ -6,12 +6,12 @@ use opentelemetry::propagation::{Extractor, Injector};
 use crate::header_text;
 
 /// Headers of a received request.
-pub(super) struct Sent<'a>(pub(super) &'a HeaderMap);
+pub(super) struct HeaderExtractor<'a>(pub(super) &'a HeaderMap);
 
 /// Headers of a request to send.
-pub(super) struct Sending<'a>(pub(super) &'a mut HeaderMap);
+pub(super) struct HeaderInjector<'a>(pub(super) &'a mut HeaderMap);
 
-impl Extractor for Sent<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(header_text::text)
     }
@@ -21,7 +21,7 @@ impl Extractor for Sent<'_> {
     }
 }
 
-impl Injector for Sending<'_> {
+impl Injector for HeaderInjector<'_> {
     fn set(&mut self, key: &str, value: String) {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
             // An empty trace state has no meaning, and the client's trace state does not belong to a new parent.

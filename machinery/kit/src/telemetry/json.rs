@@ -15,7 +15,7 @@ pub(super) struct KlogJson;
 
 /// Fields of an event as members of a JSON object.
 #[derive(Default)]
-struct Fields {
+struct EventFields {
     message: String,
     error: Option<String>,
     members: String,
@@ -32,18 +32,18 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = Fields::default();
+        let mut fields = EventFields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
-        let (logger, caller) = (quoted(metadata.target()), quoted(&caller(metadata)));
+        let (logger, caller) = (quote_json(metadata.target()), quote_json(&caller(metadata)));
         write!(writer, "{{\"ts\":{:?},\"logger\":{logger},\"caller\":{caller}", milliseconds())?;
-        write!(writer, ",\"msg\":{}", quoted(&fields.message))?;
+        write!(writer, ",\"msg\":{}", quote_json(&fields.message))?;
         if let Some(verbosity) = verbosity(metadata.level()) {
             write!(writer, ",\"v\":{verbosity}")?;
         }
         writer.write_str(&fields.members)?;
         if let Some(error) = fields.error {
-            write!(writer, ",\"err\":{}", quoted(&error))?;
+            write!(writer, ",\"err\":{}", quote_json(&error))?;
         }
         writer.write_str("}\n")
     }
@@ -71,50 +71,54 @@ fn verbosity(level: &Level) -> Option<u8> {
     }
 }
 
-impl Fields {
-    fn member(&mut self, field: &Field, value: &dyn fmt::Display) {
-        let name = quoted(field.name());
+impl EventFields {
+    fn add_member(&mut self, field: &Field, value: &dyn fmt::Display) {
+        let name = quote_json(field.name());
         // Writing to a String cannot fail.
         let _ = write!(self.members, ",{name}:{value}");
     }
 
-    fn text(&mut self, field: &Field, text: String) {
+    fn add_text(&mut self, field: &Field, text: String) {
         match field.name() {
             "message" => self.message = text,
             "error" | "err" => self.error = Some(text),
-            _ => self.member(field, &quoted(&text)),
+            _ => self.add_member(field, &quote_json(&text)),
         }
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        if value.is_finite() { self.member(field, &value) } else { self.text(field, value.to_string()) }
+        if value.is_finite() {
+            self.add_member(field, &value)
+        } else {
+            self.add_text(field, value.to_string())
+        }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.member(field, &value);
+        self.add_member(field, &value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.member(field, &value);
+        self.add_member(field, &value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.member(field, &value);
+        self.add_member(field, &value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, value.to_owned());
+        self.add_text(field, value.to_owned());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.text(field, format!("{value:?}"));
+        self.add_text(field, format!("{value:?}"));
     }
 }
 
 /// Encodes a JSON string.
-fn quoted(text: &str) -> String {
+fn quote_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for char in text.chars() {
@@ -137,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_quoted_as_json_wants_it() {
-        assert_eq!(quoted("a\"b\\c\nd\u{1}é"), "\"a\\\"b\\\\c\\nd\\u0001é\"");
+    fn text_is_encoded_as_json() {
+        assert_eq!(quote_json("a\"b\\c\nd\u{1}é"), "\"a\\\"b\\\\c\\nd\\u0001é\"");
     }
 }

@@ -32,11 +32,11 @@ struct Shared {
 #[derive(Default)]
 struct Progress {
     written: Mutex<u64>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
 /// Buffer for one line, which is queued when it is dropped.
-pub(super) struct Line {
+pub(super) struct LogLine {
     shared: Arc<Shared>,
     text: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl Shared {
     fn flush(&self) {
         let (queued, deadline) = (self.queued.load(Ordering::Acquire), Instant::now() + FLUSH_TIMEOUT);
         let mut written = self.progress.written.lock();
-        while *written < queued && !self.progress.bell.wait_until(&mut written, deadline).timed_out() {}
+        while *written < queued && !self.progress.condvar.wait_until(&mut written, deadline).timed_out() {}
     }
 }
 
@@ -87,19 +87,19 @@ fn write_all(rx: &Receiver<Vec<u8>>, mut out: impl Write, progress: &Progress) {
     while let Ok(line) = rx.recv() {
         let _ = out.write_all(&line);
         *progress.written.lock() += 1;
-        progress.bell.notify_all();
+        progress.condvar.notify_all();
     }
 }
 
 impl<'a> MakeWriter<'a> for Queue {
-    type Writer = Line;
+    type Writer = LogLine;
 
-    fn make_writer(&'a self) -> Line {
-        Line { shared: self.shared.clone(), text: Vec::with_capacity(256) }
+    fn make_writer(&'a self) -> LogLine {
+        LogLine { shared: self.shared.clone(), text: Vec::with_capacity(256) }
     }
 }
 
-impl Write for Line {
+impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -110,7 +110,7 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LogLine {
     fn drop(&mut self) {
         if self.text.is_empty() {
             return;
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Slow {
+    struct BlockingWriter {
         gate: Arc<Mutex<()>>,
         text: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Write for Slow {
+    impl Write for BlockingWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _gate = self.gate.lock();
             self.text.lock().extend_from_slice(bytes);
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_reader_costs_lines_and_never_time() {
-        let out = Slow::default();
+    fn a_blocked_reader_loses_lines_and_delays_no_caller() {
+        let out = BlockingWriter::default();
         let queue = Queue::start(out.clone()).unwrap();
         let gate = out.gate.lock();
         for _ in 0..QUEUE_LINES + 100 {

@@ -37,7 +37,7 @@ impl Anchors {
 }
 
 /// Verifies the remaining properties of a certificate that is trusted by itself: form, dates, purpose and names.
-pub(super) fn verify(
+pub(super) fn verify_anchor(
     leaf: &CertificateDer<'_>,
     name: &ServerName<'_>,
     now: UnixTime,
@@ -66,7 +66,7 @@ mod tests {
 
     use crate::dial::{DialError, Target};
     use crate::fixture::{Backend, HOUR, connector, server_tls, target};
-    use crate::pki::{Authority, PemPair, Profile};
+    use crate::pki::{Authority, CertProfile, PemPair};
     use crate::tls::{CertPair, ClientTls, FaultKind, Roots};
 
     /// Returns a certificate like that of `openssl req -x509`, which is an authority and a server certificate at once.
@@ -80,7 +80,7 @@ mod tests {
 
     /// Returns a certificate of an authority that is not in the bundle.
     fn signed_by_another() -> PemPair {
-        let profile = Profile::server("backend", &["a.b.svc".to_owned(), "10.0.0.1".to_owned()], HOUR);
+        let profile = CertProfile::server("backend", &["a.b.svc".to_owned(), "10.0.0.1".to_owned()], HOUR);
         Authority::create("another").unwrap().issue(&profile).unwrap()
     }
 
@@ -88,16 +88,16 @@ mod tests {
         pem.cert_pair("backend").unwrap()
     }
 
-    async fn dial(shown: CertPair, bundle: &str, name: &str) -> Result<(), DialError> {
-        let backend = Backend::start(server_tls(shown), |_, _| http::Response::default());
+    async fn dial(presented_pair: CertPair, bundle: &str, name: &str) -> Result<(), DialError> {
+        let backend = Backend::start(server_tls(presented_pair), |_, _| http::Response::default());
         let roots = Roots::bundle("caBundle", bundle.as_bytes());
         let tls = ClientTls::builder().roots(roots).server_name(name).build().unwrap();
         let at: Target = target(backend.addr);
         connector(HOUR, HOUR).connect_tls(&at, &tls).await.map(drop)
     }
 
-    async fn fault(shown: CertPair, bundle: &str, name: &str) -> FaultKind {
-        dial(shown, bundle, name).await.unwrap_err().certificate().unwrap().kind
+    async fn fault(presented_pair: CertPair, bundle: &str, name: &str) -> FaultKind {
+        dial(presented_pair, bundle, name).await.unwrap_err().certificate().unwrap().kind
     }
 
     #[tokio::test]
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_dates_and_purpose_of_such_a_certificate_still_count() {
+    async fn names_dates_and_purpose_of_an_anchor_are_verified() {
         for pem in [signed_by_another(), self_signed(|_| ())] {
             assert_eq!(fault(pair(&pem), &pem.cert_pem, "c.d.svc").await, FaultKind::NameMismatch);
         }
@@ -141,16 +141,19 @@ mod tests {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let cert = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-        let shown = PemPair { cert_pem: cert.pem(), key_pem: key.serialize_pem() };
-        (pair(&shown), leaf)
+        let pem_pair = PemPair { cert_pem: cert.pem(), key_pem: key.serialize_pem() };
+        (pair(&pem_pair), leaf)
     }
 
     #[tokio::test]
     async fn a_servers_certificate_in_the_bundle_signs_no_other() {
-        let (shown, leaf) = signed_by_a_leaf(&["a.b.svc"]);
-        assert_eq!(fault(shown.clone(), &leaf.cert_pem, "a.b.svc").await, FaultKind::UnknownAuthority);
-        let beside = format!("{}{}", Authority::create("x").unwrap().cert_pem(), leaf.cert_pem);
-        assert_eq!(fault(shown, &beside, "a.b.svc").await, FaultKind::UnknownAuthority);
+        let (presented_pair, leaf) = signed_by_a_leaf(&["a.b.svc"]);
+        assert_eq!(
+            fault(presented_pair.clone(), &leaf.cert_pem, "a.b.svc").await,
+            FaultKind::UnknownAuthority
+        );
+        let bundle = format!("{}{}", Authority::create("x").unwrap().cert_pem(), leaf.cert_pem);
+        assert_eq!(fault(presented_pair, &bundle, "a.b.svc").await, FaultKind::UnknownAuthority);
         dial(pair(&leaf), &leaf.cert_pem, "leaf.svc").await.unwrap();
     }
 

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
 
 use super::anchor::Anchors;
-use super::fault::{AcceptAny, ExplainingVerifier};
+use super::fault::{ExplainingVerifier, InsecureVerifier};
 use super::{CertPair, MinVersion, TlsError, provider};
 use crate::pki;
 
@@ -21,10 +21,10 @@ const SESSIONS: usize = 64;
 pub enum Roots {
     /// The system's roots, loaded once per process.
     System,
-    /// Only the certificates of this PEM bundle. `what` names it in errors.
+    /// Only the certificates of this PEM bundle. `label` names it in errors.
     Pem {
         /// Source of the bundle (`caBundle`, a file).
-        what: String,
+        label: String,
         /// PEM text.
         pem: Arc<[u8]>,
     },
@@ -34,8 +34,8 @@ pub enum Roots {
 
 impl Roots {
     /// Returns the roots of a PEM bundle; an empty bundle means the system's roots (upstream's rule for caBundle).
-    pub fn bundle(what: &str, pem: &[u8]) -> Self {
-        if pem.is_empty() { Self::System } else { Self::Pem { what: what.to_owned(), pem: pem.into() } }
+    pub fn bundle(label: &str, pem: &[u8]) -> Self {
+        if pem.is_empty() { Self::System } else { Self::Pem { label: label.to_owned(), pem: pem.into() } }
     }
 }
 
@@ -152,12 +152,12 @@ impl ClientTlsBuilder {
         let server_name = self.server_name.map(server_name).transpose()?;
         let provider = provider();
         let verifier: Arc<dyn ServerCertVerifier> = match &self.roots {
-            Roots::Insecure => Arc::new(AcceptAny::new(provider.clone())),
-            Roots::System => explaining(system_roots()?, Anchors::default(), "system roots")?,
-            Roots::Pem { what, pem } => {
-                let certs = pki::parse_certs(what, pem)?;
+            Roots::Insecure => Arc::new(InsecureVerifier::new(provider.clone())),
+            Roots::System => explaining_verifier(system_roots()?, Anchors::default(), "system roots")?,
+            Roots::Pem { label, pem } => {
+                let certs = pki::parse_certs(label, pem)?;
                 let anchors = Anchors::new(&certs);
-                explaining(Arc::new(pki::authority_store(what, certs)?), anchors, what)?
+                explaining_verifier(Arc::new(pki::authority_store(label, certs)?), anchors, label)?
             }
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -196,17 +196,17 @@ pub(crate) fn server_name(name: String) -> Result<ServerName<'static>, TlsError>
         .map_err(|_| TlsError::Unsupported(format!("{name:?} is not a valid server name")))
 }
 
-fn explaining(
+fn explaining_verifier(
     roots: Arc<RootCertStore>,
     anchors: Anchors,
-    what: &str,
+    label: &str,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     if roots.is_empty() {
         return Ok(Arc::new(ExplainingVerifier::new(None, anchors, provider())));
     }
     let inner = WebPkiServerVerifier::builder_with_provider(roots, provider())
         .build()
-        .map_err(|error| TlsError::Certificate { what: what.to_owned(), reason: error.to_string() })?;
+        .map_err(|error| TlsError::Certificate { label: label.to_owned(), reason: error.to_string() })?;
     Ok(Arc::new(ExplainingVerifier::new(Some(inner), anchors, provider())))
 }
 
@@ -214,14 +214,19 @@ fn explaining(
 fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, String>> = OnceLock::new();
     let load = || {
-        let found = rustls_native_certs::load_native_certs();
+        let native_certs = rustls_native_certs::load_native_certs();
         let mut store = RootCertStore::empty();
-        let (added, ignored) = store.add_parsable_certificates(found.certs);
+        let (added, ignored) = store.add_parsable_certificates(native_certs.certs);
         if added == 0 {
-            let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+            let errors: Vec<String> = native_certs.errors.iter().map(ToString::to_string).collect();
             return Err(format!("none found ({})", errors.join("; ")));
         }
-        tracing::debug!(added, ignored, errors = found.errors.len(), "loaded the system's trusted roots");
+        tracing::debug!(
+            added,
+            ignored,
+            errors = native_certs.errors.len(),
+            "loaded the system's trusted roots"
+        );
         Ok(Arc::new(store))
     };
     ROOTS.get_or_init(load).clone().map_err(TlsError::SystemRoots)

@@ -10,7 +10,7 @@ use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureSchem
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::anchor::{self, Anchors};
-use super::issued::is_issued;
+use super::issued::is_signed_by_any;
 use crate::pki::CertInfo;
 
 /// Kind of rejection.
@@ -73,7 +73,7 @@ impl std::error::Error for CertFault {}
 
 impl CertFault {
     /// Returns the fault in the error of a failed handshake, if any.
-    pub fn of(error: &rustls::Error) -> Option<&Self> {
+    pub fn from_error(error: &rustls::Error) -> Option<&Self> {
         match error {
             rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
                 cause.downcast_ref()
@@ -98,7 +98,7 @@ impl CertFault {
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 (FaultKind::NotYetValid, format!("it is valid from {}", info.not_before_text()))
             }
-            other => (FaultKind::Unusable, unusable(other, &info).to_owned()),
+            other => (FaultKind::Unusable, unusable_reason(other, &info).to_owned()),
         };
         let expected = name.to_str().into_owned();
         Self { kind, expected, presented, subject: info.display_name(), issuer: info.issuer, detail }
@@ -106,18 +106,16 @@ impl CertFault {
 }
 
 /// Returns the reason why a certificate is unusable, without type names of the library.
-fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
+fn unusable_reason(error: &CertificateError, info: &CertInfo) -> &'static str {
     match error {
         CertificateError::BadEncoding => "it is not a valid X.509 certificate",
         CertificateError::Revoked => "it is revoked",
         CertificateError::UnhandledCriticalExtension => "it has an unsupported critical extension",
         CertificateError::BadSignature => "its signature is wrong",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "it may not be used for a server"
+            "its extended key usage does not allow servers"
         }
-        _ if info.is_ca => {
-            "it is an authority's certificate, and neither one of the trusted ones nor signed by one of them"
-        }
+        _ if info.is_ca => "it is a CA certificate that is neither trusted nor signed by a trusted CA",
         _ => "it cannot be verified",
     }
 }
@@ -147,7 +145,7 @@ impl ExplainingVerifier {
         let may_be_authority = matches!(cause, CertificateError::Other(_));
         let algorithms = &self.provider.signature_verification_algorithms;
         self.anchors.contains(leaf)
-            || may_be_authority && is_issued(leaf, self.anchors.certs(), algorithms, now)
+            || may_be_authority && is_signed_by_any(leaf, self.anchors.certs(), algorithms, now)
     }
 }
 
@@ -168,7 +166,7 @@ impl ServerCertVerifier for ExplainingVerifier {
         };
         let verified = match verified {
             Err(rustls::Error::InvalidCertificate(cause)) if self.is_trusted(&cause, end_entity, now) => {
-                anchor::verify(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
+                anchor::verify_anchor(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
             }
             verified => verified,
         };
@@ -206,17 +204,17 @@ impl ServerCertVerifier for ExplainingVerifier {
 
 /// Verifier for `insecureSkipTLSVerify`: accepts any certificate whose owner signs the handshake.
 #[derive(Debug)]
-pub(super) struct AcceptAny {
+pub(super) struct InsecureVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl AcceptAny {
+impl InsecureVerifier {
     pub(super) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self { provider }
     }
 }
 
-impl ServerCertVerifier for AcceptAny {
+impl ServerCertVerifier for InsecureVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 use crate::pki::has_signed;
 
 /// True if one of these authorities is valid at `now` and has signed the certificate.
-pub(super) fn is_issued(
+pub(super) fn is_signed_by_any(
     leaf: &CertificateDer<'_>,
     authorities: &[CertificateDer<'static>],
     algorithms: &WebPkiSupportedAlgorithms,
@@ -95,16 +95,16 @@ mod tests {
         }
     }
 
-    async fn dial(shown: &PemPair, bundle: &str, name: &str) -> Result<(), DialError> {
-        let pair = shown.cert_pair("backend").unwrap();
+    async fn dial(presented_pair: &PemPair, bundle: &str, name: &str) -> Result<(), DialError> {
+        let pair = presented_pair.cert_pair("backend").unwrap();
         let backend = Backend::start(server_tls(pair), |_, _| http::Response::default());
         let roots = Roots::bundle("caBundle", bundle.as_bytes());
         let tls = ClientTls::builder().roots(roots).server_name(name).build().unwrap();
         connector(HOUR, HOUR).connect_tls(&target(backend.addr), &tls).await.map(drop)
     }
 
-    async fn fault(shown: &PemPair, bundle: &str, name: &str) -> FaultKind {
-        dial(shown, bundle, name).await.unwrap_err().certificate().unwrap().kind
+    async fn fault(presented_pair: &PemPair, bundle: &str, name: &str) -> FaultKind {
+        dial(presented_pair, bundle, name).await.unwrap_err().certificate().unwrap().kind
     }
 
     #[tokio::test]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_dates_and_purpose_of_such_a_certificate_still_count() {
+    async fn names_dates_and_purpose_of_an_authority_leaf_are_verified() {
         let ca = authority(|_| ());
         assert_eq!(fault(&ca.issue(|_| ()), &ca.pem, "c.d.svc").await, FaultKind::NameMismatch);
         let old = ca.issue(|params| {
@@ -136,7 +136,7 @@ mod tests {
         let error = dial(&other.issue(|_| ()), &ca.pem, "a.b.svc").await.unwrap_err();
         assert_eq!(error.certificate().unwrap().kind, FaultKind::Unusable);
         let text = error.to_string();
-        assert!(text.contains("neither one of the trusted ones nor signed by one of them"), "{text}");
+        assert!(text.contains("neither trusted nor signed by a trusted CA"), "{text}");
     }
 
     #[tokio::test]

@@ -17,32 +17,35 @@ pub struct CertPair {
 }
 
 impl CertPair {
-    /// Parses PEM; `what` names the pair in errors. The key must match the first certificate.
-    pub fn from_pem(what: &str, cert_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
-        let chain = pki::parse_certs(what, cert_pem)?;
+    /// Parses PEM; `label` names the pair in errors. The key must match the first certificate.
+    pub fn from_pem(label: &str, cert_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
+        let chain = pki::parse_certs(label, cert_pem)?;
         let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| match error {
             rustls_pki_types::pem::Error::NoItemsFound => {
-                TlsError::Empty { what: what.to_owned(), missing: "private key" }
+                TlsError::Empty { label: label.to_owned(), missing: "private key" }
             }
-            other => TlsError::Pem { what: what.to_owned(), reason: pki::pem_reason(&other) },
+            other => TlsError::Pem { label: label.to_owned(), reason: pki::pem_reason(&other) },
         })?;
-        Self::from_der(what, chain, key)
+        Self::from_der(label, chain, key)
     }
 
-    /// Parses DER; `what` names the pair in errors. The key must match the first certificate.
+    /// Parses DER; `label` names the pair in errors. The key must match the first certificate.
     pub fn from_der(
-        what: &str,
+        label: &str,
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Self, TlsError> {
         let Some(leaf) = chain.first() else {
-            return Err(TlsError::Empty { what: what.to_owned(), missing: "certificate" });
+            return Err(TlsError::Empty { label: label.to_owned(), missing: "certificate" });
         };
         let info = CertInfo::parse(leaf)
-            .map_err(|error| TlsError::Certificate { what: what.to_owned(), reason: error.to_string() })?;
+            .map_err(|error| TlsError::Certificate { label: label.to_owned(), reason: error.to_string() })?;
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => TlsError::Mismatch { what: what.to_owned() },
-            _ => TlsError::Certificate { what: what.to_owned(), reason: "its key cannot be used".to_owned() },
+            rustls::Error::InconsistentKeys(_) => TlsError::Mismatch { label: label.to_owned() },
+            _ => TlsError::Certificate {
+                label: label.to_owned(),
+                reason: "unsupported private key".to_owned(),
+            },
         })?;
         Ok(Self { key: Arc::new(key), info: Arc::new(info) })
     }

@@ -59,16 +59,16 @@ impl Default for ServerTlsOptions {
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
-    certs: Arc<Certs>,
+    certs: Arc<CertResolver>,
 }
 
 #[derive(Debug)]
-struct Certs {
-    current: ArcSwap<Chosen>,
+struct CertResolver {
+    current: ArcSwap<CertSet>,
 }
 
 #[derive(Debug)]
-struct Chosen {
+struct CertSet {
     default: CertPair,
     by_name: HashMap<String, Arc<CertifiedKey>>,
     default_key: Arc<CertifiedKey>,
@@ -79,13 +79,13 @@ impl ServerTls {
     /// over the default.
     pub fn new(default: CertPair, sni: &[SniCert], options: &ServerTlsOptions) -> Result<Self, TlsError> {
         let provider = provider_with(&options.cipher_suites, &options.key_exchanges)?;
-        let certs = Arc::new(Certs { current: ArcSwap::from_pointee(Chosen::new(default, sni)) });
+        let certs = Arc::new(CertResolver { current: ArcSwap::from_pointee(CertSet::new(default, sni)) });
         let versions = options.min_version.versions();
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(versions)
             .map_err(|error| TlsError::Unsupported(error.to_string()))?;
         let builder = if options.request_client_cert {
-            builder.with_client_cert_verifier(Arc::new(PossessionOnly { provider: provider.clone() }))
+            builder.with_client_cert_verifier(Arc::new(PossessionVerifier { provider: provider.clone() }))
         } else {
             builder.with_no_client_auth()
         };
@@ -100,12 +100,12 @@ impl ServerTls {
 
     /// Replaces all certificates. Open connections are not affected.
     pub fn replace(&self, default: CertPair, sni: &[SniCert]) {
-        self.certs.current.store(Arc::new(Chosen::new(default, sni)));
+        self.certs.current.store(Arc::new(CertSet::new(default, sni)));
     }
 
     /// Replaces the default pair without changing the pairs by name.
     pub fn replace_default(&self, default: CertPair) {
-        self.certs.current.rcu(|current| Chosen {
+        self.certs.current.rcu(|current| CertSet {
             default_key: default.certified_key(),
             default: default.clone(),
             by_name: current.by_name.clone(),
@@ -128,7 +128,7 @@ impl ServerTls {
     }
 }
 
-impl Chosen {
+impl CertSet {
     fn new(default: CertPair, sni: &[SniCert]) -> Self {
         let mut by_name = HashMap::new();
         for cert in sni {
@@ -151,23 +151,23 @@ impl Chosen {
     }
 }
 
-impl ResolvesServerCert for Certs {
+impl ResolvesServerCert for CertResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let chosen = self.current.load();
+        let certs = self.current.load();
         match hello.server_name() {
-            Some(name) if !chosen.by_name.is_empty() => Some(chosen.for_name(name)),
-            _ => Some(chosen.default_key.clone()),
+            Some(name) if !certs.by_name.is_empty() => Some(certs.for_name(name)),
+            _ => Some(certs.default_key.clone()),
         }
     }
 }
 
 /// Verifier that accepts any chain whose owner signs the handshake. The identity is verified per request.
 #[derive(Debug)]
-struct PossessionOnly {
+struct PossessionVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ClientCertVerifier for PossessionOnly {
+impl ClientCertVerifier for PossessionVerifier {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::fixture::{HOUR, client_pair, server_pair};
-use crate::pki::{Authority, Profile};
+use crate::pki::{Authority, CertProfile};
 
 #[test]
-fn a_pair_must_match_and_says_what_is_missing() {
+fn a_pair_must_match_and_errors_name_the_missing_part() {
     let authority = Authority::create("ca").unwrap();
-    let issue = || authority.issue(&Profile::client("a", &[], HOUR)).unwrap();
+    let issue = || authority.issue(&CertProfile::client("a", &[], HOUR)).unwrap();
     let (one, two) = (issue(), issue());
     let load = |cert: &str, key: &str| {
         CertPair::from_pem("proxy-client", cert.as_bytes(), key.as_bytes())
@@ -48,7 +48,7 @@ fn a_client_needs_usable_roots_and_a_valid_name() {
 }
 
 #[test]
-fn clones_of_a_client_are_one_and_builds_are_many() {
+fn clones_share_an_id_and_builds_have_distinct_ids() {
     let authority = Authority::create("ca").unwrap();
     let build = || {
         let roots = Roots::bundle("caBundle", authority.cert_pem().as_bytes());

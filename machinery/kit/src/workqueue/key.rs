@@ -4,6 +4,6 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 /// Bounds of a key of a work queue.
-pub trait Key: Eq + Hash + Clone + Debug + Send + Sync + 'static {}
+pub trait WorkKey: Eq + Hash + Clone + Debug + Send + Sync + 'static {}
 
-impl<T: Eq + Hash + Clone + Debug + Send + Sync + 'static> Key for T {}
+impl<T: Eq + Hash + Clone + Debug + Send + Sync + 'static> WorkKey for T {}

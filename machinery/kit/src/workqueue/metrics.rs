@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::unfinished::{self, Queues, Unfinished, Working};
+use super::unfinished_work::{self, ProcessingQueue, Queues, UnfinishedWorkGauge};
 use crate::metrics::{Desc, Histogram, HistogramVec, Registry};
 
 type Name = [(&'static str, String); 1];
@@ -19,17 +19,17 @@ pub struct QueueMetrics {
     depth: Family<Name, Gauge>,
     adds: Family<Name, Counter>,
     retries: Family<Name, Counter>,
-    waited: HistogramVec<Name>,
-    worked: HistogramVec<Name>,
+    queue_duration: HistogramVec<Name>,
+    work_duration: HistogramVec<Name>,
     queues: Queues,
 }
 
-pub(super) struct Handles {
+pub(super) struct QueueMetricHandles {
     pub(super) depth: Gauge,
     pub(super) adds: Counter,
     pub(super) retries: Counter,
-    pub(super) waited: Histogram,
-    pub(super) worked: Histogram,
+    pub(super) queue_duration: Histogram,
+    pub(super) work_duration: Histogram,
 }
 
 impl QueueMetrics {
@@ -43,15 +43,15 @@ impl QueueMetrics {
              observed by work_duration. Large values indicate stuck threads. One can deduce \
              the number of stuck threads by observing the rate at which this increases.",
         );
-        let made = || Unfinished { queues: Queues::default(), figure: unfinished::all };
-        let Unfinished { queues, .. } = registry.get_or_register(desc, made);
+        let new_gauge = || UnfinishedWorkGauge { queues: Queues::default(), aggregate: unfinished_work::sum };
+        let UnfinishedWorkGauge { queues, .. } = registry.get_or_register(desc, new_gauge);
         let desc = Desc::gauge(
             "workqueue_longest_running_processor_seconds",
             &["name"],
             "[BETA] How many seconds has the longest running processor for workqueue been \
              running.",
         );
-        let longest = Unfinished { queues: queues.clone(), figure: unfinished::longest };
+        let longest = UnfinishedWorkGauge { queues: queues.clone(), aggregate: unfinished_work::longest };
         registry.get_or_register(desc, || longest.clone());
         Self {
             queues,
@@ -70,7 +70,7 @@ impl QueueMetrics {
                 &["name"],
                 "[BETA] Total number of retries handled by workqueue",
             )),
-            waited: registry.histogram_vec(
+            queue_duration: registry.histogram_vec(
                 Desc::histogram(
                     "workqueue_queue_duration_seconds",
                     &["name"],
@@ -78,7 +78,7 @@ impl QueueMetrics {
                 ),
                 BUCKETS,
             ),
-            worked: registry.histogram_vec(
+            work_duration: registry.histogram_vec(
                 Desc::histogram(
                     "workqueue_work_duration_seconds",
                     &["name"],
@@ -90,18 +90,18 @@ impl QueueMetrics {
     }
 
     /// Exposes the durations of running work of a queue, as long as the queue exists.
-    pub(super) fn follow(&self, name: &str, queue: &Arc<dyn Working>) {
+    pub(super) fn register_queue(&self, name: &str, queue: &Arc<dyn ProcessingQueue>) {
         self.queues.lock().push((name.to_owned(), Arc::downgrade(queue)));
     }
 
-    pub(super) fn of(&self, name: &str) -> Handles {
+    pub(super) fn handles_for(&self, name: &str) -> QueueMetricHandles {
         let label = [("name", name.to_owned())];
-        Handles {
+        QueueMetricHandles {
             depth: self.depth.get_or_create_owned(&label),
             adds: self.adds.get_or_create_owned(&label),
             retries: self.retries.get_or_create_owned(&label),
-            waited: self.waited.get_or_create_owned(&label),
-            worked: self.worked.get_or_create_owned(&label),
+            queue_duration: self.queue_duration.get_or_create_owned(&label),
+            work_duration: self.work_duration.get_or_create_owned(&label),
         }
     }
 }

@@ -4,26 +4,26 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use tokio::time::Instant;
 
-use super::key::Key;
+use super::key::WorkKey;
 
-pub(super) struct State<K> {
+pub(super) struct QueueState<K> {
     queue: VecDeque<(K, Instant)>,
     /// Keys that need processing: all of `queue`, and keys that were added again while being processed.
     dirty: HashSet<K>,
     /// Keys that are being processed, with the start time.
-    in_work: HashMap<K, Instant>,
+    processing: HashMap<K, Instant>,
     delayed: BTreeMap<(Instant, u64), K>,
     delayed_keys: HashMap<K, (Instant, u64)>,
     sequence: u64,
     closed: bool,
 }
 
-impl<K: Key> State<K> {
+impl<K: WorkKey> QueueState<K> {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
             dirty: HashSet::new(),
-            in_work: HashMap::new(),
+            processing: HashMap::new(),
             delayed: BTreeMap::new(),
             delayed_keys: HashMap::new(),
             sequence: 0,
@@ -36,7 +36,7 @@ impl<K: Key> State<K> {
         if self.closed || self.dirty.contains(&key) {
             return false;
         }
-        if !self.in_work.contains_key(&key) {
+        if !self.processing.contains_key(&key) {
             self.queue.push_back((key.clone(), now));
         }
         self.dirty.insert(key)
@@ -75,13 +75,13 @@ impl<K: Key> State<K> {
     pub(super) fn pop(&mut self, now: Instant) -> Option<(K, Instant)> {
         let (key, since) = self.queue.pop_front()?;
         self.dirty.remove(&key);
-        self.in_work.insert(key.clone(), now);
+        self.processing.insert(key.clone(), now);
         Some((key, since))
     }
 
     /// Ends the processing of a key. Returns true if the key must be processed again.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
-        self.in_work.remove(key);
+        self.processing.remove(key);
         let again = self.dirty.contains(key);
         if again {
             self.queue.push_back((key.clone(), now));
@@ -108,11 +108,11 @@ impl<K: Key> State<K> {
     }
 
     /// Returns the start times of the keys that are being processed.
-    pub(super) fn in_work(&self) -> impl Iterator<Item = Instant> {
-        self.in_work.values().copied()
+    pub(super) fn start_times(&self) -> impl Iterator<Item = Instant> {
+        self.processing.values().copied()
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.in_work.is_empty() && self.delayed.is_empty()
+        self.queue.is_empty() && self.processing.is_empty() && self.delayed.is_empty()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 fn queue() -> WorkQueue<&'static str> {
-    WorkQueue::new("test", Policy::CONTROLLER)
+    WorkQueue::new("test", BackoffPolicy::CONTROLLER)
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn a_key_in_work_is_worked_on_again_only_after_it_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_delays_the_earliest_counts() {
+async fn the_earliest_of_several_delays_is_used() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("a", Duration::from_secs(30));
@@ -81,7 +81,7 @@ async fn shutdown_hands_out_the_rest_and_ends_every_waiter() {
 #[tokio::test(start_paused = true)]
 async fn workers_retry_failures_and_panics_and_never_work_on_one_key_twice_at_once() {
     let tasks = TaskSet::new();
-    let queue = WorkQueue::new("test", Policy::CONTROLLER);
+    let queue = WorkQueue::new("test", BackoffPolicy::CONTROLLER);
     let (tx, mut rx) = mpsc::channel(16);
     let (tries, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counter = tries.clone();
@@ -94,10 +94,10 @@ async fn workers_retry_failures_and_panics_and_never_work_on_one_key_twice_at_on
             match tries.fetch_add(1, Ordering::SeqCst) {
                 0 => Err("first try fails"),
                 1 => panic!("second try panics"),
-                2 => Ok(Reconciled::Again(Duration::from_secs(60))),
+                2 => Ok(ReconcileOutcome::RequeueAfter(Duration::from_secs(60))),
                 _ => {
                     tx.send(key).await.map_err(|_| "closed")?;
-                    Ok(Reconciled::Done)
+                    Ok(ReconcileOutcome::Done)
                 }
             }
         }
@@ -114,11 +114,11 @@ async fn workers_retry_failures_and_panics_and_never_work_on_one_key_twice_at_on
 #[tokio::test]
 async fn every_key_of_many_adders_is_worked_on() {
     let tasks = TaskSet::new();
-    let queue = WorkQueue::new("test", Policy::CONTROLLER);
+    let queue = WorkQueue::new("test", BackoffPolicy::CONTROLLER);
     let (tx, mut rx) = mpsc::unbounded_channel();
     run_workers(&tasks, "test-worker", 3, queue.clone(), move |key: u32| {
         let _ = tx.send(key);
-        async { Ok::<_, String>(Reconciled::Done) }
+        async { Ok::<_, String>(ReconcileOutcome::Done) }
     });
     (0..1000).for_each(|key| queue.add(key));
     let mut seen = std::collections::BTreeSet::new();
@@ -133,7 +133,7 @@ async fn depth_adds_and_retries_are_exposed_under_the_queues_name() {
     let registry = Registry::new();
     let queue = WorkQueue::with_metrics(
         "AvailableConditionController",
-        Policy::CONTROLLER,
+        BackoffPolicy::CONTROLLER,
         &QueueMetrics::new(&registry),
     );
     queue.add("a");

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::{Key, WorkQueue};
+use super::{WorkKey, WorkQueue};
 use crate::tasks::TaskSet;
 
 /// Result of a reconcile without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reconciled {
+pub enum ReconcileOutcome {
     /// The key is not processed again until it is added.
     Done,
     /// The key is processed again after this time.
-    Again(Duration),
+    RequeueAfter(Duration),
 }
 
 /// Spawns `workers` tasks named `<name>` into `tasks`. Each takes a key and runs `reconcile`; an error
@@ -30,9 +30,9 @@ pub fn run_workers<K, F, Fut, E>(
     queue: WorkQueue<K>,
     reconcile: F,
 ) where
-    K: Key,
+    K: WorkKey,
     F: Fn(K) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Reconciled, E>> + Send + 'static,
+    Fut: Future<Output = Result<ReconcileOutcome, E>> + Send + 'static,
     E: Display + Send,
 {
     let reconcile = Arc::new(reconcile);
@@ -41,23 +41,23 @@ pub fn run_workers<K, F, Fut, E>(
         tasks.spawn(name, async move {
             while let Some(Some(work)) = stop.run_until_cancelled(queue.next()).await {
                 let outcome = AssertUnwindSafe(reconcile(work.clone())).catch_unwind().await;
-                settle(name, &queue, &work, outcome);
+                finish_key(name, &queue, &work, outcome);
             }
             queue.shutdown();
         });
     }
 }
 
-fn settle<K: Key, E: Display, P>(
+fn finish_key<K: WorkKey, E: Display, P>(
     name: &str,
     queue: &WorkQueue<K>,
     key: &K,
-    outcome: Result<Result<Reconciled, E>, P>,
+    outcome: Result<Result<ReconcileOutcome, E>, P>,
 ) {
     match outcome {
         Ok(Ok(reconciled)) => {
             queue.forget(key);
-            if let Reconciled::Again(delay) = reconciled {
+            if let ReconcileOutcome::RequeueAfter(delay) = reconciled {
                 queue.add_after(key.clone(), delay);
             }
         }

@@ -7,19 +7,19 @@ use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::model::TypeSet;
 
 /// Returns the paths of atomic values in a checked object: `.spec.selector`, `.spec.containers[0].args`.
-pub(super) fn object(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Vec<String> {
-    let mut search = Search { types, path: String::new(), found: Vec::new() };
+pub(super) fn find_atomics(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Vec<String> {
+    let mut search = AtomicSearch { types, path: String::new(), found: Vec::new() };
     search.map(&root, object);
     search.found
 }
 
-struct Search<'t> {
+struct AtomicSearch<'t> {
     types: &'t TypeSet,
     path: String,
     found: Vec<String>,
 }
 
-impl Search<'_> {
+impl AtomicSearch<'_> {
     fn value(&mut self, ty: TypeRef<'_>, value: &Value) {
         match (ty.shape(self.types), value) {
             (Shape::Map(shape) | Shape::Deduced(shape), Value::Object(object)) => self.map(&shape, object),
@@ -35,9 +35,9 @@ impl Search<'_> {
         if shape.atomic {
             self.found.push(self.path.clone());
         }
-        for (key, held) in object {
+        for (key, value) in object {
             if let (Some(ty), true) = shape.entry(key) {
-                self.below(&format!(".{key}"), ty, held);
+                self.visit_child(&format!(".{key}"), ty, value);
             }
         }
     }
@@ -47,11 +47,11 @@ impl Search<'_> {
             self.found.push(self.path.clone());
         }
         for (index, item) in items.iter().enumerate() {
-            self.below(&format!("[{index}]"), shape.of, item);
+            self.visit_child(&format!("[{index}]"), shape.element_type, item);
         }
     }
 
-    fn below(&mut self, step: &str, ty: TypeRef<'_>, value: &Value) {
+    fn visit_child(&mut self, step: &str, ty: TypeRef<'_>, value: &Value) {
         let length = self.path.len();
         self.path.push_str(step);
         self.value(ty, value);

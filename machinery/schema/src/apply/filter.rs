@@ -1,55 +1,56 @@
 //! Filter of the fields that managers can own.
 
-use crate::fields::{Node, PathElement, Set};
+use crate::fields::{FieldSet, PathElement, SetNode};
 
 /// Filter that removes fields that managers cannot own even if they send them: those that the write resets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filter {
+pub enum FieldFilter {
     /// Removes these fields and everything below them.
-    Drop(Set),
+    Drop(FieldSet),
     /// Keeps the fields at or below one of these paths, in which `None` matches any list element.
     Keep(Vec<Vec<Option<PathElement>>>),
 }
 
-impl Default for Filter {
+impl Default for FieldFilter {
     fn default() -> Self {
-        Self::Drop(Set::default())
+        Self::Drop(FieldSet::default())
     }
 }
 
-impl Filter {
+impl FieldFilter {
     /// Creates a filter that keeps the fields at or below these dotted paths; `*` matches any list element.
     #[must_use]
-    pub fn keeping<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+    pub fn from_kept_paths<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let step = |name: &str| (name != "*").then(|| PathElement::field(name));
         Self::Keep(paths.into_iter().map(|path| path.split('.').map(step).collect()).collect())
     }
 
     /// Returns the fields that pass the filter.
     #[must_use]
-    pub fn of(&self, mut set: Set) -> Set {
+    pub fn apply(&self, mut set: FieldSet) -> FieldSet {
         match self {
-            Self::Drop(gone) => {
-                set.subtract_below(gone);
+            Self::Drop(dropped) => {
+                set.subtract_recursive(dropped);
                 set
             }
-            Self::Keep(paths) => kept(&set, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+            Self::Keep(paths) => keep_paths(&set, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()),
         }
     }
 }
 
-fn kept(set: &Set, paths: &[&[Option<PathElement>]]) -> Set {
+fn keep_paths(set: &FieldSet, paths: &[&[Option<PathElement>]]) -> FieldSet {
     if paths.iter().any(|path| path.is_empty()) {
         return set.clone();
     }
     let nodes = set.nodes().iter().filter_map(|node| {
         let matches = |step: &Option<PathElement>| step.as_ref().is_none_or(|step| *step == node.element);
-        let below: Vec<_> = paths
+        let child_paths: Vec<_> = paths
             .iter()
             .filter_map(|path| path.split_first().filter(|(s, _)| matches(s)))
             .map(|p| p.1)
             .collect();
-        (!below.is_empty()).then(|| Node { children: kept(&node.children, &below), ..node.clone() })
+        (!child_paths.is_empty())
+            .then(|| SetNode { children: keep_paths(&node.children, &child_paths), ..node.clone() })
     });
-    Set::from_nodes(nodes.collect())
+    FieldSet::from_nodes(nodes.collect())
 }

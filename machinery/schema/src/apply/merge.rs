@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Map as Json, Value};
 
 use super::item;
-use super::misfit::TypeMismatch;
-use super::reading::{Reading, entries, items};
+use super::reading::{ReadMode, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
+use super::type_mismatch::TypeMismatch;
 use crate::fields::PathElement;
 use crate::model::TypeSet;
 
@@ -16,16 +16,16 @@ type Side<'v> = Option<&'v Value>;
 type Result<T, E = TypeMismatch> = std::result::Result<T, E>;
 
 /// Merges two objects.
-pub(super) fn objects(
+pub(super) fn merge_objects(
     types: &TypeSet,
     root: Map<'_>,
     live: &Json<String, Value>,
     config: &Json<String, Value>,
 ) -> Result<Json<String, Value>> {
-    map(types, &root, Some(live), Some(config))
+    merge_map(types, &root, Some(live), Some(config))
 }
 
-fn value(types: &TypeSet, ty: TypeRef<'_>, live: Side<'_>, config: Side<'_>) -> Result<Option<Value>> {
+fn merge_value(types: &TypeSet, ty: TypeRef<'_>, live: Side<'_>, config: Side<'_>) -> Result<Option<Value>> {
     let leaf = || Ok(config.or(live).cloned());
     match ty.shape(types) {
         Shape::Map(shape) if !shape.atomic => map_value(types, &shape, live, config),
@@ -34,7 +34,7 @@ fn value(types: &TypeSet, ty: TypeRef<'_>, live: Side<'_>, config: Side<'_>) -> 
             if a.is_empty() && b.is_empty() {
                 return leaf();
             }
-            let merged = list(types, &shape, a, b)?;
+            let merged = merge_list(types, &shape, a, b)?;
             Ok((!merged.is_empty()).then_some(Value::Array(merged)))
         }
         Shape::Deduced(shape) if !shape.atomic => match (live, config) {
@@ -52,11 +52,11 @@ fn map_value(types: &TypeSet, shape: &Map<'_>, live: Side<'_>, config: Side<'_>)
     if empty(a) && empty(b) {
         return Ok(config.or(live).cloned());
     }
-    let merged = map(types, shape, a, b)?;
+    let merged = merge_map(types, shape, a, b)?;
     Ok((!merged.is_empty()).then_some(Value::Object(merged)))
 }
 
-fn map(
+fn merge_map(
     types: &TypeSet,
     shape: &Map<'_>,
     live: Option<&Json<String, Value>>,
@@ -64,10 +64,10 @@ fn map(
 ) -> Result<Json<String, Value>> {
     let mut merged = Json::new();
     let added = config.into_iter().flatten().filter(|(key, _)| !live.is_some_and(|l| l.contains_key(*key)));
-    let kept = live.into_iter().flatten().map(|(key, a)| (key, Some(a), config.and_then(|c| c.get(key))));
-    for (key, a, b) in kept.chain(added.map(|(key, b)| (key, None, Some(b)))) {
+    let existing = live.into_iter().flatten().map(|(key, a)| (key, Some(a), config.and_then(|c| c.get(key))));
+    for (key, a, b) in existing.chain(added.map(|(key, b)| (key, None, Some(b)))) {
         let ty = shape.entry(key).0.unwrap_or(TypeRef::Deduced);
-        let value = value(types, ty, a, b).map_err(|e| e.below(&format!(".{key}")))?;
+        let value = merge_value(types, ty, a, b).map_err(|e| e.prefixed(&format!(".{key}")))?;
         if let Some(value) = value {
             merged.insert(key.clone(), value);
         }
@@ -76,28 +76,28 @@ fn map(
 }
 
 /// List elements by identity; `None` for duplicates.
-type Found<'v> = BTreeMap<PathElement, Option<&'v Value>>;
+type ElementIndex<'v> = BTreeMap<PathElement, Option<&'v Value>>;
 
-struct Sides<'v> {
+struct ListSides<'v> {
     live: Vec<PathElement>,
     config: Vec<PathElement>,
-    in_live: Found<'v>,
-    in_config: Found<'v>,
+    in_live: ElementIndex<'v>,
+    in_config: ElementIndex<'v>,
 }
 
-fn index<'v>(
+fn index_elements<'v>(
     types: &TypeSet,
     shape: &List<'_>,
     items: &'v [Value],
     duplicates: bool,
-) -> Result<(Vec<PathElement>, Found<'v>)> {
-    let (mut order, mut found) = (Vec::with_capacity(items.len()), Found::new());
+) -> Result<(Vec<PathElement>, ElementIndex<'v>)> {
+    let (mut order, mut found) = (Vec::with_capacity(items.len()), ElementIndex::new());
     for (i, item) in items.iter().enumerate() {
-        let element = item::element(types, shape, item, Reading::Raw)
-            .map_err(|why| TypeMismatch::at("", &format!("element {i}: {why}")))?;
+        let element = item::path_element(types, shape, item, ReadMode::Raw)
+            .map_err(|reason| TypeMismatch::new("", &format!("element {i}: {reason}")))?;
         let again = found.contains_key(&element);
         if again && !duplicates {
-            return Err(TypeMismatch::at("", &format!("duplicate entries for key {element}")));
+            return Err(TypeMismatch::new("", &format!("duplicate entries for key {element}")));
         }
         found.insert(element.clone(), (!again).then_some(item));
         order.push(element);
@@ -107,10 +107,10 @@ fn index<'v>(
 
 /// Merges two lists in one pass. Elements of both follow the order of the configuration; elements that only the object has
 /// keep their position between them.
-fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> Result<Vec<Value>> {
-    let (config, in_config) = index(types, shape, config, false)?;
-    let (order, in_live) = index(types, shape, live, true)?;
-    let sides = Sides { live: order, config, in_live, in_config };
+fn merge_list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> Result<Vec<Value>> {
+    let (config, in_config) = index_elements(types, shape, config, false)?;
+    let (order, in_live) = index_elements(types, shape, live, true)?;
+    let sides = ListSides { live: order, config, in_live, in_config };
     let mut shared: VecDeque<&PathElement> =
         sides.config.iter().filter(|element| sides.in_live.contains_key(*element)).collect();
     let mut merged: BTreeSet<&PathElement> = BTreeSet::new();
@@ -120,7 +120,7 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
         if let (Some(a), Some(b)) = (sides.live.get(l), sides.config.get(r)) {
             if a == b {
                 merged.insert(a);
-                out.extend(sides.merged(types, shape, a)?);
+                out.extend(sides.merge_element(types, shape, a)?);
                 (l, r) = (l + 1, r + 1);
                 shared.pop_front();
                 continue;
@@ -133,7 +133,7 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
         }
         if let Some(a) = sides.live.get(l) {
             if !sides.in_config.contains_key(a) {
-                out.extend(value(types, shape.of, live.get(l), None)?);
+                out.extend(merge_value(types, shape.element_type, live.get(l), None)?);
                 l += 1;
                 continue;
             }
@@ -143,7 +143,7 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
         }
         if let Some(b) = sides.config.get(r) {
             merged.insert(b);
-            out.extend(sides.merged(types, shape, b)?);
+            out.extend(sides.merge_element(types, shape, b)?);
             r += 1;
             if shared.front().is_some_and(|next| *next == b) {
                 shared.pop_front();
@@ -153,11 +153,17 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
     Ok(out)
 }
 
-impl Sides<'_> {
+impl ListSides<'_> {
     /// Merges an element of both sides. An element that the object contains more than once is replaced.
-    fn merged(&self, types: &TypeSet, shape: &List<'_>, element: &PathElement) -> Result<Option<Value>> {
-        let of = |found: &Found<'_>| found.get(element).copied().flatten().cloned();
+    fn merge_element(
+        &self,
+        types: &TypeSet,
+        shape: &List<'_>,
+        element: &PathElement,
+    ) -> Result<Option<Value>> {
+        let of = |found: &ElementIndex<'_>| found.get(element).copied().flatten().cloned();
         let (a, b) = (of(&self.in_live), of(&self.in_config));
-        value(types, shape.of, a.as_ref(), b.as_ref()).map_err(|e| e.below(&element.to_string()))
+        merge_value(types, shape.element_type, a.as_ref(), b.as_ref())
+            .map_err(|e| e.prefixed(&element.to_string()))
     }
 }

@@ -2,20 +2,20 @@
 
 use serde_json::{Map as Json, Value};
 
-use super::misfit::TypeMismatch;
-use super::printed::Pointer;
+use super::printed::GoPointer;
+use super::type_mismatch::TypeMismatch;
 
 pub(super) type Side<'v> = Option<&'v Value>;
 
 /// Mode in which struct fields are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ReadMode {
     /// Values as typed objects print them: zero values according to the emit rule of each field.
     Typed,
     /// Raw values; an explicit null equals an absent field.
     Raw,
     /// Raw values, with null as a distinct value (custom resources).
-    Whole,
+    RawWithNull,
 }
 
 /// Returns the entries of a map; null has none.
@@ -23,7 +23,7 @@ pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>, Ty
     match side {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(map)) => Ok(Some(map)),
-        Some(other) => Err(TypeMismatch::at("", &format!("expected map, got {}", Pointer(other)))),
+        Some(other) => Err(TypeMismatch::new("", &format!("expected map, got {}", GoPointer(other)))),
     }
 }
 
@@ -32,6 +32,6 @@ pub(super) fn items(side: Side<'_>) -> Result<&[Value], TypeMismatch> {
     match side {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
-        Some(other) => Err(TypeMismatch::at("", &format!("expected list, got {}", Pointer(other)))),
+        Some(other) => Err(TypeMismatch::new("", &format!("expected list, got {}", GoPointer(other)))),
     }
 }

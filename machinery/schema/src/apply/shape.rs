@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::model::{Field, FieldType, ListType, MapType, Type, TypeSet};
-use crate::structural::{Additional, CustomResource, JsonType, Node};
+use crate::structural::{Additional, CustomResource, JsonType, SchemaNode};
 
 /// Type of a value, with the annotations of its field.
 #[derive(Clone, Copy, Debug)]
@@ -15,19 +15,19 @@ pub(super) enum TypeRef<'t> {
     /// Element of a list or map.
     Plain(&'t FieldType),
     /// Node of a structural schema.
-    Node(Place<'t>),
+    Node(StructuralRef<'t>),
     /// Any value, whose shape is deduced from the value: maps are granular, lists atomic.
     Deduced,
 }
 
 /// Node of a structural schema in its context.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'t> {
-    node: &'t Node,
+pub(super) struct StructuralRef<'t> {
+    node: &'t SchemaNode,
     /// True if unknown fields are preserved here or at a parent.
-    open: bool,
+    preserves_unknown: bool,
     /// Type of `metadata`.
-    meta: &'t FieldType,
+    object_meta: &'t FieldType,
 }
 
 /// Shape of a value.
@@ -46,7 +46,7 @@ pub(super) enum Shape<'t> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'t> {
-    pub(super) of: TypeRef<'t>,
+    pub(super) element_type: TypeRef<'t>,
     pub(super) relation: Relation<'t>,
 }
 
@@ -64,78 +64,86 @@ pub(super) enum Relation<'t> {
 /// Struct (with fields), map (with elements), or free object (with deduced elements).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Map<'t> {
-    named: Named<'t>,
-    pub(super) of: Option<TypeRef<'t>>,
+    declared: DeclaredFields<'t>,
+    pub(super) element_type: Option<TypeRef<'t>>,
     pub(super) atomic: bool,
 }
 
 /// Source of the declared fields of a map.
 #[derive(Clone, Copy, Debug)]
-enum Named<'t> {
-    Nothing,
+enum DeclaredFields<'t> {
+    Undeclared,
     Struct(&'t Type),
     /// Properties of a node; if true, the value is a resource and has `apiVersion`, `kind` and `metadata`.
-    Node(Place<'t>, bool),
+    Node(StructuralRef<'t>, bool),
 }
 
 impl<'t> Map<'t> {
     /// Map shape of a value whose type is deduced.
     pub(super) const DEDUCED: Self =
-        Self { named: Named::Nothing, of: Some(TypeRef::Deduced), atomic: false };
+        Self { declared: DeclaredFields::Undeclared, element_type: Some(TypeRef::Deduced), atomic: false };
 
     /// Returns the type of this key, and true if it is a declared field.
     pub(super) fn entry(&self, key: &str) -> (Option<TypeRef<'t>>, bool) {
-        let declared = match self.named {
-            Named::Nothing => None,
-            Named::Struct(ty) => ty.field(key).map(TypeRef::Field),
-            Named::Node(place, resource) => place.property(key, resource),
+        let declared = match self.declared {
+            DeclaredFields::Undeclared => None,
+            DeclaredFields::Struct(ty) => ty.field(key).map(TypeRef::Field),
+            DeclaredFields::Node(structural, resource) => structural.property(key, resource),
         };
         match declared {
             Some(ty) => (Some(ty), true),
-            None => (self.of, false),
+            None => (self.element_type, false),
         }
     }
 
     /// Returns the struct type, whose fields are printed according to their emit rules.
-    pub(super) fn structure(&self) -> Option<&'t Type> {
-        match self.named {
-            Named::Struct(ty) => Some(ty),
-            Named::Nothing | Named::Node(..) => None,
+    pub(super) fn struct_type(&self) -> Option<&'t Type> {
+        match self.declared {
+            DeclaredFields::Struct(ty) => Some(ty),
+            DeclaredFields::Undeclared | DeclaredFields::Node(..) => None,
         }
     }
 
     /// Returns the value that an absent field has if it is a list key.
     pub(super) fn default_of(&self, key: &str) -> Option<&'t Value> {
-        match self.named {
-            Named::Nothing => None,
-            Named::Struct(ty) => ty.field(key)?.openapi_default.as_ref(),
-            Named::Node(place, _) => place.node.property(key)?.default.as_ref(),
+        match self.declared {
+            DeclaredFields::Undeclared => None,
+            DeclaredFields::Struct(ty) => ty.field(key)?.openapi_default.as_ref(),
+            DeclaredFields::Node(structural, _) => structural.node.property(key)?.default.as_ref(),
         }
     }
 }
 
-impl<'t> Place<'t> {
-    fn below(self, node: &'t Node) -> Self {
-        Self { node, open: self.open || node.preserve_unknown, meta: self.meta }
+impl<'t> StructuralRef<'t> {
+    fn child(self, node: &'t SchemaNode) -> Self {
+        Self {
+            node,
+            preserves_unknown: self.preserves_unknown || node.preserve_unknown,
+            object_meta: self.object_meta,
+        }
     }
 
     fn property(self, key: &str, resource: bool) -> Option<TypeRef<'t>> {
         match key {
             "apiVersion" | "kind" if resource => Some(TypeRef::Plain(&FieldType::String)),
-            "metadata" if resource => Some(TypeRef::Plain(self.meta)),
-            _ => self.node.property(key).map(|node| TypeRef::Node(self.below(node))),
+            "metadata" if resource => Some(TypeRef::Plain(self.object_meta)),
+            _ => self.node.property(key).map(|node| TypeRef::Node(self.child(node))),
         }
     }
 
     fn map(self, resource: bool) -> Map<'t> {
-        let free = self.open || (!resource && self.node.properties.is_empty());
-        let of = match &self.node.additional {
-            Additional::Schema(node) => Some(TypeRef::Node(self.below(node))),
+        let free = self.preserves_unknown || (!resource && self.node.properties.is_empty());
+        let element_type = match &self.node.additional {
+            Additional::Schema(node) => Some(TypeRef::Node(self.child(node))),
             Additional::Any => Some(TypeRef::Deduced),
             Additional::Absent if free => Some(TypeRef::Deduced),
-            Additional::Absent | Additional::No => None,
+            Additional::Absent | Additional::Forbidden => None,
         };
-        Map { named: Named::Node(self, resource), of, atomic: self.node.map_type == MapType::Atomic }
+        Map {
+            declared: DeclaredFields::Node(self, resource),
+            element_type,
+            atomic: self.node.map_type == MapType::Atomic,
+        }
     }
 
     fn shape(self) -> Shape<'t> {
@@ -159,24 +167,25 @@ impl<'t> Place<'t> {
             Some(ListType::Map) => Relation::Map(&self.node.list_keys),
             Some(ListType::Atomic) | None => Relation::Atomic,
         };
-        Shape::List(List { of: TypeRef::Node(self.below(items)), relation })
+        Shape::List(List { element_type: TypeRef::Node(self.child(items)), relation })
     }
 }
 
 /// Returns the shape of a struct.
-pub(super) fn structure(ty: &Type, over: Option<MapType>) -> Map<'_> {
+pub(super) fn struct_map(ty: &Type, override_type: Option<MapType>) -> Map<'_> {
     Map {
-        named: Named::Struct(ty),
+        declared: DeclaredFields::Struct(ty),
         // A struct without fields contains any values.
-        of: ty.fields.is_empty().then_some(TypeRef::Deduced),
-        atomic: over.unwrap_or(ty.map_type) == MapType::Atomic,
+        element_type: ty.fields.is_empty().then_some(TypeRef::Deduced),
+        atomic: override_type.unwrap_or(ty.map_type) == MapType::Atomic,
     }
 }
 
 /// Returns the shape of a custom resource.
-pub(super) fn custom(resource: &CustomResource) -> Map<'_> {
+pub(super) fn custom_resource_map(resource: &CustomResource) -> Map<'_> {
     let node = &**resource.schema().root();
-    Place { node, open: node.preserve_unknown, meta: resource.meta_type() }.map(true)
+    StructuralRef { node, preserves_unknown: node.preserve_unknown, object_meta: resource.meta_type() }
+        .map(true)
 }
 
 impl<'t> TypeRef<'t> {
@@ -185,20 +194,20 @@ impl<'t> TypeRef<'t> {
         let (ty, field) = match self {
             Self::Field(field) => (&field.ty, Some(field)),
             Self::Plain(ty) => (ty, None),
-            Self::Node(place) => return place.shape(),
+            Self::Node(structural) => return structural.shape(),
             Self::Deduced => return Shape::Deduced(Map::DEDUCED),
         };
         match types.resolve(ty) {
             FieldType::List(of) => Shape::List(List {
-                of: TypeRef::Plain(of),
+                element_type: TypeRef::Plain(of),
                 relation: field.map_or(Relation::Atomic, relation),
             }),
             FieldType::Map(of) => Shape::Map(Map {
-                named: Named::Nothing,
-                of: Some(TypeRef::Plain(of)),
+                declared: DeclaredFields::Undeclared,
+                element_type: Some(TypeRef::Plain(of)),
                 atomic: field.and_then(|f| f.map_type) == Some(MapType::Atomic),
             }),
-            FieldType::Ref(id) => Shape::Map(structure(types.get(*id), field.and_then(|f| f.map_type))),
+            FieldType::Ref(id) => Shape::Map(struct_map(types.get(*id), field.and_then(|f| f.map_type))),
             FieldType::Any => Shape::Deduced(Map::DEDUCED),
             FieldType::AnyObject => Shape::Untyped,
             scalar => Shape::Scalar(scalar),
@@ -206,7 +215,8 @@ impl<'t> TypeRef<'t> {
     }
 }
 
-/// Returns the relation between the elements of a field's list. Without an apply annotation, the strategic merge annotation counts.
+/// Returns the relation between the elements of a field's list. Without an apply annotation, the strategic
+/// merge annotation counts.
 fn relation(field: &Field) -> Relation<'_> {
     match (field.list_type, field.patch.merge, &field.merge_key) {
         (Some(ListType::Atomic), _, _) | (None, false, _) => Relation::Atomic,

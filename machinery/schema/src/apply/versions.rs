@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use portico_machinery::Object;
 
-use super::along;
-use super::filter::Filter;
-use crate::fields::Set;
+use super::filter::FieldFilter;
+use super::set_types;
+use crate::fields::FieldSet;
 use crate::schema::Schema;
 
 pub trait Versions {
@@ -17,28 +17,28 @@ pub trait Versions {
     ///
     /// # Errors
     /// [`ConversionError`].
-    fn convert(&self, object: &Object, from: &str, to: &str) -> Result<Object, Unconverted>;
+    fn convert(&self, object: &Object, from: &str, to: &str) -> Result<Object, ConversionError>;
 
     /// Returns the filter of the fields that a write in this version can own.
-    fn filter(&self, version: &str) -> &Filter;
+    fn filter(&self, version: &str) -> &FieldFilter;
 }
 
 /// Reason why an object is not available in another version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unconverted {
+pub enum ConversionError {
     /// The version no longer exists: its managers are dropped.
-    Gone,
+    VersionRemoved,
     /// The conversion has been requested. The caller retries when the result is known.
     Pending,
     /// The object cannot be converted, or does not match the version.
     Failed(String),
 }
 
-impl Unconverted {
+impl ConversionError {
     /// Adds the step during which the conversion failed.
-    pub(super) fn during(self, what: &str) -> Self {
+    pub(super) fn with_context(self, context: &str) -> Self {
         match self {
-            Self::Failed(text) => Self::Failed(format!("{what}: {text}")),
+            Self::Failed(text) => Self::Failed(format!("{context}: {text}")),
             other => other,
         }
     }
@@ -46,37 +46,38 @@ impl Unconverted {
 
 /// Version of objects, with its schema.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct VersionView<'a> {
     versions: &'a dyn Versions,
     pub(super) version: &'a str,
     pub(super) schema: &'a Schema,
 }
 
-impl<'a> At<'a> {
-    pub(super) fn new(versions: &'a dyn Versions, version: &'a str) -> Result<Self, Unconverted> {
-        let schema = versions.schema(version).ok_or(Unconverted::Gone)?;
+impl<'a> VersionView<'a> {
+    pub(super) fn new(versions: &'a dyn Versions, version: &'a str) -> Result<Self, ConversionError> {
+        let schema = versions.schema(version).ok_or(ConversionError::VersionRemoved)?;
         Ok(Self { versions, version, schema })
     }
 
     /// Returns the view of another version.
-    pub(super) fn of(&self, version: &'a str) -> Result<Self, Unconverted> {
+    pub(super) fn in_version(&self, version: &'a str) -> Result<Self, ConversionError> {
         Self::new(self.versions, version)
     }
 
     /// Returns the fields that pass the filter of the version.
-    pub(super) fn filtered(&self, set: Set) -> Set {
-        self.versions.filter(self.version).of(set)
+    pub(super) fn filter_set(&self, set: FieldSet) -> FieldSet {
+        self.versions.filter(self.version).apply(set)
     }
 
     /// Returns the set with declared fields as members.
-    pub(super) fn named(&self, set: &Set) -> Set {
-        along::with_named_fields(self.schema.types_in_use(), self.schema.shape(), set)
+    pub(super) fn with_named_fields(&self, set: &FieldSet) -> FieldSet {
+        set_types::with_named_fields(self.schema.types_in_use(), self.schema.shape(), set)
     }
 
     /// Converts the set to the current types. Returns `None` if it already matches them.
-    pub(super) fn reconciled(&self, set: &Set) -> Option<Set> {
+    pub(super) fn reconcile_atomics(&self, set: &FieldSet) -> Option<FieldSet> {
         let (types, shape) = (self.schema.types_in_use(), self.schema.shape());
-        (!along::fits(types, shape, set)).then(|| along::reconciled(types, shape, set))
+        (!set_types::matches_atomics(types, shape, set))
+            .then(|| set_types::reconcile_atomics(types, shape, set))
     }
 
     /// Converts an object to another version, and returns that version. The result is checked against its schema.
@@ -84,19 +85,25 @@ impl<'a> At<'a> {
         &self,
         object: &'o Object,
         to: &'a str,
-    ) -> Result<(Cow<'o, Object>, Self), Unconverted> {
+    ) -> Result<(Cow<'o, Object>, Self), ConversionError> {
         if to == self.version {
             return Ok((Cow::Borrowed(object), *self));
         }
         let converted = self.versions.convert(object, self.version, to)?;
-        let there = self.of(to)?;
-        there.schema.check_applied(&converted).map_err(|misfits| Unconverted::Failed(misfits.to_string()))?;
-        Ok((Cow::Owned(converted), there))
+        let view = self.in_version(to)?;
+        view.schema
+            .check_applied(&converted)
+            .map_err(|mismatches| ConversionError::Failed(mismatches.to_string()))?;
+        Ok((Cow::Owned(converted), view))
     }
 
     /// Returns `pruned` with the fields of `merged` that are in `owned`.
-    pub(super) fn restored(&self, merged: &Object, pruned: &Object, owned: &Set) -> Object {
-        let kept = self.named(&self.schema.fields_of(pruned)).union(&self.named(owned));
-        self.schema.without(merged, &self.named(&self.schema.fields_of(merged)).difference(&kept))
+    pub(super) fn restore_owned(&self, merged: &Object, pruned: &Object, owned: &FieldSet) -> Object {
+        let kept_fields =
+            self.with_named_fields(&self.schema.fields_of(pruned)).union(&self.with_named_fields(owned));
+        self.schema.without_fields(
+            merged,
+            &self.with_named_fields(&self.schema.fields_of(merged)).difference(&kept_fields),
+        )
     }
 }

@@ -9,7 +9,7 @@ pub enum ConfigurationError {
     #[error("{0}")]
     Syntax(String),
     /// Missing `kind` or `apiVersion`.
-    #[error("Object '{field}' is missing in '{}'", one_line(body))]
+    #[error("Object '{field}' is missing in '{}'", escape_line_breaks(body))]
     Missing {
         /// `Kind` or `apiVersion`.
         field: &'static str,
@@ -38,10 +38,10 @@ pub enum ConfigurationError {
     Invalid(Vec<field::Error>),
     /// Any other error, as a message.
     #[error("{0}")]
-    Words(String),
+    Message(String),
 }
 
 /// Escapes line breaks.
-fn one_line(text: &str) -> String {
+fn escape_line_breaks(text: &str) -> String {
     text.replace('\n', "\\n")
 }

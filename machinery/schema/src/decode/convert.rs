@@ -8,9 +8,9 @@ use portico_machinery::{Bounded, Object};
 use serde_json::{Map, Value};
 
 use super::go_type::GoType;
+use super::json_decoder::{JsonDecoder, strict_errors};
 use super::scalar::{self, TypeMismatch};
-use super::walk::{Walk, strict_errors};
-use super::{Decoded, json_name};
+use super::{Decoded, json_type_name};
 use crate::model::{FieldType, Type, TypeSet};
 use crate::typed::Typed;
 
@@ -70,16 +70,16 @@ impl<'s> Converter<'s> {
             return Ok(None);
         }
         if self.types.shapes(of.ty).is_some_and(|shapes| !shapes.is_empty()) {
-            return self.reading_itself(of.ty, &value);
+            return self.decode_via_json(of.ty, &value);
         }
         match (self.types.resolve(of.ty), value) {
             (FieldType::Any | FieldType::AnyObject, value) => Ok(Some(value)),
             (FieldType::Ref(id), Value::Object(map)) => {
                 self.structure(self.types.get(*id), map).map(|map| Some(Value::Object(map)))
             }
-            (FieldType::Ref(_), other) => Err(format!("cannot restore struct from: {}", kind(&other))),
+            (FieldType::Ref(_), other) => Err(format!("cannot restore struct from: {}", go_kind(&other))),
             (FieldType::Map(inner), Value::Object(map)) => self.map(of.element(inner), map).map(Some),
-            (FieldType::Map(_), other) => Err(format!("cannot restore map from {}", kind(&other))),
+            (FieldType::Map(_), other) => Err(format!("cannot restore map from {}", go_kind(&other))),
             (FieldType::List(inner), Value::Array(list)) => self.list(of.element(inner), list).map(Some),
             (FieldType::Bytes, Value::Array(list)) => bytes(list).map(Some),
             (FieldType::Bytes, Value::String(text)) => {
@@ -91,12 +91,12 @@ impl<'s> Converter<'s> {
                 }
             }
             (FieldType::List(_) | FieldType::Bytes, other) => {
-                Err(format!("cannot restore slice from {}", kind(&other)))
+                Err(format!("cannot restore slice from {}", go_kind(&other)))
             }
             (
                 FieldType::Time | FieldType::MicroTime | FieldType::Quantity | FieldType::IntOrString,
                 value,
-            ) => self.reading_itself(of.ty, &value),
+            ) => self.decode_via_json(of.ty, &value),
             (plain, value) => scalar(plain, value, || of.name(self.types)).map(Some),
         }
     }
@@ -104,7 +104,7 @@ impl<'s> Converter<'s> {
     fn map(&mut self, of: GoType<'s>, from: Map<String, Value>) -> Result<Value> {
         let mut to = Map::with_capacity(from.len());
         for (key, value) in from {
-            let value = self.inside(of, value)?;
+            let value = self.element_value(of, value)?;
             to.insert(key, value);
         }
         Ok(Value::Object(to))
@@ -117,7 +117,7 @@ impl<'s> Converter<'s> {
         for value in from {
             // Writing to a string cannot fail.
             let _ = write!(self.path, "[{}]", to.len());
-            let value = self.inside(of, value)?;
+            let value = self.element_value(of, value)?;
             self.path.truncate(path);
             to.push(value);
         }
@@ -125,7 +125,7 @@ impl<'s> Converter<'s> {
     }
 
     /// Converts a value inside a list or map, where null means the zero value.
-    fn inside(&mut self, of: GoType<'s>, value: Value) -> Result<Value> {
+    fn element_value(&mut self, of: GoType<'s>, value: Value) -> Result<Value> {
         match self.value(of, value)? {
             Some(value) => Ok(value),
             // Null in memory, and empty after storage.
@@ -135,10 +135,10 @@ impl<'s> Converter<'s> {
     }
 
     /// Converts a value whose upstream type has its own JSON decoder. Unknown fields inside are not reported.
-    fn reading_itself(&self, ty: &'s FieldType, value: &Value) -> Result<Option<Value>> {
+    fn decode_via_json(&self, ty: &'s FieldType, value: &Value) -> Result<Option<Value>> {
         let text = value.to_string();
-        let mut walk = Walk::new(&text, self.types);
-        let read = walk.lone(ty).map_err(|error| error.to_string())?;
+        let mut walk = JsonDecoder::new(&text, self.types);
+        let read = walk.single_value(ty).map_err(|error| error.to_string())?;
         walk.error.map_or(Ok(read), Err)
     }
 }
@@ -152,9 +152,9 @@ fn scalar(ty: &FieldType, value: Value, name: impl Fn() -> String) -> Result<Val
         }
         (FieldType::String, Value::Number(number)) if !number.is_f64() => refuse("int64"),
         (FieldType::Number, value @ Value::Number(_)) => Ok(value),
-        (FieldType::Int32 | FieldType::Int64, Value::Number(number)) => match whole(&number) {
-            Some(whole) if *ty == FieldType::Int32 => Ok(lower_half(whole).into()),
-            Some(whole) => Ok(whole.into()),
+        (FieldType::Int32 | FieldType::Int64, Value::Number(number)) => match as_integer(&number) {
+            Some(integer) if *ty == FieldType::Int32 => Ok(truncate_to_i32(integer).into()),
+            Some(integer) => Ok(integer.into()),
             None => refuse("float64"),
         },
         (FieldType::Int32, _) => Err("unrecognized type: int32".to_owned()),
@@ -166,9 +166,9 @@ fn scalar(ty: &FieldType, value: Value, name: impl Fn() -> String) -> Result<Val
 }
 
 /// Converts a number to an integer as Go does. Returns `None` if the number has a fraction.
-fn whole(number: &serde_json::Number) -> Option<i64> {
+fn as_integer(number: &serde_json::Number) -> Option<i64> {
     let float = match number.as_i64() {
-        Some(whole) => return Some(whole),
+        Some(integer) => return Some(integer),
         None => number.as_f64()?,
     };
     // Values out of range become the minimum.
@@ -178,16 +178,16 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "as Go converts it")]
-fn lower_half(whole: i64) -> i32 {
-    whole as i32
+fn truncate_to_i32(integer: i64) -> i32 {
+    integer as i32
 }
 
 /// Converts a list of numbers to bytes.
 fn bytes(list: Vec<Value>) -> Result<Value> {
     let byte = |value: Value| match value {
         Value::Null => Ok(0),
-        Value::Number(number) => match whole(&number) {
-            Some(whole) => Ok(whole.to_le_bytes()[0]),
+        Value::Number(number) => match as_integer(&number) {
+            Some(integer) => Ok(integer.to_le_bytes()[0]),
             None => Err("cannot convert float64 to uint8".to_owned()),
         },
         _ => Err("unrecognized type: uint8".to_owned()),
@@ -197,12 +197,12 @@ fn bytes(list: Vec<Value>) -> Result<Value> {
 }
 
 /// Returns the Go kind of an untyped value.
-fn kind(value: &Value) -> &'static str {
+fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Number(number) if number.is_f64() => "float64",
         Value::Number(_) => "int64",
         Value::Array(_) => "slice",
         Value::Object(_) => "map",
-        other => json_name(other),
+        other => json_type_name(other),
     }
 }

@@ -6,7 +6,7 @@ use portico_machinery::gvk::{GroupKind, GroupVersionKind};
 use portico_machinery::{Status, field};
 
 /// Quotes a text like Go's `%q`.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
         match c {
@@ -54,7 +54,7 @@ pub enum DecodeError {
         head: String,
     },
     /// Unexpected kind, or a value of a wrong type inside the object.
-    #[error("{} in version {} cannot be handled as a {expected}: {error}", .found.kind, quoted(&.found.version))]
+    #[error("{} in version {} cannot be handled as a {expected}: {error}", .found.kind, quote(&.found.version))]
     CannotBeHandled {
         /// Kind and version in the body.
         found: GroupVersionKind,
@@ -65,7 +65,7 @@ pub enum DecodeError {
     },
     /// Unexpected kind, which may or may not be registered: the decoder does not know all kinds.
     #[error("{} in version {} cannot be handled as a {expected}: {}",
-        .found.kind, quoted(&.found.version), unregistered(.found))]
+        .found.kind, quote(&.found.version), not_registered(.found))]
     WrongKind {
         /// Kind and version in the body.
         found: GroupVersionKind,
@@ -102,7 +102,7 @@ impl DecodeError {
             Self::Syntax { error, head, .. } => format!("couldn't get version/kind; {error} ({head})"),
             Self::Unrecognized { error, head, .. } => format!("{error} ({head})"),
             Self::CannotBeHandled { error, .. } => error.clone(),
-            Self::WrongKind { found, .. } => unregistered(found),
+            Self::WrongKind { found, .. } => not_registered(found),
             Self::Configuration(_) | Self::Unconvertible(_) | Self::Version { .. } => self.to_string(),
         }
     }
@@ -116,15 +116,15 @@ impl DecodeError {
             | Self::Unrecognized { error, .. }
             | Self::Configuration(error)
             | Self::Unconvertible(error) => patch_status(patch, error),
-            Self::WrongKind { found, .. } => patch_status(patch, &unregistered(found)),
+            Self::WrongKind { found, .. } => patch_status(patch, &not_registered(found)),
             Self::Version { .. } => patch_status(patch, &self.to_string()),
         }
     }
 }
 
-fn unregistered(kind: &GroupVersionKind) -> String {
+fn not_registered(kind: &GroupVersionKind) -> String {
     let version = kind.group_version().to_string();
-    format!("no kind {} is registered for version {}", quoted(&kind.kind), quoted(&version))
+    format!("no kind {} is registered for version {}", quote(&kind.kind), quote(&version))
 }
 
 pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error: &str) -> Status {
@@ -144,7 +144,7 @@ pub fn patch_status(patch: &str, error: &str) -> Status {
 }
 
 /// Formats the first bytes of a body as upstream does: text if it looks like JSON, otherwise hexadecimal.
-pub(crate) fn head(body: &[u8]) -> String {
+pub(crate) fn body_prefix(body: &[u8]) -> String {
     const LENGTH: usize = 30;
     let (head, more) = if body.len() > LENGTH { (&body[..LENGTH], " ...") } else { (body, "") };
     match body.first() {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_leaves_out_what_was_asked_for() {
+    fn cause_omits_the_expected_kind() {
         let found = GroupVersion::new("", "v1").kind("Bogus");
         let wrong = DecodeError::WrongKind { found, expected: "ConfigMap".to_owned() };
         let cause = r#"no kind "Bogus" is registered for version "v1""#;

@@ -12,7 +12,7 @@ pub(crate) struct GoType<'s> {
 impl<'s> GoType<'s> {
     /// Returns the type of a field.
     pub(crate) fn of(field: &'s Field) -> Self {
-        Self { ty: &field.ty, name: field.go.as_deref() }
+        Self { ty: &field.ty, name: field.go_type.as_deref() }
     }
 
     /// Returns a type without a separate Go name.
@@ -58,7 +58,7 @@ fn name(types: &TypeSet, ty: &FieldType) -> String {
 }
 
 /// Returns the Go name of an embedded struct, given the name of its protobuf message.
-pub(crate) fn embedded(message: &str) -> impl Iterator<Item = char> + '_ {
+pub(crate) fn embedded_struct_name(message: &str) -> impl Iterator<Item = char> + '_ {
     let mut starts = true;
     message.chars().map(move |c| {
         let upper = if starts { c.to_ascii_uppercase() } else { c };

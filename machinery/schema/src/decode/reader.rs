@@ -19,7 +19,7 @@ type Result<T> = std::result::Result<T, SyntaxError>;
 
 /// Kind of the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum ValueKind {
     Object,
     Array,
     String,
@@ -30,46 +30,46 @@ pub(crate) enum Start {
 
 pub(crate) struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    offset: usize,
     depth: usize,
     max_depth: usize,
     /// Number of members and elements that may still be read.
-    left: usize,
+    remaining_values: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Creates a reader of text from a client.
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, max_depth: MAX_DEPTH, left: MAX_VALUES }
+        Self { text, offset: 0, depth: 0, max_depth: MAX_DEPTH, remaining_values: MAX_VALUES }
     }
 
     /// Creates a reader of stored text: it was accepted when it was written, so the current limits do not apply.
-    pub(crate) fn stored(text: &'a str) -> Self {
-        Self { left: usize::MAX, ..Self::again(text) }
+    pub(crate) fn for_stored(text: &'a str) -> Self {
+        Self { remaining_values: usize::MAX, ..Self::stored_part(text) }
     }
 
     /// Creates a reader of a part of stored text, which may be nested deeper than a body.
-    pub(crate) fn again(text: &'a str) -> Self {
+    pub(crate) fn stored_part(text: &'a str) -> Self {
         Self { max_depth: MAX_READ_DEPTH, ..Self::new(text) }
     }
 
     /// Creates a reader of JSON nested at this depth of another value, with a limit of remaining values.
-    pub(crate) fn within(text: &'a str, depth: usize, left: usize) -> Self {
-        Self { depth, left, ..Self::new(text) }
+    pub(crate) fn nested(text: &'a str, depth: usize, remaining_values: usize) -> Self {
+        Self { depth, remaining_values, ..Self::new(text) }
     }
 
     /// Returns the number of values that may still be read.
-    pub(crate) fn left(&self) -> usize {
-        self.left
+    pub(crate) fn remaining_values(&self) -> usize {
+        self.remaining_values
     }
 
     fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.offset).copied()
     }
 
     fn skip_space(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
-            self.at += 1;
+            self.offset += 1;
         }
         self.byte()
     }
@@ -80,19 +80,19 @@ impl<'a> Reader<'a> {
                 format!("invalid character ' ' {context}")
             }
             None => "unexpected end of JSON input".to_owned(),
-            Some(byte) => format!("invalid character {} {context}", quoted(byte)),
+            Some(byte) => format!("invalid character {} {context}", quote_byte(byte)),
         }))
     }
 
     /// Returns the kind of the next value without consuming it.
-    pub(crate) fn start(&mut self) -> Result<Start> {
+    pub(crate) fn peek_kind(&mut self) -> Result<ValueKind> {
         match self.skip_space() {
-            Some(b'{') => Ok(Start::Object),
-            Some(b'[') => Ok(Start::Array),
-            Some(b'"') => Ok(Start::String),
-            Some(b'-' | b'0'..=b'9') => Ok(Start::Number),
-            Some(b't' | b'f') => Ok(Start::Bool),
-            Some(b'n') => Ok(Start::Null),
+            Some(b'{') => Ok(ValueKind::Object),
+            Some(b'[') => Ok(ValueKind::Array),
+            Some(b'"') => Ok(ValueKind::String),
+            Some(b'-' | b'0'..=b'9') => Ok(ValueKind::Number),
+            Some(b't' | b'f') => Ok(ValueKind::Bool),
+            Some(b'n') => Ok(ValueKind::Null),
             _ => self.unexpected("looking for beginning of value"),
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
 
     /// Enters an object or array. The caller has checked the kind of the value.
     pub(crate) fn enter(&mut self) -> Result<()> {
-        self.at += 1;
+        self.offset += 1;
         self.depth += 1;
         if self.depth > self.max_depth {
             let text = format!("exceeded max depth: at most {} levels are accepted", self.max_depth);
@@ -118,12 +118,13 @@ impl<'a> Reader<'a> {
 
     /// Counts a member of an object or an element of an array.
     fn count(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or_else(|| SyntaxError(TooManyValues.to_string()))?;
+        self.remaining_values =
+            self.remaining_values.checked_sub(1).ok_or_else(|| SyntaxError(TooManyValues.to_string()))?;
         Ok(())
     }
 
     fn leave(&mut self) {
-        self.at += 1;
+        self.offset += 1;
         self.depth -= 1;
     }
 
@@ -136,7 +137,7 @@ impl<'a> Reader<'a> {
             }
             (Some(b'"'), true) => {}
             (Some(b','), false) => {
-                self.at += 1;
+                self.offset += 1;
                 if self.skip_space() != Some(b'"') {
                     return self.unexpected("looking for beginning of object key string");
                 }
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
         if self.skip_space() != Some(b':') {
             return self.unexpected("after object key");
         }
-        self.at += 1;
+        self.offset += 1;
         self.count()?;
         Ok(Some(key))
     }
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
             }
             (_, true) => self.count().map(|()| true),
             (Some(b','), false) => {
-                self.at += 1;
+                self.offset += 1;
                 self.count().map(|()| true)
             }
             (_, false) => self.unexpected("after array element"),
@@ -171,37 +172,37 @@ impl<'a> Reader<'a> {
 
     /// Reads a string. The caller has checked the kind of the value.
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
-        self.at += 1;
-        let from = self.at;
+        self.offset += 1;
+        let from = self.offset;
         loop {
             match self.byte() {
                 Some(b'"') => {
-                    let text = &self.text[from..self.at];
-                    self.at += 1;
+                    let text = &self.text[from..self.offset];
+                    self.offset += 1;
                     return Ok(Cow::Borrowed(text));
                 }
                 Some(b'\\') => return self.escaped_string(from).map(Cow::Owned),
-                Some(0x20..) => self.at += 1,
+                Some(0x20..) => self.offset += 1,
                 _ => return self.unexpected("in string literal"),
             }
         }
     }
 
     fn escaped_string(&mut self, from: usize) -> Result<String> {
-        let mut out = self.text[from..self.at].to_owned();
+        let mut out = self.text[from..self.offset].to_owned();
         loop {
-            let plain = self.at;
+            let plain = self.offset;
             while matches!(self.byte(), Some(b) if b >= 0x20 && b != b'"' && b != b'\\') {
-                self.at += 1;
+                self.offset += 1;
             }
-            out.push_str(&self.text[plain..self.at]);
+            out.push_str(&self.text[plain..self.offset]);
             match self.byte() {
                 Some(b'"') => {
-                    self.at += 1;
+                    self.offset += 1;
                     return Ok(out);
                 }
                 Some(b'\\') => {
-                    self.at += 1;
+                    self.offset += 1;
                     out.push(self.escape()?);
                 }
                 _ => return self.unexpected("in string literal"),
@@ -218,12 +219,12 @@ impl<'a> Reader<'a> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => {
-                self.at += 1;
+                self.offset += 1;
                 return self.unicode();
             }
             _ => return self.unexpected("in string escape code"),
         };
-        self.at += 1;
+        self.offset += 1;
         Ok(c)
     }
 
@@ -233,15 +234,15 @@ impl<'a> Reader<'a> {
         if !(0xd800..0xdc00).contains(&high) {
             return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
-        let here = self.at;
-        if self.text.as_bytes()[self.at..].starts_with(b"\\u") {
-            self.at += 2;
+        let start = self.offset;
+        if self.text.as_bytes()[self.offset..].starts_with(b"\\u") {
+            self.offset += 2;
             let low = self.hex()?;
             if (0xdc00..0xe000).contains(&low) {
                 let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
                 return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
-            self.at = here;
+            self.offset = start;
         }
         Ok(char::REPLACEMENT_CHARACTER)
     }
@@ -253,46 +254,46 @@ impl<'a> Reader<'a> {
                 return self.unexpected("in \\u hexadecimal character escape");
             };
             code = code * 16 + digit;
-            self.at += 1;
+            self.offset += 1;
         }
         Ok(code)
     }
 
     /// Reads the text of a number. The caller has checked the kind of the value.
     pub(crate) fn number(&mut self) -> Result<&'a str> {
-        let from = self.at;
+        let from = self.offset;
         if self.byte() == Some(b'-') {
-            self.at += 1;
+            self.offset += 1;
         }
         match self.byte() {
-            Some(b'0') => self.at += 1,
+            Some(b'0') => self.offset += 1,
             Some(b'1'..=b'9') => self.digits(),
             _ => return self.unexpected("in numeric literal"),
         }
         if self.byte() == Some(b'.') {
-            self.at += 1;
-            self.some_digits("after decimal point in numeric literal")?;
+            self.offset += 1;
+            self.require_digits("after decimal point in numeric literal")?;
         }
         if let Some(b'e' | b'E') = self.byte() {
-            self.at += 1;
+            self.offset += 1;
             if let Some(b'+' | b'-') = self.byte() {
-                self.at += 1;
+                self.offset += 1;
             }
-            self.some_digits("in exponent of numeric literal")?;
+            self.require_digits("in exponent of numeric literal")?;
         }
-        Ok(&self.text[from..self.at])
+        Ok(&self.text[from..self.offset])
     }
 
     fn digits(&mut self) {
         while let Some(b'0'..=b'9') = self.byte() {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
-    fn some_digits(&mut self, context: &str) -> Result<()> {
-        let from = self.at;
+    fn require_digits(&mut self, context: &str) -> Result<()> {
+        let from = self.offset;
         self.digits();
-        if self.at == from { self.unexpected(context) } else { Ok(()) }
+        if self.offset == from { self.unexpected(context) } else { Ok(()) }
     }
 
     /// Reads `true` or `false`. The caller has checked the kind of the value.
@@ -310,17 +311,17 @@ impl<'a> Reader<'a> {
     fn literal(&mut self, word: &str) -> Result<()> {
         for expected in word.bytes() {
             if self.byte() != Some(expected) {
-                return self.unexpected(&format!("in literal {word} (expecting {})", quoted(expected)));
+                return self.unexpected(&format!("in literal {word} (expecting {})", quote_byte(expected)));
             }
-            self.at += 1;
+            self.offset += 1;
         }
         Ok(())
     }
 
     /// Skips a value.
     pub(crate) fn skip(&mut self) -> Result<()> {
-        match self.start()? {
-            Start::Object => {
+        match self.peek_kind()? {
+            ValueKind::Object => {
                 self.enter()?;
                 let mut first = true;
                 while self.key(first)?.is_some() {
@@ -328,7 +329,7 @@ impl<'a> Reader<'a> {
                     self.skip()?;
                 }
             }
-            Start::Array => {
+            ValueKind::Array => {
                 self.enter()?;
                 let mut first = true;
                 while self.element(first)? {
@@ -336,18 +337,18 @@ impl<'a> Reader<'a> {
                     self.skip()?;
                 }
             }
-            Start::String => drop(self.string()?),
-            Start::Number => drop(self.number()?),
-            Start::Bool => drop(self.bool()?),
-            Start::Null => self.null()?,
+            ValueKind::String => drop(self.string()?),
+            ValueKind::Number => drop(self.number()?),
+            ValueKind::Bool => drop(self.bool()?),
+            ValueKind::Null => self.null()?,
         }
         Ok(())
     }
 
     /// Reads any value. If a key is duplicated, the last value wins.
     pub(crate) fn any(&mut self) -> Result<Value> {
-        Ok(match self.start()? {
-            Start::Object => {
+        Ok(match self.peek_kind()? {
+            ValueKind::Object => {
                 self.enter()?;
                 let mut map = Map::new();
                 while let Some(key) = self.key(map.is_empty())? {
@@ -356,7 +357,7 @@ impl<'a> Reader<'a> {
                 }
                 Value::Object(map)
             }
-            Start::Array => {
+            ValueKind::Array => {
                 self.enter()?;
                 let mut list = Vec::new();
                 while self.element(list.is_empty())? {
@@ -364,12 +365,12 @@ impl<'a> Reader<'a> {
                 }
                 Value::Array(list)
             }
-            Start::String => Value::String(self.string()?.into_owned()),
-            Start::Number => number_value(self.number()?).ok_or_else(|| {
+            ValueKind::String => Value::String(self.string()?.into_owned()),
+            ValueKind::Number => number_value(self.number()?).ok_or_else(|| {
                 SyntaxError("json: cannot unmarshal number into Go value of type float64".to_owned())
             })?,
-            Start::Bool => Value::Bool(self.bool()?),
-            Start::Null => {
+            ValueKind::Bool => Value::Bool(self.bool()?),
+            ValueKind::Null => {
                 self.null()?;
                 Value::Null
             }
@@ -380,19 +381,19 @@ impl<'a> Reader<'a> {
 /// Parses a number: integers in the range of `i64` stay integers, all others become floats. Returns `None` outside the range
 /// of floats.
 pub(crate) fn number_value(text: &str) -> Option<Value> {
-    if let Ok(whole) = text.parse::<i64>() {
-        return Some(whole.into());
+    if let Ok(integer) = text.parse::<i64>() {
+        return Some(integer.into());
     }
     Number::from_f64(text.parse().ok()?).map(Value::Number)
 }
 
 /// Returns upstream's syntax error if the bytes are not JSON, otherwise `None`.
 #[must_use]
-pub fn no_json(bytes: &[u8]) -> Option<String> {
+pub fn syntax_error_in(bytes: &[u8]) -> Option<String> {
     match bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
         // The reader takes text, where invalid bytes have been replaced: name the original byte.
         Some(byte) if !byte.is_ascii() => {
-            Some(format!("invalid character {} looking for beginning of value", quoted(*byte)))
+            Some(format!("invalid character {} looking for beginning of value", quote_byte(*byte)))
         }
         _ => {
             let text = String::from_utf8_lossy(bytes);
@@ -403,7 +404,7 @@ pub fn no_json(bytes: &[u8]) -> Option<String> {
 }
 
 /// Quotes a byte as upstream's JSON errors do.
-fn quoted(byte: u8) -> String {
+fn quote_byte(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),
         b'"' => "'\"'".to_owned(),

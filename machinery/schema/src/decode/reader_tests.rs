@@ -16,7 +16,7 @@ fn read(text: &str) -> std::result::Result<Value, String> {
 }
 
 #[test]
-fn malformed_json_is_refused_in_upstreams_words() {
+fn malformed_json_is_rejected_with_upstream_messages() {
     let rows = [
         ("", "unexpected end of JSON input"),
         ("{not json", "invalid character 'n' looking for beginning of object key string"),
@@ -58,7 +58,7 @@ fn escapes_and_numbers_are_read() {
 }
 
 #[test]
-fn numbers_are_read_written_and_shown_as_recorded() {
+fn numbers_are_read_written_and_printed_as_recorded() {
     let (mut numbers, mut refused) = (0, 0);
     for row in include_str!("../../../testdata/json_numbers.jsonl").lines() {
         let row: Value = serde_json::from_str(row).unwrap();
@@ -68,18 +68,18 @@ fn numbers_are_read_written_and_shown_as_recorded() {
             refused += 1;
             continue;
         };
-        let shown = match &map["n"] {
+        let printed = match &map["n"] {
             Value::Number(number) if number.is_f64() => Float(number.as_f64().unwrap()).to_string(),
             integer => integer.to_string(),
         };
-        assert_eq!(Some(shown.as_str()), row["shown"].as_str(), "{row}");
+        assert_eq!(Some(printed.as_str()), row["shown"].as_str(), "{row}");
         let written = Object::from_map(map).to_json();
         let want = format!("{{\"n\":{}}}", row["written"].as_str().unwrap());
         assert_eq!(String::from_utf8(written).unwrap(), want, "{row}");
         // The written text is stored, and returned by later reads.
         assert_eq!(
             String::from_utf8(Object::from_json(want.as_bytes()).unwrap().to_json()).unwrap(),
-            reread(&row)
+            read_and_print(&row)
         );
         numbers += 1;
     }
@@ -87,14 +87,14 @@ fn numbers_are_read_written_and_shown_as_recorded() {
 }
 
 /// Returns the text that is written after a written number was read again.
-fn reread(row: &Value) -> String {
+fn read_and_print(row: &Value) -> String {
     let written = row["written"].as_str().unwrap();
     // Upstream reads a negative zero that it wrote as an integer.
     format!("{{\"n\":{}}}", if written == "-0" { "0" } else { written })
 }
 
 #[test]
-fn deep_nesting_ends_with_an_error_and_not_with_the_stack() {
+fn deep_nesting_is_an_error_and_does_not_overflow_the_stack() {
     for open in ["[", "{\"a\":"] {
         let error = read(&open.repeat(1_000_000)).unwrap_err();
         assert!(error.starts_with("exceeded max depth"), "{error}");
@@ -122,13 +122,13 @@ fn json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_was_encoded_is_read_back(value in json()) {
+    fn encoded_values_are_read_back(value in json()) {
         prop_assert_eq!(read(&value.to_string()), Ok(value.clone()));
         prop_assert_eq!(read(&serde_json::to_string_pretty(&value).unwrap()), Ok(value));
     }
 
     #[test]
-    fn any_text_is_read_or_refused_as_another_parser_does(text in "[\\[\\]{},:\"0-9a-ce.tfnul\\\\ -]{0,24}") {
+    fn texts_are_accepted_or_rejected_as_by_serde_json(text in "[\\[\\]{},:\"0-9a-ce.tfnul\\\\ -]{0,24}") {
         let other = serde_json::from_str::<Value>(&text);
         prop_assert_eq!(read(&text).is_ok(), other.is_ok(), "{} {:?}", text, other);
     }

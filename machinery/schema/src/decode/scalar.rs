@@ -14,7 +14,8 @@ use super::times;
 use crate::model::FieldType;
 
 /// Padded base64 that tolerates stray bits in the last symbol, as upstream's decoder does.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD.with_decode_allow_trailing_bits(true));
+const LENIENT_BASE64: GeneralPurpose =
+    GeneralPurpose::new(&ALPHABET, PAD.with_decode_allow_trailing_bits(true));
 
 /// Reason why a scalar does not match its type.
 pub(super) enum TypeMismatch {
@@ -30,8 +31,8 @@ pub(super) fn from_string(ty: &FieldType, text: Cow<'_, str>) -> Result {
     match ty {
         FieldType::String | FieldType::IntOrString => Ok(Value::String(text.into_owned())),
         FieldType::Bytes => bytes(text.into_owned()).map(Value::String),
-        FieldType::Time => times::seconds(&text).map(Value::String).map_err(TypeMismatch::Text),
-        FieldType::MicroTime => times::micros(&text).map(Value::String).map_err(TypeMismatch::Text),
+        FieldType::Time => times::canonical_seconds(&text).map(Value::String).map_err(TypeMismatch::Text),
+        FieldType::MicroTime => times::canonical_micros(&text).map(Value::String).map_err(TypeMismatch::Text),
         FieldType::Quantity => quantity(&text),
         _ => Err(TypeMismatch::Type("string".to_owned())),
     }
@@ -60,15 +61,15 @@ pub(super) fn from_bool(ty: &FieldType, truth: bool) -> Result {
 /// Returns the canonical base64 of the same bytes. Line breaks inside are ignored, as upstream does.
 fn bytes(mut text: String) -> std::result::Result<String, TypeMismatch> {
     text.retain(|c| c != '\r' && c != '\n');
-    let bytes = LENIENT.decode(&text).map_err(|error| {
+    let bytes = LENIENT_BASE64.decode(&text).map_err(|error| {
         use base64::DecodeError as E;
-        let at = match error {
-            E::InvalidByte(at, _) | E::InvalidLastSymbol { offset: at, .. } => at,
+        let position = match error {
+            E::InvalidByte(offset, _) | E::InvalidLastSymbol { offset, .. } => offset,
             E::InvalidPadding if text.contains('=') => text.len(),
             // Start of the incomplete group.
             E::InvalidLength(_) | E::InvalidPadding => text.len() / 4 * 4,
         };
-        TypeMismatch::Text(format!("illegal base64 data at input byte {at}"))
+        TypeMismatch::Text(format!("illegal base64 data at input byte {position}"))
     })?;
     if text.ends_with('=') {
         text = STANDARD.encode(bytes);
@@ -82,16 +83,16 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 }
 
 fn quantity(text: &str) -> Result {
-    quantity_text(text).map_err(TypeMismatch::Text)
+    canonical_quantity(text).map_err(TypeMismatch::Text)
 }
 
 /// Returns the error for a value that is neither a string nor a number: upstream parses its text as a quantity and fails.
-pub(super) fn no_quantity() -> String {
+pub(super) fn quantity_format_error() -> String {
     QuantityError::Format.to_string()
 }
 
 /// Parses a quantity and returns its canonical form.
-pub(crate) fn quantity_text(text: &str) -> std::result::Result<Value, String> {
+pub(crate) fn canonical_quantity(text: &str) -> std::result::Result<Value, String> {
     let quantity = text.trim().parse::<Quantity>().map_err(|error| error.to_string())?;
     Ok(Value::String(quantity.to_string()))
 }

@@ -6,17 +6,17 @@ use portico_gostd::time::{Layout, Time};
 ///
 /// # Errors
 /// Go's error for text that does not match the layout.
-pub fn seconds(text: &str) -> Result<String, String> {
-    Time::parse(Layout::Rfc3339, text)?.rfc3339().ok_or_else(|| beyond(text))
+pub fn canonical_seconds(text: &str) -> Result<String, String> {
+    Time::parse(Layout::Rfc3339, text)?.rfc3339().ok_or_else(|| year_out_of_range(text))
 }
 
 /// Converts a time to canonical form: UTC, exactly six fraction digits, which upstream also requires on input.
-pub(crate) fn micros(text: &str) -> Result<String, String> {
-    Time::parse(Layout::Micro, text)?.rfc3339_micro().ok_or_else(|| beyond(text))
+pub(crate) fn canonical_micros(text: &str) -> Result<String, String> {
+    Time::parse(Layout::Micro, text)?.rfc3339_micro().ok_or_else(|| year_out_of_range(text))
 }
 
 /// Returns the error for a time whose UTC year does not have four digits.
-fn beyond(text: &str) -> String {
+fn year_out_of_range(text: &str) -> String {
     format!("parsing time {text:?}: year out of range")
 }
 
@@ -32,15 +32,18 @@ mod tests {
             ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05Z"),
         ];
         for (text, want) in rows {
-            assert_eq!(seconds(text).as_deref(), Ok(want));
+            assert_eq!(canonical_seconds(text).as_deref(), Ok(want));
         }
-        assert_eq!(seconds("9999-12-31T23:59:59Z").as_deref(), Ok("9999-12-31T23:59:59Z"));
-        assert!(seconds("9999-12-31T23:59:59-01:00").is_err());
-        assert_eq!(micros("2026-01-02T03:04:05.123456-01:00").unwrap(), "2026-01-02T04:04:05.123456Z");
+        assert_eq!(canonical_seconds("9999-12-31T23:59:59Z").as_deref(), Ok("9999-12-31T23:59:59Z"));
+        assert!(canonical_seconds("9999-12-31T23:59:59-01:00").is_err());
+        assert_eq!(
+            canonical_micros("2026-01-02T03:04:05.123456-01:00").unwrap(),
+            "2026-01-02T04:04:05.123456Z"
+        );
     }
 
     #[test]
-    fn misfits_name_the_layout() {
+    fn type_mismatches_name_the_layout() {
         let rows = [
             ("yesterday", r#"as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006""#),
             ("", r#"parsing time "" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006""#),
@@ -51,11 +54,11 @@ mod tests {
             ("2026-01-02T03:04:05Zx", r#": extra text: "x""#),
         ];
         for (text, want) in rows {
-            let error = seconds(text).unwrap_err();
+            let error = canonical_seconds(text).unwrap_err();
             assert!(error.ends_with(want), "{error}");
         }
-        let error = micros("2026-01-02T03:04:05Z").unwrap_err();
+        let error = canonical_micros("2026-01-02T03:04:05Z").unwrap_err();
         assert!(error.ends_with(r#"cannot parse "Z" as ".000000""#), "{error}");
-        assert!(seconds("2026-01-0\u{e9}").is_err());
+        assert!(canonical_seconds("2026-01-0\u{e9}").is_err());
     }
 }

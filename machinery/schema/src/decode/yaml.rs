@@ -54,23 +54,23 @@ const MAX_COPIES: usize = 4;
 /// # Errors
 /// Message of the parser.
 pub(super) fn to_json(text: &str) -> Result<String, String> {
-    let text = first(text);
+    let text = first_document(text);
     let (out, read) = transcode(text);
-    if let Some(number) = out.no_json {
+    if let Some(number) = out.non_finite {
         return Err(format!("json: unsupported value: {number}"));
     }
     if out.is_too_large() {
         return Err(format!("yaml: {EXCESSIVE_ALIASING}"));
     }
-    read.map_err(|error| format!("yaml: {}", yaml_errors::message(&error, text)))?;
+    read.map_err(|error| format!("yaml: {}", yaml_errors::error_message(&error, text)))?;
     String::from_utf8(out.json).map_err(|error| error.to_string())
 }
 
 /// Writes one document as JSON, up to the first error.
-fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
+fn transcode(text: &str) -> (JsonOutput<'_>, Result<(), Error>) {
     let max_json = proportional(text, MAX_JSON_PER_BYTE, MIN_MAX_JSON, MAX_JSON);
     let tag_levels = yaml_tags::levels(text);
-    let mut out = Out { text, json: Vec::new(), max_json, tag_levels, no_json: None };
+    let mut out = JsonOutput { text, json: Vec::new(), max_json, tag_levels, non_finite: None };
     let mut is_complete = false;
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(text), |deserializer| {
         let read = Transcode(&mut out).deserialize(deserializer);
@@ -82,25 +82,25 @@ fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
 }
 
 /// Returns the first document; the documents after it are ignored.
-pub(super) fn first(text: &str) -> &str {
-    let mut begun = false;
-    let mut at = 0;
+pub(super) fn first_document(text: &str) -> &str {
+    let mut started = false;
+    let mut offset = 0;
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end();
-        let marks =
+        let is_marker =
             |mark| bare.strip_prefix(mark).is_some_and(|rest: &str| rest.is_empty() || rest.starts_with(' '));
-        if begun && (marks("---") || marks("...")) {
-            return &text[..at];
+        if started && (is_marker("---") || is_marker("...")) {
+            return &text[..offset];
         }
-        begun |= !bare.is_empty() && !bare.starts_with(['#', '%']);
-        at += line.len();
+        started |= !bare.is_empty() && !bare.starts_with(['#', '%']);
+        offset += line.len();
     }
     text
 }
 
 /// Returns a limit in proportion to the size of a text.
-fn proportional(text: &str, per_byte: usize, least: usize, most: usize) -> usize {
-    text.len().saturating_mul(per_byte).clamp(least, most)
+fn proportional(text: &str, per_byte: usize, min: usize, max: usize) -> usize {
+    text.len().saturating_mul(per_byte).clamp(min, max)
 }
 
 /// Returns the parser options for this text. The limits of aliases grow with its size.
@@ -131,8 +131,10 @@ pub(super) fn options(text: &str) -> serde_saphyr::Options {
 
 /// True for a key that merges a map into its parent: `<<` without quotes.
 pub(super) fn is_merge_key<K>(text: &str, key: &Spanned<K>) -> bool {
-    let at = key.defined.span().byte_offset().and_then(|at| usize::try_from(at).ok());
-    at.and_then(|at| text.get(at..)).is_some_and(|key| key.strip_prefix("<<").is_some_and(ends_key))
+    let offset = key.defined.span().byte_offset().and_then(|offset| usize::try_from(offset).ok());
+    offset
+        .and_then(|offset| text.get(offset..))
+        .is_some_and(|key| key.strip_prefix("<<").is_some_and(ends_key))
 }
 
 fn ends_key(rest: &str) -> bool {
@@ -140,7 +142,7 @@ fn ends_key(rest: &str) -> bool {
 }
 
 /// JSON output.
-struct Out<'t> {
+struct JsonOutput<'t> {
     /// YAML input.
     text: &'t str,
     json: Vec<u8>,
@@ -149,10 +151,10 @@ struct Out<'t> {
     /// Number of further levels that are searched for tags.
     tag_levels: u8,
     /// Number that JSON cannot represent, as Go prints it. Ends the conversion.
-    no_json: Option<&'static str>,
+    non_finite: Option<&'static str>,
 }
 
-impl Out<'_> {
+impl JsonOutput<'_> {
     fn is_too_large(&self) -> bool {
         self.json.len() > self.max_json
     }
@@ -161,10 +163,10 @@ impl Out<'_> {
     fn transcode_tagged<'de, D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
         let start = self.json.len();
         self.tag_levels -= 1;
-        let place = yaml_tags::read(deserializer, Untagged(self))?;
+        let range = yaml_tags::read_tagged(deserializer, UntaggedWriter(self))?;
         self.tag_levels += 1;
         let is_typed = matches!(self.json.get(start), Some(b'"' | b'[' | b'{'));
-        if let Some(scalar) = place.filter(|_| !is_typed).and_then(|place| self.text.get(place)) {
+        if let Some(scalar) = range.filter(|_| !is_typed).and_then(|range| self.text.get(range)) {
             self.json.truncate(start);
             self.json.extend(Value::from(scalar).to_string().into_bytes());
         }
@@ -173,7 +175,7 @@ impl Out<'_> {
 }
 
 /// Visitor that writes a value as JSON.
-struct Transcode<'o, 't>(&'o mut Out<'t>);
+struct Transcode<'o, 't>(&'o mut JsonOutput<'t>);
 
 impl Transcode<'_, '_> {
     fn write<E: serde::de::Error>(self, value: impl serde::Serialize) -> Result<(), E> {
@@ -191,7 +193,7 @@ impl Transcode<'_, '_> {
 }
 
 /// Returns Go's name of a float that JSON cannot represent, otherwise `None`.
-fn no_json(number: f64) -> Option<&'static str> {
+fn non_finite_name(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
         f64::INFINITY => Some("+Inf"),
@@ -212,9 +214,9 @@ impl<'de> DeserializeSeed<'de> for Transcode<'_, '_> {
 }
 
 /// Writes a value without a tag.
-struct Untagged<'o, 't>(&'o mut Out<'t>);
+struct UntaggedWriter<'o, 't>(&'o mut JsonOutput<'t>);
 
-impl<'de> DeserializeSeed<'de> for Untagged<'_, '_> {
+impl<'de> DeserializeSeed<'de> for UntaggedWriter<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -242,8 +244,8 @@ impl<'de> Visitor<'de> for Transcode<'_, '_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, v: f64) -> Result<(), E> {
-        if let Some(number) = no_json(v) {
-            self.0.no_json = Some(number);
+        if let Some(number) = non_finite_name(v) {
+            self.0.non_finite = Some(number);
             return Err(E::custom("no number of JSON"));
         }
         // A float with a zero fraction becomes an integer: upstream's JSON of 1.0 is 1.
@@ -300,19 +302,19 @@ struct Entry {
     value: Range<usize>,
 }
 
-impl Out<'_> {
+impl JsonOutput<'_> {
     /// Replaces the values of repeated keys with the last value, as upstream's map keeps only that one. Each repeated key is
     /// written two times, so that duplicate keys can be reported later.
     fn repeat_last_values(&mut self, start: usize, entries: &[Entry]) {
         let places: HashMap<&str, usize> =
-            entries.iter().enumerate().map(|(at, entry)| (entry.key.as_str(), at)).collect();
+            entries.iter().enumerate().map(|(index, entry)| (entry.key.as_str(), index)).collect();
         if places.len() == entries.len() {
             return;
         }
         let (mut seen, mut json) = (HashSet::new(), Vec::new());
-        for (at, entry) in entries.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate() {
             let last = places[entry.key.as_str()];
-            if !seen.insert(entry.key.as_str()) && at != last {
+            if !seen.insert(entry.key.as_str()) && index != last {
                 continue;
             }
             if !json.is_empty() {
@@ -329,13 +331,13 @@ impl Out<'_> {
 
 /// Writes the entries of a map, including those of merged maps, without brackets.
 fn write_entries<'de, A: MapAccess<'de>>(
-    out: &mut Out<'_>,
+    out: &mut JsonOutput<'_>,
     mut map: A,
     entries: &mut Vec<Entry>,
 ) -> Result<(), A::Error> {
     while let Some(key) = map.next_key::<Spanned<Key>>()? {
         if is_merge_key(out.text, &key) {
-            map.next_value_seed(Merged { out, entries })?;
+            map.next_value_seed(MergedEntries { out, entries })?;
             continue;
         }
         if !entries.is_empty() {
@@ -352,12 +354,12 @@ fn write_entries<'de, A: MapAccess<'de>>(
 }
 
 /// Writes the entries of a map, or of a list of maps. If several maps of a list have a key, the first one wins.
-struct Merged<'o, 't, 'e> {
-    out: &'o mut Out<'t>,
+struct MergedEntries<'o, 't, 'e> {
+    out: &'o mut JsonOutput<'t>,
     entries: &'e mut Vec<Entry>,
 }
 
-impl<'de> DeserializeSeed<'de> for Merged<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for MergedEntries<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -365,7 +367,7 @@ impl<'de> DeserializeSeed<'de> for Merged<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Merged<'_, '_, '_> {
+impl<'de> Visitor<'de> for MergedEntries<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -378,7 +380,9 @@ impl<'de> Visitor<'de> for Merged<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let (start, mut maps) = (self.entries.len(), vec![self.entries.len()]);
-        while items.next_element_seed(Merged { out: &mut *self.out, entries: &mut *self.entries })?.is_some()
+        while items
+            .next_element_seed(MergedEntries { out: &mut *self.out, entries: &mut *self.entries })?
+            .is_some()
         {
             maps.push(self.entries.len());
         }
@@ -421,7 +425,7 @@ impl Visitor<'_> for KeyReader {
     }
 
     fn visit_f64<E>(self, v: f64) -> Result<String, E> {
-        Ok(match no_json(v) {
+        Ok(match non_finite_name(v) {
             Some("NaN") => ".nan".to_owned(),
             Some("+Inf") => ".inf".to_owned(),
             Some(_) => "-.inf".to_owned(),
@@ -443,7 +447,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn yaml_reads_as_upstream_reads_it() {
+    fn yaml_is_read_as_upstream_reads_it() {
         let rows = [
             (
                 "a: yes\nb: 0644\nc: '0644'\nd: 1.0\ne: 2026-01-02T03:04:05Z",
@@ -468,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_with_tags_of_applications_are_strings() {
+    fn scalars_with_application_tags_are_strings() {
         for (text, json) in [
             ("a: !x 1\nb: 1", r#"{"a":"1","b":1}"#),
             ("a: é\nb: !<tag:x> true # c", r#"{"a":"é","b":"true"}"#),
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_tags_may_be_as_deep_as_others() {
+    fn texts_with_tags_may_nest_as_deep_as_texts_without() {
         let text = format!("a: !x 1\nb: {}1{}", "[".repeat(90), "]".repeat(90));
         // Stack size of the threads that decode bodies.
         let reader = std::thread::Builder::new().stack_size(8 << 20);
@@ -490,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_does_not_have_are_refused() {
+    fn numbers_that_json_cannot_represent_are_rejected() {
         for (text, number) in
             [("a: .nan", "NaN"), ("a: [.inf]", "+Inf"), ("{a: {b: -.Inf}}", "-Inf"), (".NaN", "NaN")]
         {
@@ -525,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn excessive_aliasing_is_refused_with_work_in_proportion_to_the_text() {
+    fn excessive_aliasing_is_rejected_with_work_proportional_to_the_text() {
         let texts = [
             bomb(12),
             format!("a: &a [{}]\nb: [{}]", "x,".repeat(300), "*a,".repeat(300)),
@@ -548,8 +552,8 @@ mod tests {
         use std::fmt::Write as _;
         let mut text =
             "base: &base {image: nginx, ports: [80, 443], env: [{name: A, value: b}]}\n".to_owned();
-        for at in 0..400 {
-            writeln!(text, "container{at}: *base").unwrap();
+        for index in 0..400 {
+            writeln!(text, "container{index}: *base").unwrap();
         }
         assert_eq!(to_json(&text).unwrap().matches("nginx").count(), 401);
         assert!(to_json(&format!("a: &a {}\nb: [{}]", "x".repeat(10_000), "*a,".repeat(5))).is_ok());

@@ -12,11 +12,11 @@ const NO_TOKEN: &str = "found character that cannot start any token";
 const NO_CONTENT: &str = "did not find expected node content";
 
 /// Parts of scanner errors. Upstream counts the line of all other syntax errors from 0.
-const OF_TOKENS: [&str; 3] = ["hexdecimal number", "expected whitespace", "tag handle"];
+const SCANNER_ERRORS: [&str; 3] = ["hexdecimal number", "expected whitespace", "tag handle"];
 
 /// Returns the message for an error in a text.
-pub(super) fn message(error: &Error, text: &str) -> String {
-    match unwrapped(error) {
+pub(super) fn error_message(error: &Error, text: &str) -> String {
+    match unwrap_alias_errors(error) {
         Error::Budget { breach: BudgetBreach::Nodes { .. }, .. } => return TooManyValues.to_string(),
         Error::AliasReplayLimitExceeded { .. }
         | Error::Budget { breach: BudgetBreach::RecordedAnchorEvents { .. }, .. } => {
@@ -27,14 +27,14 @@ pub(super) fn message(error: &Error, text: &str) -> String {
     let written = error.to_string();
     let (Some(end), Some(location)) = (written.rfind(" at line "), error.location()) else { return written };
     if written.contains("unknown anchor") {
-        let at = usize::try_from(location.span().offset()).unwrap_or(usize::MAX);
-        return format!("unknown anchor '{}' referenced", alias_at(text, at));
+        let offset = usize::try_from(location.span().offset()).unwrap_or(usize::MAX);
+        return format!("unknown anchor '{}' referenced", alias_at(text, offset));
     }
-    worded(written[..end].trim_end_matches(','), location.line(), text)
+    upstream_message(written[..end].trim_end_matches(','), location.line(), text)
 }
 
 /// Returns the inner error if the error occurred during the expansion of an alias.
-fn unwrapped(mut error: &Error) -> &Error {
+fn unwrap_alias_errors(mut error: &Error) -> &Error {
     while let Error::AliasError { error: inner, .. } = error {
         error = inner;
     }
@@ -42,7 +42,7 @@ fn unwrapped(mut error: &Error) -> &Error {
 }
 
 /// Returns upstream's message for a problem on a line of a text.
-fn worded(problem: &str, line: u64, text: &str) -> String {
+fn upstream_message(problem: &str, line: u64, text: &str) -> String {
     let problem = match problem.split_once(", ") {
         Some((context, problem)) if context.starts_with("while ") => problem,
         _ => problem,
@@ -52,7 +52,7 @@ fn worded(problem: &str, line: u64, text: &str) -> String {
         return "map merge requires map or sequence of maps as the value".to_owned();
     }
     if let Some(bracket) = problem.strip_prefix("unclosed bracket '") {
-        return unclosed(bracket, line, text);
+        return unclosed_bracket(bracket, line, text);
     }
     if problem.starts_with("unexpected character: `") {
         // The parser prints control characters as escapes.
@@ -60,43 +60,43 @@ fn worded(problem: &str, line: u64, text: &str) -> String {
         return if is_control {
             "control characters are not allowed".to_owned()
         } else {
-            on_line(line, NO_TOKEN)
+            with_scanner_line(line, NO_TOKEN)
         };
     }
     if problem.starts_with("tabs disallowed") {
-        return on_line(line, NO_TOKEN);
+        return with_scanner_line(line, NO_TOKEN);
     }
     if problem == "unclosed quote" {
-        return on_line(line, "found unexpected end of stream");
+        return with_scanner_line(line, "found unexpected end of stream");
     }
     let of_grammar =
-        problem.starts_with("did not find expected") && !OF_TOKENS.iter().any(|of| problem.contains(of));
-    if of_grammar { after(line.saturating_sub(1), &problem) } else { on_line(line, &problem) }
+        problem.starts_with("did not find expected") && !SCANNER_ERRORS.iter().any(|of| problem.contains(of));
+    if of_grammar { with_line(line.saturating_sub(1), &problem) } else { with_scanner_line(line, &problem) }
 }
 
 /// Returns the name of the alias that starts at this character or before it.
-fn alias_at(text: &str, at: usize) -> String {
-    let star = text.chars().take(at.saturating_add(1)).collect::<String>().rfind('*').unwrap_or(0);
+fn alias_at(text: &str, offset: usize) -> String {
+    let star = text.chars().take(offset.saturating_add(1)).collect::<String>().rfind('*').unwrap_or(0);
     let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     text[star..].chars().skip(1).take_while(is_part).collect()
 }
 
 /// Returns the message for a bracket on this line that is not closed before the end of the text.
-fn unclosed(bracket: &str, line: u64, text: &str) -> String {
+fn unclosed_bracket(bracket: &str, line: u64, text: &str) -> String {
     let lines = u64::try_from(text.lines().count()).unwrap_or(u64::MAX);
     if text.trim_end().ends_with(['[', '{', ',']) {
-        return after(lines, NO_CONTENT);
+        return with_line(lines, NO_CONTENT);
     }
     let close = if bracket.starts_with('{') { '}' } else { ']' };
-    after(if line > 1 { line - 1 } else { lines }, &format!("did not find expected ',' or '{close}'"))
+    with_line(if line > 1 { line - 1 } else { lines }, &format!("did not find expected ',' or '{close}'"))
 }
 
 /// Adds the line number. Upstream omits the first line in scanner errors.
-fn on_line(line: u64, problem: &str) -> String {
-    after(if line == 1 { 0 } else { line }, problem)
+fn with_scanner_line(line: u64, problem: &str) -> String {
+    with_line(if line == 1 { 0 } else { line }, problem)
 }
 
-fn after(lines: u64, problem: &str) -> String {
+fn with_line(lines: u64, problem: &str) -> String {
     if lines == 0 { problem.to_owned() } else { format!("line {lines}: {problem}") }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     use super::super::yaml::to_json;
 
     #[test]
-    fn errors_are_worded_as_upstream_words_them() {
+    fn errors_have_upstream_messages() {
         for (text, want) in [
             ("a: b: c", "mapping values are not allowed in this context"),
             ("a: 1\n b: 2", "line 2: mapping values are not allowed in this context"),

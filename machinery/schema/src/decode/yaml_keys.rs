@@ -6,29 +6,29 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::walk::MAX_STRICT;
+use super::json_decoder::MAX_STRICT;
 
 /// Prefix of the messages of upstream's parser.
-const BEGINNING: &str = "yaml: unmarshal errors:";
+const ERROR_PREFIX: &str = "yaml: unmarshal errors:";
 
 /// Rewrites the diagnostics of duplicate keys like upstream: one diagnostic before all others, with a line for each key.
-pub(super) fn reword(body: &[u8], strict: &mut Vec<String>) {
+pub(super) fn reword_duplicates(body: &[u8], strict: &mut Vec<String>) {
     let by_path = |text: &String| text.starts_with("duplicate field ");
     if !strict.iter().any(by_path) {
         return;
     }
-    let lines = doubled_keys(&String::from_utf8_lossy(body));
+    let lines = duplicate_keys(&String::from_utf8_lossy(body));
     // If only the JSON reader finds duplicates, their diagnostics are kept.
     if !lines.is_empty() {
         strict.retain(|text| !by_path(text));
-        strict.insert(0, format!("{BEGINNING}\n  {}", lines.join("\n  ")));
+        strict.insert(0, format!("{ERROR_PREFIX}\n  {}", lines.join("\n  ")));
     }
 }
 
 /// Returns a message for each duplicate key of a YAML text of any kind, and none for text that is not YAML.
 #[must_use]
-pub fn doubled_keys(text: &str) -> Vec<String> {
-    let text = super::yaml::first(text);
+pub fn duplicate_keys(text: &str) -> Vec<String> {
+    let text = super::yaml::first_document(text);
     let mut lines = Vec::new();
     let _ = serde_saphyr::with_deserializer_from_str_with_options(text, super::yaml::options(text), |tree| {
         Tree::deserialize(tree).map(|tree| tree.collect(text, &mut lines))
@@ -39,7 +39,7 @@ pub fn doubled_keys(text: &str) -> Vec<String> {
 /// Splits strict errors into warnings of one line each.
 #[must_use]
 pub fn warnings(strict: Vec<String>) -> Vec<String> {
-    let lines = |text: String| match text.strip_prefix(BEGINNING) {
+    let lines = |text: String| match text.strip_prefix(ERROR_PREFIX) {
         Some(lines) => {
             lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
         }
@@ -71,15 +71,19 @@ impl Tree {
             Self::Scalar => {}
             Self::List(items) => items.iter().rev().for_each(|item| item.merge(text, true, keys, lines)),
             Self::Map(entries) => {
-                for (key, held) in entries {
+                for (key, entry) in entries {
                     if super::yaml::is_merge_key(text, key) {
-                        held.value.merge(text, true, keys, lines);
+                        entry.value.merge(text, true, keys, lines);
                         continue;
                     }
-                    held.value.collect(text, lines);
+                    entry.value.collect(text, lines);
                     if !keys.insert(&key.value) && lines.len() < MAX_STRICT {
-                        let at = if merged { &held.defined } else { &held.referenced };
-                        lines.push(format!("line {}: key {} already set in map", at.line(), key.value.0));
+                        let location = if merged { &entry.defined } else { &entry.referenced };
+                        lines.push(format!(
+                            "line {}: key {} already set in map",
+                            location.line(),
+                            key.value.0
+                        ));
                     }
                 }
             }
@@ -89,13 +93,13 @@ impl Tree {
 
 impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Planter)
+        deserializer.deserialize_any(TreeVisitor)
     }
 }
 
-struct Planter;
+struct TreeVisitor;
 
-impl<'de> Visitor<'de> for Planter {
+impl<'de> Visitor<'de> for TreeVisitor {
     type Value = Tree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,40 +203,40 @@ impl Visitor<'_> for KeyReader {
 mod tests {
     use super::*;
 
-    fn reported(text: &str) -> Vec<String> {
+    fn reworded_errors(text: &str) -> Vec<String> {
         let mut strict = vec!["duplicate field \"x\"".to_owned(), "unknown field \"y\"".to_owned()];
-        reword(text.as_bytes(), &mut strict);
+        reword_duplicates(text.as_bytes(), &mut strict);
         strict
     }
 
     #[test]
     fn duplicate_keys_are_reported_with_the_lines_of_their_values() {
-        let block = reported("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
+        let block = reworded_errors("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
         let lines = "line 5: key \"foo\" already set in map\n  line 7: key \"kind\" already set in map";
         assert_eq!(block, [&format!("yaml: unmarshal errors:\n  {lines}"), "unknown field \"y\""]);
-        let flow = reported(
+        let flow = reworded_errors(
             "{\"m\":{\"n\":1,\"n\":1},\"a\":1,\"a\":{\"x\":[{\"u\":1,\"u\":2},\n {\"v\":1,\"v\":1}]}}",
         );
         let order = ["1: key \"n\"", "1: key \"u\"", "2: key \"v\"", "1: key \"a\""];
         assert_eq!(
             warnings(flow)[..4],
-            order.map(|at| format!("line {at} already set in map")),
+            order.map(|line| format!("line {line} already set in map")),
             "the deeper first"
         );
     }
 
     #[test]
-    fn a_key_that_a_merged_map_has_is_a_duplicate() {
-        let of = |text| warnings(reported(text))[0].clone();
+    fn keys_of_merged_maps_count_as_duplicates() {
+        let of = |text| warnings(reworded_errors(text))[0].clone();
         assert_eq!(of("a:\n  <<: {x: 1}\n  x: 2"), "line 3: key \"x\" already set in map");
         assert_eq!(of("b: &b\n  x: 1\na:\n  x: 2\n  <<: *b"), "line 2: key \"x\" already set in map");
         assert_eq!(of("<<: [{x: 1},\n {x: 2}]"), "line 1: key \"x\" already set in map");
     }
 
     #[test]
-    fn what_the_other_reader_does_not_find_stays() {
-        assert_eq!(reported("a: 1\nb: 2").len(), 2);
-        assert_eq!(reported("a: [").len(), 2);
-        assert_eq!(warnings(reported("a: 1")), ["duplicate field \"x\"", "unknown field \"y\""]);
+    fn duplicates_that_only_the_json_reader_reports_are_kept() {
+        assert_eq!(reworded_errors("a: 1\nb: 2").len(), 2);
+        assert_eq!(reworded_errors("a: [").len(), 2);
+        assert_eq!(warnings(reworded_errors("a: 1")), ["duplicate field \"x\"", "unknown field \"y\""]);
     }
 }

@@ -8,9 +8,9 @@ use serde_saphyr::Location;
 
 /// Maximum number of levels that are searched for tags: each uses more stack than a level without tags.
 const MAX_LEVELS: u8 = 20;
-const CORE: &str = "tag:yaml.org,2002:";
+const CORE_PREFIX: &str = "tag:yaml.org,2002:";
 /// Tags of YAML that select a type.
-const TYPES: [&str; 9] = ["str", "bool", "int", "float", "timestamp", "null", "binary", "seq", "map"];
+const CORE_TYPES: [&str; 9] = ["str", "bool", "int", "float", "timestamp", "null", "binary", "seq", "map"];
 
 /// Returns the number of levels in which a text may have tags.
 pub(super) fn levels(text: &str) -> u8 {
@@ -18,18 +18,18 @@ pub(super) fn levels(text: &str) -> u8 {
 }
 
 /// Reads a value by `seed`. Returns its byte range in the text if it has an application tag.
-pub(super) fn read<'de, D, S>(deserializer: D, seed: S) -> Result<Option<Range<usize>>, D::Error>
+pub(super) fn read_tagged<'de, D, S>(deserializer: D, seed: S) -> Result<Option<Range<usize>>, D::Error>
 where
     D: Deserializer<'de>,
     S: DeserializeSeed<'de, Value = ()>,
 {
-    deserializer.deserialize_newtype_struct("__yaml_tagged", Tagged(seed))
+    deserializer.deserialize_newtype_struct("__yaml_tagged", TaggedSeed(seed))
 }
 
 /// Value and its tag.
-struct Tagged<S>(S);
+struct TaggedSeed<S>(S);
 
-impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Tagged<S> {
+impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for TaggedSeed<S> {
     type Value = Option<Range<usize>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,21 +37,21 @@ impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Tagged<S> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        let place = parts.next_element_seed(Located(self.0))?.flatten();
+        let byte_range = parts.next_element_seed(LocatedSeed(self.0))?.flatten();
         let tag: Option<String> = parts.next_element()?;
-        Ok(place.filter(|_| tag.is_some_and(|tag| is_of_application(&tag))))
+        Ok(byte_range.filter(|_| tag.is_some_and(|tag| is_application_tag(&tag))))
     }
 }
 
-fn is_of_application(tag: &str) -> bool {
-    let name = tag.strip_prefix(CORE).or_else(|| tag.strip_prefix("!!"));
-    tag != "!" && !name.is_some_and(|name| TYPES.contains(&name))
+fn is_application_tag(tag: &str) -> bool {
+    let name = tag.strip_prefix(CORE_PREFIX).or_else(|| tag.strip_prefix("!!"));
+    tag != "!" && !name.is_some_and(|name| CORE_TYPES.contains(&name))
 }
 
 /// Value and its byte range in the text, if known.
-struct Located<S>(S);
+struct LocatedSeed<S>(S);
 
-impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for Located<S> {
+impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for LocatedSeed<S> {
     type Value = Option<Range<usize>>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -59,7 +59,7 @@ impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for Located<
     }
 }
 
-impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Located<S> {
+impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for LocatedSeed<S> {
     type Value = Option<Range<usize>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,19 +71,19 @@ impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Located<S> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
-        let (mut seed, mut place) = (Some(self.0), None);
+        let (mut seed, mut byte_range) = (Some(self.0), None);
         while let Some(field) = fields.next_key::<String>()? {
             match (field.as_str(), seed.take()) {
                 ("value", Some(seed)) => fields.next_value_seed(seed)?,
                 // Position of an alias, then of the value.
-                ("referenced" | "defined", _) => place = range(&fields.next_value()?),
+                ("referenced" | "defined", _) => byte_range = range(&fields.next_value()?),
                 (_, left) => {
                     fields.next_value::<IgnoredAny>()?;
                     seed = left;
                 }
             }
         }
-        Ok(place)
+        Ok(byte_range)
     }
 }
 

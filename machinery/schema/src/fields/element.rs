@@ -40,7 +40,7 @@ impl PathElement {
     /// # Errors
     /// [`FieldsError`].
     pub fn parse(text: &str) -> Result<Option<Self>, FieldsError> {
-        let refuse = |why: &str| FieldsError::Element(format!("{why}: {text}"));
+        let refuse = |reason: &str| FieldsError::Element(format!("{reason}: {text}"));
         let json =
             |text: &str| value_from_json(text.as_bytes()).map_err(|e| FieldsError::Element(e.to_string()));
         let (kind, rest) = match text.split_at_checked(2) {
@@ -134,7 +134,7 @@ impl fmt::Display for PathElement {
         match self {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(keys) => {
-                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={}", printed(v))).collect();
+                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={}", print_value(v))).collect();
                 write!(f, "[{}]", keys.join(","))
             }
             Self::Value(value) => write!(f, "[={value}]"),
@@ -144,10 +144,12 @@ impl fmt::Display for PathElement {
 }
 
 /// Formats a value as upstream prints it in a path: maps without delimiters.
-fn printed(value: &Value) -> String {
+fn print_value(value: &Value) -> String {
     match value {
-        Value::Object(map) => map.iter().map(|(key, value)| format!("{key}={}", printed(value))).collect(),
-        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(",")),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| format!("{key}={}", print_value(value))).collect()
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(print_value).collect::<Vec<_>>().join(",")),
         other => other.to_string(),
     }
 }
@@ -163,36 +165,36 @@ pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
             first.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
         (Value::Object(a), Value::Object(b)) => compare_maps(a, b),
-        _ => kind(a).cmp(&kind(b)),
+        _ => type_rank(a).cmp(&type_rank(b)),
     }
 }
 
 /// Compares numbers by value. An integer is never rounded to a float: near 2^63 several integers would be equal to one float
 /// but not to each other, and the order would not be total.
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
-    match (whole(a), whole(b)) {
+    match (as_integer(a), as_integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        (Some(a), None) => whole_with_float(a, float(b)),
-        (None, Some(b)) => whole_with_float(b, float(a)).reverse(),
+        (Some(a), None) => compare_integer_with_float(a, as_float(b)),
+        (None, Some(b)) => compare_integer_with_float(b, as_float(a)).reverse(),
         // JSON has no NaN.
-        (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
+        (None, None) => as_float(a).partial_cmp(&as_float(b)).unwrap_or(Ordering::Equal),
     }
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn as_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-fn float(number: &Number) -> f64 {
+fn as_float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }
 
-fn whole_with_float(whole: i128, float: f64) -> Ordering {
+fn compare_integer_with_float(integer: i128, float: f64) -> Ordering {
     // Every float without its fraction fits: values outside the range of i128 saturate.
     #[expect(clippy::cast_possible_truncation, reason = "saturates")]
     let floor = float.floor() as i128;
     let has_fraction = float.fract() != 0.0;
-    whole.cmp(&floor).then(if has_fraction { Ordering::Less } else { Ordering::Equal })
+    integer.cmp(&floor).then(if has_fraction { Ordering::Less } else { Ordering::Equal })
 }
 
 type Map = serde_json::Map<String, Value>;
@@ -208,7 +210,7 @@ fn compare_maps(a: &Map, b: &Map) -> Ordering {
     pairs.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-fn kind(value: &Value) -> u8 {
+fn type_rank(value: &Value) -> u8 {
     match value {
         Value::Number(_) => 0,
         Value::String(_) => 1,

@@ -4,15 +4,15 @@ use serde_json::{Map, Value};
 
 use super::element::PathElement;
 use super::error::FieldsError;
-use super::set::{Node, Set};
+use super::set::{FieldSet, SetNode};
 
-impl Set {
+impl FieldSet {
     /// Decodes the JSON form. Elements of unknown kinds are skipped, as upstream does.
     ///
     /// # Errors
     /// [`FieldsError`].
     pub fn from_json(json: &Value) -> Result<Self, FieldsError> {
-        Ok(read(json)?.0)
+        Ok(decode_node(json)?.0)
     }
 
     /// Encodes the JSON form, with elements in order.
@@ -21,13 +21,13 @@ impl Set {
         Value::Object(self.write(false))
     }
 
-    fn write(&self, itself: bool) -> Map<String, Value> {
+    fn write(&self, is_member: bool) -> Map<String, Value> {
         if self.is_empty() {
             // Most elements are leaves: their maps allocate no memory.
             return Map::new();
         }
-        let mut map = Map::with_capacity(self.nodes().len() + usize::from(itself));
-        if itself {
+        let mut map = Map::with_capacity(self.nodes().len() + usize::from(is_member));
+        if is_member {
             map.insert(".".to_owned(), Value::Object(Map::new()));
         }
         for node in self.nodes() {
@@ -39,23 +39,23 @@ impl Set {
 }
 
 /// Returns the nested fields, and true if the field itself is a member of the set.
-fn read(json: &Value) -> Result<(Set, bool), FieldsError> {
+fn decode_node(json: &Value) -> Result<(FieldSet, bool), FieldsError> {
     let map = match json {
         Value::Object(map) => map,
-        Value::Null => return Ok((Set::default(), true)),
+        Value::Null => return Ok((FieldSet::default(), true)),
         _ => return Err(FieldsError::NoObject),
     };
-    let (mut nodes, mut itself) = (Vec::with_capacity(map.len()), false);
-    for (key, below) in map {
+    let (mut nodes, mut is_member) = (Vec::with_capacity(map.len()), false);
+    for (key, child) in map {
         if key == "." {
-            itself = true;
+            is_member = true;
             continue;
         }
         let Some(element) = PathElement::parse(key)? else { continue };
-        let (children, member) = read(below)?;
-        nodes.push(Node { element, member, children });
+        let (children, member) = decode_node(child)?;
+        nodes.push(SetNode { element, member, children });
     }
-    let set = Set::from_nodes(nodes);
-    let itself = itself || set.is_empty();
+    let set = FieldSet::from_nodes(nodes);
+    let itself = is_member || set.is_empty();
     Ok((set, itself))
 }

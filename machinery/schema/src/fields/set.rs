@@ -8,48 +8,48 @@ use std::cmp::Ordering;
 use super::element::PathElement;
 
 /// Ratio of the sizes of two sets from which the nodes of the smaller one are looked up in the larger one.
-const FEW: usize = 16;
+const LOOKUP_RATIO: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Set {
+pub struct FieldSet {
     /// Sorted by element, without empty nodes.
-    nodes: Vec<Node>,
+    nodes: Vec<SetNode>,
 }
 
 /// Path element with its members of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct SetNode {
     pub(crate) element: PathElement,
     /// True if the field itself is a member of the set.
     pub(crate) member: bool,
     /// Members of the set below this field.
-    pub(crate) children: Set,
+    pub(crate) children: FieldSet,
 }
 
-impl Node {
+impl SetNode {
     fn is_empty(&self) -> bool {
         !self.member && self.children.is_empty()
     }
 }
 
 /// Rule of a set operation for nodes that exist in one or both of two sets.
-struct Rule {
-    left: bool,
-    right: bool,
-    both: fn(&Node, &Node) -> Option<Node>,
+struct SetOperation {
+    keep_left: bool,
+    keep_right: bool,
+    combine_both: fn(&SetNode, &SetNode) -> Option<SetNode>,
 }
 
-impl Set {
+impl FieldSet {
     /// Creates a set from nodes in any order. If an element occurs more than once, the last children win.
-    pub(crate) fn from_nodes(mut nodes: Vec<Node>) -> Self {
+    pub(crate) fn from_nodes(mut nodes: Vec<SetNode>) -> Self {
         nodes.retain(|node| !node.is_empty());
         if !nodes.is_sorted_by(|a, b| a.element < b.element) {
             nodes.sort_by(|a, b| a.element.cmp(&b.element));
-            nodes.dedup_by(|later, kept| {
-                let same = later.element == kept.element;
+            nodes.dedup_by(|later, existing| {
+                let same = later.element == existing.element;
                 if same {
-                    kept.member |= later.member;
-                    kept.children = std::mem::take(&mut later.children);
+                    existing.member |= later.member;
+                    existing.children = std::mem::take(&mut later.children);
                 }
                 same
             });
@@ -59,7 +59,7 @@ impl Set {
 
     /// Creates a set from dotted field paths such as `metadata.name`.
     #[must_use]
-    pub fn of_fields<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+    pub fn from_dotted_paths<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let mut set = Self::default();
         for path in paths {
             let path: Vec<PathElement> = path.split('.').map(PathElement::field).collect();
@@ -68,7 +68,7 @@ impl Set {
         set
     }
 
-    pub(crate) fn nodes(&self) -> &[Node] {
+    pub(crate) fn nodes(&self) -> &[SetNode] {
         &self.nodes
     }
 
@@ -81,22 +81,22 @@ impl Set {
         self.nodes.binary_search_by(|node| node.element.cmp(element))
     }
 
-    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
-        self.find(element).ok().map(|at| &self.nodes[at])
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&SetNode> {
+        self.find(element).ok().map(|index| &self.nodes[index])
     }
 
     /// Returns the node of this element, and inserts it if it does not exist.
-    pub(super) fn node_mut(&mut self, element: PathElement) -> &mut Node {
+    pub(super) fn node_mut(&mut self, element: PathElement) -> &mut SetNode {
         // Elements mostly arrive in order.
-        let at = match self.nodes.last() {
+        let index = match self.nodes.last() {
             Some(last) if last.element < element => Err(self.nodes.len()),
             _ => self.find(&element),
         };
-        let at = at.unwrap_or_else(|at| {
-            self.nodes.insert(at, Node { element, member: false, children: Self::default() });
-            at
+        let index = index.unwrap_or_else(|index| {
+            self.nodes.insert(index, SetNode { element, member: false, children: Self::default() });
+            index
         });
-        &mut self.nodes[at]
+        &mut self.nodes[index]
     }
 
     /// Adds a field, without its parents. The empty path (the whole object) cannot be owned and is ignored.
@@ -112,13 +112,13 @@ impl Set {
 
     /// True if the field is a member of the set.
     #[must_use]
-    pub fn has(&self, path: &[&PathElement]) -> bool {
+    pub fn contains(&self, path: &[&PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
         let node = self.node(first);
-        node.is_some_and(|node| if rest.is_empty() { node.member } else { node.children.has(rest) })
+        node.is_some_and(|node| if rest.is_empty() { node.member } else { node.children.contains(rest) })
     }
 
-    fn joined(&self, other: &Self, rule: &Rule) -> Self {
+    fn combine(&self, other: &Self, rule: &SetOperation) -> Self {
         let (mut left, mut right) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
         let mut nodes = Vec::new();
         loop {
@@ -129,10 +129,10 @@ impl Set {
                 (None, None) => return Self { nodes },
             };
             match order {
-                Ordering::Less => nodes.extend(left.next().filter(|_| rule.left).cloned()),
-                Ordering::Greater => nodes.extend(right.next().filter(|_| rule.right).cloned()),
+                Ordering::Less => nodes.extend(left.next().filter(|_| rule.keep_left).cloned()),
+                Ordering::Greater => nodes.extend(right.next().filter(|_| rule.keep_right).cloned()),
                 Ordering::Equal => {
-                    let both = left.next().zip(right.next()).and_then(|(a, b)| (rule.both)(a, b));
+                    let both = left.next().zip(right.next()).and_then(|(a, b)| (rule.combine_both)(a, b));
                     nodes.extend(both.filter(|node| !node.is_empty()));
                 }
             }
@@ -142,14 +142,14 @@ impl Set {
     /// Returns the members of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        self.joined(
+        self.combine(
             other,
-            &Rule {
-                left: true,
-                right: true,
-                both: |a, b| {
+            &SetOperation {
+                keep_left: true,
+                keep_right: true,
+                combine_both: |a, b| {
                     let (member, children) = (a.member || b.member, a.children.union(&b.children));
-                    Some(Node { element: a.element.clone(), member, children })
+                    Some(SetNode { element: a.element.clone(), member, children })
                 },
             },
         )
@@ -157,7 +157,7 @@ impl Set {
 
     /// Returns the union of many sets, merged in pairs: merging one after the other would copy all previous sets each time.
     #[must_use]
-    pub fn union_of(mut sets: Vec<Self>) -> Self {
+    pub fn union_all(mut sets: Vec<Self>) -> Self {
         while sets.len() > 1 {
             let mut pairs = sets.into_iter();
             let mut joined = Vec::with_capacity(pairs.len().div_ceil(2));
@@ -174,17 +174,17 @@ impl Set {
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         // Applies when a thousand managers with few fields each are compared with one large change.
-        if self.nodes.len() < other.nodes.len() / FEW {
+        if self.nodes.len() < other.nodes.len() / LOOKUP_RATIO {
             return self.intersection_of_few(other);
         }
-        self.joined(
+        self.combine(
             other,
-            &Rule {
-                left: false,
-                right: false,
-                both: |a, b| {
+            &SetOperation {
+                keep_left: false,
+                keep_right: false,
+                combine_both: |a, b| {
                     let (member, children) = (a.member && b.member, a.children.intersection(&b.children));
-                    Some(Node { element: a.element.clone(), member, children })
+                    Some(SetNode { element: a.element.clone(), member, children })
                 },
             },
         )
@@ -195,7 +195,7 @@ impl Set {
         let nodes = self.nodes.iter().filter_map(|a| {
             let b = other.node(&a.element)?;
             let (member, children) = (a.member && b.member, a.children.intersection(&b.children));
-            Some(Node { element: a.element.clone(), member, children }).filter(|node| !node.is_empty())
+            Some(SetNode { element: a.element.clone(), member, children }).filter(|node| !node.is_empty())
         });
         Self { nodes: nodes.collect() }
     }
@@ -204,14 +204,14 @@ impl Set {
     /// fields below it.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.joined(
+        self.combine(
             other,
-            &Rule {
-                left: true,
-                right: false,
-                both: |a, b| {
+            &SetOperation {
+                keep_left: true,
+                keep_right: false,
+                combine_both: |a, b| {
                     let (member, children) = (a.member && !b.member, a.children.difference(&b.children));
-                    Some(Node { element: a.element.clone(), member, children })
+                    Some(SetNode { element: a.element.clone(), member, children })
                 },
             },
         )
@@ -220,14 +220,14 @@ impl Set {
     /// Returns the [`Self::difference`], where a member of the other set also removes all fields below it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.joined(
+        self.combine(
             other,
-            &Rule {
-                left: true,
-                right: false,
-                both: |a, b| {
+            &SetOperation {
+                keep_left: true,
+                keep_right: false,
+                combine_both: |a, b| {
                     let children = || a.children.recursive_difference(&b.children);
-                    (!b.member).then(|| Node {
+                    (!b.member).then(|| SetNode {
                         element: a.element.clone(),
                         member: a.member,
                         children: children(),
@@ -271,37 +271,37 @@ impl Set {
     /// Computes the [`Self::difference`] in place. The cost is that of the smaller set plus, if nodes are removed, one pass over
     /// this set.
     pub fn subtract(&mut self, other: &Self) {
-        self.take_away(other, |node, gone| {
-            node.member &= !gone.member;
-            node.children.subtract(&gone.children);
+        self.subtract_nodes(other, |node, removed| {
+            node.member &= !removed.member;
+            node.children.subtract(&removed.children);
         });
     }
 
     /// Computes the [`Self::recursive_difference`] in place.
-    pub fn subtract_below(&mut self, other: &Self) {
-        self.take_away(other, |node, gone| {
-            if gone.member {
+    pub fn subtract_recursive(&mut self, other: &Self) {
+        self.subtract_nodes(other, |node, removed| {
+            if removed.member {
                 (node.member, node.children) = (false, Self::default());
             } else {
-                node.children.subtract_below(&gone.children);
+                node.children.subtract_recursive(&removed.children);
             }
         });
     }
 
     /// Changes the nodes that exist in both sets, then removes all empty nodes in one pass.
-    fn take_away(&mut self, other: &Self, change: impl Fn(&mut Node, &Node)) {
+    fn subtract_nodes(&mut self, other: &Self, change: impl Fn(&mut SetNode, &SetNode)) {
         let mut emptied = false;
-        if self.nodes.len() < other.nodes.len() / FEW {
+        if self.nodes.len() < other.nodes.len() / LOOKUP_RATIO {
             for node in &mut self.nodes {
-                let Some(gone) = other.node(&node.element) else { continue };
-                change(node, gone);
+                let Some(removed) = other.node(&node.element) else { continue };
+                change(node, removed);
                 emptied |= node.is_empty();
             }
         } else {
-            for gone in &other.nodes {
-                let Ok(at) = self.find(&gone.element) else { continue };
-                let node = &mut self.nodes[at];
-                change(node, gone);
+            for removed in &other.nodes {
+                let Ok(index) = self.find(&removed.element) else { continue };
+                let node = &mut self.nodes[index];
+                change(node, removed);
                 emptied |= node.is_empty();
             }
         }

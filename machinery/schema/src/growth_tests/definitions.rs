@@ -3,8 +3,10 @@
 use portico_machinery::{Cursor, Object};
 use serde_json::{Value, json};
 
-use super::{Row, grows, map, names, of_spec};
-use crate::structural::definition::{MAX_PROPERTY_NAME_BYTES, MAX_REQUIRED, Metadata, Terms, validate};
+use super::{Row, assert_linear_time, map, names, of_spec};
+use crate::structural::definition::{
+    MAX_PROPERTY_NAME_BYTES, MAX_REQUIRED, MetadataRules, Requirements, validate,
+};
 use crate::structural::{Structural, object_meta_for_tests};
 
 /// Returns the errors of a schema.
@@ -12,7 +14,12 @@ fn check(schema: &Value) -> Vec<portico_machinery::field::Error> {
     let object = Object::from_map([("s".to_owned(), schema.clone())].into_iter().collect());
     let types = object_meta_for_tests();
     let at: Cursor<'_> = object.at(&["s"]);
-    validate(&at, &Terms::NEW, Metadata { types: &types, rules: &|_, _| Vec::new() }, &|| false)
+    validate(
+        &at,
+        &Requirements::NEW_DEFINITION,
+        MetadataRules { types: &types, rules: &|_, _| Vec::new() },
+        &|| false,
+    )
 }
 
 /// Schemas with equal numbers of names on both sides, so that pairwise comparisons are detected.
@@ -23,7 +30,7 @@ fn schemas() -> Vec<Row<Value>> {
                 &json!({"type": "object", "properties": map(n, &json!({"type": "string"})), "required": names(n)}),
             )
         }),
-        ("one name required twice", |n| of_spec(&json!({"type": "object", "required": vec!["a"; n]}))),
+        ("one name required many times", |n| of_spec(&json!({"type": "object", "required": vec!["a"; n]}))),
         ("enum", |n| of_spec(&json!({"type": "string", "enum": names(n)}))),
         ("branches", |n| {
             let branches: Vec<Value> =
@@ -48,8 +55,8 @@ fn schemas() -> Vec<Row<Value>> {
         ("defaults at each level above rules", |n| {
             let rule = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self != ''"}]});
             let lowest = json!({"type": "object", "default": {}, "properties": map(n / 20, &rule)});
-            let above = |below, _| json!({"type": "object", "default": {}, "properties": {"below": below}});
-            of_spec(&(0..n / 50).fold(lowest, above))
+            let parent = |child, _| json!({"type": "object", "default": {}, "properties": {"below": child}});
+            of_spec(&(0..n / 50).fold(lowest, parent))
         }),
         ("missing types", |n| of_spec(&json!({"type": "object", "properties": map(n, &json!({}))}))),
     ]
@@ -57,21 +64,21 @@ fn schemas() -> Vec<Row<Value>> {
 
 #[test]
 fn checking_a_schema_grows_with_its_size() {
-    for (what, schema) in schemas() {
-        grows(what, 500, schema, |schema| drop(check(schema)));
+    for (name, schema) in schemas() {
+        assert_linear_time(name, 500, schema, |schema| drop(check(schema)));
     }
 }
 
 #[test]
 fn compiling_a_schema_grows_with_its_size() {
-    for (what, schema) in schemas() {
-        grows(what, 1_000, schema, |schema| drop(Structural::compile(schema)));
+    for (name, schema) in schemas() {
+        assert_linear_time(name, 1_000, schema, |schema| drop(Structural::compile(schema)));
     }
 }
 
 /// Eighty thousand required names took 13.8 s to check, and again as long before the first object.
 #[test]
-fn schemas_that_say_too_much_are_refused_at_once() {
+fn oversized_schemas_are_rejected_immediately() {
     let errors = check(&of_spec(&json!({"type": "object", "required": names(MAX_REQUIRED + 1)})));
     let want = format!("s.required: Too many: {}: must have at most {MAX_REQUIRED} items", MAX_REQUIRED + 1);
     assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [want]);
@@ -83,17 +90,17 @@ fn schemas_that_say_too_much_are_refused_at_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_schema_is_bounded_in_bytes() {
+fn errors_of_a_schema_are_bounded_in_bytes() {
     let name = "p".repeat(MAX_PROPERTY_NAME_BYTES);
-    let below = json!({"type": "object", "properties": map(3_000, &json!({}))});
-    let deep = json!({"type": "object", "properties": {name.as_str(): {"type": "object", "properties": {name.as_str(): below}}}});
+    let child = json!({"type": "object", "properties": map(3_000, &json!({}))});
+    let deep = json!({"type": "object", "properties": {name.as_str(): {"type": "object", "properties": {name.as_str(): child}}}});
     let errors = check(&deep);
     let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
     assert!(errors.len() > 100 && bytes < 5 * 1024 * 1024, "{} {bytes}", errors.len());
 }
 
 #[test]
-fn bounds_near_the_end_of_the_range_saturate() {
+fn bounds_near_the_limit_of_the_range_saturate() {
     for length in [4_611_686_018_427_387_904_i64, i64::MAX] {
         for text in [json!({"type": "string"}), json!({"x-kubernetes-int-or-string": true})] {
             let mut text = text;

@@ -3,7 +3,7 @@
 use portico_machinery::{GroupVersionKind, JsonPath, Object};
 use serde_json::{Value, json};
 
-use super::{Row, chain, custom, grows, map, names};
+use super::{Row, assert_linear_time, chain, custom, map, names};
 use crate::decode::MAX_STRICT_BYTES;
 use crate::{Decoded, Format, Schema};
 
@@ -21,9 +21,9 @@ fn decode(schema: &Schema, body: &[u8], format: Format) -> Decoded {
 }
 
 /// Schema and body that grow together.
-type Both = (Schema, Vec<u8>);
+type SchemaAndBody = (Schema, Vec<u8>);
 
-fn both() -> Vec<Row<Both>> {
+fn schemas_and_bodies() -> Vec<Row<SchemaAndBody>> {
     vec![
         ("properties for each element", |n| {
             let items = json!({"type": "object", "properties": map(n, &json!({"type": "string"}))});
@@ -48,8 +48,8 @@ fn both() -> Vec<Row<Both>> {
         }),
         ("sets", |n| {
             let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
-            let twice: Vec<String> = names(n).into_iter().chain(names(n)).collect();
-            (custom(&set), body(&twice.into()))
+            let duplicates: Vec<String> = names(n).into_iter().chain(names(n)).collect();
+            (custom(&set), body(&duplicates.into()))
         }),
         ("keyed lists", |n| {
             let items = json!({"type": "object", "properties": {"k": {"type": "string"}}, "required": ["k"]});
@@ -83,21 +83,21 @@ fn both() -> Vec<Row<Both>> {
 
 #[test]
 fn reading_and_checking_an_object_grows_with_it_and_its_schema() {
-    for (what, make) in both() {
+    for (name, make) in schemas_and_bodies() {
         let decoded = |n| {
             let (schema, body) = make(n);
             schema.custom().unwrap().check().unwrap();
             let object = decode(&schema, &body, Format::Json).object;
             (schema, body, object)
         };
-        grows(what, 500, decoded, |(schema, body, object)| {
+        assert_linear_time(name, 500, decoded, |(schema, body, object)| {
             drop(decode(schema, body, Format::Json));
             let custom = schema.custom().unwrap();
             drop(custom.validate(object));
             drop(custom.validate_update(object, object));
             drop(custom.validate_lists(object));
             drop(custom.validate_embedded(object));
-            custom.each_embedded_metadata(object, |_, _| {});
+            custom.visit_embedded_metadata(object, |_, _| {});
         });
     }
 }
@@ -108,13 +108,13 @@ fn yaml_grows_with_its_size() {
     let head = "apiVersion: g/v1\nkind: Kind\nmetadata: {name: x}\nspec:\n";
     let texts: [Row<String>; 4] = [
         ("keys", |n| names(n).iter().map(|name| format!("  {name}: x\n")).collect()),
-        ("keys twice", |n| names(n).iter().map(|name| format!("  {name}: x\n  {name}: y\n")).collect()),
+        ("duplicate keys", |n| names(n).iter().map(|name| format!("  {name}: x\n  {name}: y\n")).collect()),
         ("elements", |n| format!("  l:\n{}", "  - x\n".repeat(n))),
         ("one long text", |n| format!("  t: |\n{}", "    some words\n".repeat(n))),
     ];
-    for (what, text) in texts {
+    for (name, text) in texts {
         let text = |n| format!("{head}{}", text(n)).into_bytes();
-        grows(what, 500, text, |text| drop(decode(&schema, text, Format::Yaml)));
+        assert_linear_time(name, 500, text, |text| drop(decode(&schema, text, Format::Yaml)));
     }
 }
 
@@ -129,7 +129,7 @@ fn strict_errors_are_bounded_in_bytes() {
 }
 
 #[test]
-fn checking_more_than_a_schema_and_an_object_may_ask_is_refused() {
+fn validation_above_the_step_limit_is_rejected() {
     let branches: Vec<Value> = (0..9_000).map(|at| json!({"maximum": at})).collect();
     let schema = custom(&json!({"type": "array", "items": {"type": "integer", "allOf": branches}}));
     let object = decode(&schema, &body(&vec![0; 5_000].into()), Format::Json).object;
@@ -140,7 +140,7 @@ fn checking_more_than_a_schema_and_an_object_may_ask_is_refused() {
 }
 
 #[test]
-fn a_json_path_counts_before_it_collects() {
+fn json_paths_check_limits_before_they_allocate() {
     let path = JsonPath::parse(".spec.t.*").unwrap();
     let object = |n: usize| Object::from_json(&body(&json!({"t": "x".repeat(n)}))).unwrap();
     let (short, long) = (object(50_000), object(3_000_000));

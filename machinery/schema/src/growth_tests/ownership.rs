@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use portico_machinery::{Node, Object};
 use serde_json::{Value, json};
 
-use super::{chain, custom, grows, map, names};
+use super::{assert_linear_time, chain, custom, map, names};
 use crate::Schema;
-use crate::apply::{Comparison, Filter, Owned, Unconverted, Versions, update};
-use crate::fields::{PathElement, Set};
-use crate::managed::{Managed, Manager};
+use crate::apply::{Comparison, ConversionError, FieldFilter, OwnedFields, Versions, update_owners};
+use crate::fields::{FieldSet, PathElement};
+use crate::managed::{ManagedFields, Manager};
 
 fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
     json!({"manager": manager, "operation": operation, "apiVersion": "g/v1", "fieldsType": "FieldsV1", "fieldsV1": fields,
@@ -32,9 +32,9 @@ fn schema() -> Schema {
 }
 
 #[test]
-fn managers_that_become_one_cost_what_they_own() {
-    let managed = |n| Managed::read(&owned_by_many("Update", n)).unwrap();
-    grows("updaters", 500, managed, |managed| {
+fn merging_managers_is_linear_in_their_fields() {
+    let managed = |n| ManagedFields::read(&owned_by_many("Update", n)).unwrap();
+    assert_linear_time("updaters", 500, managed, |managed| {
         let mut managed = managed.clone();
         managed.cap_updaters(10, "ancient-changes");
         let mut object = Object::default();
@@ -43,27 +43,27 @@ fn managers_that_become_one_cost_what_they_own() {
     });
 }
 
-struct One(Schema, Filter);
+struct SingleSchema(Schema, FieldFilter);
 
-impl Versions for One {
+impl Versions for SingleSchema {
     fn schema(&self, _: &str) -> Option<&Schema> {
         Some(&self.0)
     }
 
-    fn convert(&self, object: &Object, _: &str, _: &str) -> Result<Object, Unconverted> {
+    fn convert(&self, object: &Object, _: &str, _: &str) -> Result<Object, ConversionError> {
         Ok(object.clone())
     }
 
-    fn filter(&self, _: &str) -> &Filter {
+    fn filter(&self, _: &str) -> &FieldFilter {
         &self.1
     }
 }
 
 /// Previous state without managed fields, new state, owners of the previous state, and the differences.
-type Change = (Object, Object, BTreeMap<Manager, Owned>, Comparison);
+type Change = (Object, Object, BTreeMap<Manager, OwnedFields>, Comparison);
 
-fn change(versions: &One, mut old: Object, spec: Value) -> Change {
-    let owners = Managed::read(&old).unwrap().owners;
+fn change(versions: &SingleSchema, mut old: Object, spec: Value) -> Change {
+    let owners = ManagedFields::read(&old).unwrap().owners;
     old.remove(&["metadata", "managedFields"]);
     let mut new = old.clone();
     new.put(&["spec"], Node(spec));
@@ -72,21 +72,21 @@ fn change(versions: &One, mut old: Object, spec: Value) -> Change {
 }
 
 #[test]
-fn a_change_of_everything_costs_each_manager_what_it_owns() {
-    let versions = One(schema(), Filter::default());
+fn a_change_of_all_fields_is_linear_in_owned_fields() {
+    let versions = SingleSchema(schema(), FieldFilter::default());
     let input = |n| change(&versions, owned_by_many("Apply", n), map(n, &json!("w")).into());
-    grows("appliers", 500, input, |(old, new, owners, changed)| {
+    assert_linear_time("appliers", 500, input, |(old, new, owners, changed)| {
         let mut owners = owners.clone();
-        update(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
+        update_owners(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
         assert!(owners.is_empty());
     });
 }
 
 #[test]
-fn deep_fields_cost_what_they_hold() {
-    let versions = One(
+fn deep_fields_are_linear_in_their_size() {
+    let versions = SingleSchema(
         custom(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
-        Filter::default(),
+        FieldFilter::default(),
     );
     let deep = |n: usize, leaf: Value| map(50, &chain(n / 8, leaf, |inner| json!({"a": inner})));
     let input = |n| {
@@ -102,12 +102,12 @@ fn deep_fields_cost_what_they_hold() {
         let old = Object::from_json(object.to_string().as_bytes()).unwrap();
         change(&versions, old, Value::Object(deep(n, json!("w"))))
     };
-    grows("owners of deep fields", 500, input, |(old, new, owners, changed)| {
+    assert_linear_time("owners of deep fields", 500, input, |(old, new, owners, changed)| {
         let mut owners = owners.clone();
-        update(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
+        update_owners(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
         drop(versions.0.compare(old, new).unwrap());
         drop(versions.0.merge_applied(old, new).unwrap());
-        drop(versions.0.without(old, &versions.0.fields_of(new)));
+        drop(versions.0.without_fields(old, &versions.0.fields_of(new)));
     });
 }
 
@@ -117,21 +117,22 @@ fn sets_of_fields_grow_with_their_size() {
         let fields = names(n).into_iter().rev().map(|name| (format!("f:{name}"), json!({})));
         Value::Object(fields.collect())
     };
-    grows("reading in reverse", 1_000, reversed, |json| drop(Set::from_json(json)));
-    let many = |n| names(n).iter().map(|name| Set::of_fields([name.as_str()])).collect::<Vec<_>>();
-    grows("joining many", 1_000, many, |sets| {
-        assert!(Set::union_of(sets.clone()).has(&[&PathElement::field("k0")]));
+    assert_linear_time("reading in reverse", 1_000, reversed, |json| drop(FieldSet::from_json(json)));
+    let many =
+        |n| names(n).iter().map(|name| FieldSet::from_dotted_paths([name.as_str()])).collect::<Vec<_>>();
+    assert_linear_time("joining many", 1_000, many, |sets| {
+        assert!(FieldSet::union_all(sets.clone()).contains(&[&PathElement::field("k0")]));
     });
 }
 
 #[test]
-fn few_in_many_are_what_is_in_both() {
-    let many = Set::of_fields(names(1_000).iter().map(String::as_str));
-    let few = Set::of_fields(["k1", "k999", "other", "k5.below"]);
-    assert_eq!(few.intersection(&many), Set::of_fields(["k1", "k999"]));
-    assert_eq!(many.intersection(&few), Set::of_fields(["k1", "k999"]));
+fn intersection_with_a_large_set_contains_the_common_fields() {
+    let many = FieldSet::from_dotted_paths(names(1_000).iter().map(String::as_str));
+    let few = FieldSet::from_dotted_paths(["k1", "k999", "other", "k5.below"]);
+    assert_eq!(few.intersection(&many), FieldSet::from_dotted_paths(["k1", "k999"]));
+    assert_eq!(many.intersection(&few), FieldSet::from_dotted_paths(["k1", "k999"]));
     let mut left = few.clone();
     left.subtract(&many);
-    assert_eq!(left, Set::of_fields(["other", "k5.below"]));
+    assert_eq!(left, FieldSet::from_dotted_paths(["other", "k5.below"]));
     assert_eq!(left, few.difference(&many));
 }

@@ -1,6 +1,6 @@
 //! The `$patch` directive, and common parts of strategic merge patches.
 
-use portico_machinery::object::{Plain, cut};
+use portico_machinery::object::{GoValue, cut};
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
@@ -18,42 +18,42 @@ pub(super) enum Directive {
 }
 
 /// Removes the `$patch` directive from a map and returns it.
-pub(super) fn directive(map: &mut Json) -> Result<Option<Directive>> {
+pub(super) fn take_directive(map: &mut Json) -> Result<Option<Directive>> {
     match map.shift_remove(PATCH) {
         None => Ok(None),
         Some(Value::String(word)) if word == "replace" => Ok(Some(Directive::Replace)),
         Some(Value::String(word)) if word == "delete" => Ok(Some(Directive::Delete)),
         Some(other) => {
             map.insert(PATCH.to_owned(), other.clone());
-            Err(unknown(&other, map))
+            Err(unknown_directive(&other, map))
         }
     }
 }
 
 /// Returns the error for an unknown directive.
-pub(super) fn unknown(directive: &Value, map: &Json) -> PatchError {
-    let (named, map) = (Plain(directive).to_string(), Value::Object(map.clone()));
-    refused(cut(format!("unknown patch type: {named} in map: {}", Plain(&map))))
+pub(super) fn unknown_directive(directive: &Value, map: &Json) -> PatchError {
+    let (named, map) = (GoValue(directive).to_string(), Value::Object(map.clone()));
+    refused_error(cut(format!("unknown patch type: {named} in map: {}", GoValue(&map))))
 }
 
 /// Returns the value without the maps that contain a directive, or `None` if it is such a map.
-pub(super) fn no_directives(value: Value) -> Option<Value> {
+pub(super) fn strip_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
         Value::Object(map) => {
-            let kept = map.into_iter().filter_map(|(key, value)| Some((key, no_directives(value)?)));
-            Some(Value::Object(kept.collect()))
+            let entries = map.into_iter().filter_map(|(key, value)| Some((key, strip_directives(value)?)));
+            Some(Value::Object(entries.collect()))
         }
-        Value::Array(list) => Some(Value::Array(list.into_iter().filter_map(no_directives).collect())),
+        Value::Array(list) => Some(Value::Array(list.into_iter().filter_map(strip_directives).collect())),
         other => Some(other),
     }
 }
 
 /// Returns an error with status 500: upstream does not attribute it to the client.
-pub(super) fn refused(text: String) -> PatchError {
+pub(super) fn refused_error(text: String) -> PatchError {
     PatchError::Refused(text)
 }
 
-pub(super) fn malformed(text: String) -> PatchError {
+pub(super) fn malformed_error(text: String) -> PatchError {
     PatchError::Malformed(text)
 }

@@ -6,20 +6,20 @@ use portico_gostd::json;
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
-use crate::decode::{Reader, SyntaxError, json_name};
+use crate::decode::{Reader, SyntaxError, json_type_name};
 
 /// Parses a JSON patch or a merge patch.
-pub(super) fn read(patch: &[u8]) -> Result<Value, PatchError> {
+pub(super) fn parse_patch(patch: &[u8]) -> Result<Value, PatchError> {
     parse(patch).map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))
 }
 
 /// Returns upstream's error for a patch of a wrong JSON type.
-pub(super) fn mistyped(patch: &Value, expected: &str) -> PatchError {
+pub(super) fn patch_type_error(patch: &Value, expected: &str) -> PatchError {
     PatchError::Malformed(format!("error decoding patch: {}", type_error(patch, expected)))
 }
 
 /// Parses a strategic merge patch, whose errors upstream reports without a prefix. Null is an empty patch.
-pub(super) fn read_strategic(patch: &[u8]) -> Result<Map<String, Value>, PatchError> {
+pub(super) fn parse_strategic_patch(patch: &[u8]) -> Result<Map<String, Value>, PatchError> {
     match parse(patch).map_err(|error| PatchError::Malformed(error.to_string()))? {
         Value::Object(patch) => Ok(patch),
         Value::Null => Ok(Map::new()),
@@ -34,7 +34,7 @@ fn parse(patch: &[u8]) -> Result<Value, SyntaxError> {
 }
 
 fn type_error(value: &Value, expected: &str) -> String {
-    format!("json: cannot unmarshal {} into Go value of type {expected}", json_name(value))
+    format!("json: cannot unmarshal {} into Go value of type {expected}", json_type_name(value))
 }
 
 /// Removes keys in one pass and preserves the order of the remaining ones.

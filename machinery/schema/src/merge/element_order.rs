@@ -1,21 +1,26 @@
 //! `$setElementOrder`: the directive that merges a list and orders its elements.
 
-use portico_machinery::object::{Plain, cut};
+use portico_machinery::object::{GoValue, cut};
 use serde_json::Value;
 
-use super::directive::{Json, Result, malformed, no_directives, refused};
-use super::lists::{check_elements, identities, identity, ordered};
-use super::place::{Place, no_list, no_merge_key};
+use super::container::{Container, missing_merge_key, not_a_list};
+use super::directive::{Json, Result, malformed_error, refused_error, strip_directives};
+use super::lists::{check_elements, identities, identity, order_elements};
 use crate::model::Field;
 
 /// Prefix of these directives; a slash and the name of the field follow.
 pub(super) const PREFIX: &str = "$setElementOrder";
 
 /// Function that merges two lists of a field.
-pub(super) type Merge<'m> = &'m dyn Fn(&Field, Vec<Value>, Vec<Value>) -> Result<Vec<Value>>;
+pub(super) type MergeLists<'m> = &'m dyn Fn(&Field, Vec<Value>, Vec<Value>) -> Result<Vec<Value>>;
 
 /// Merges and orders the lists that directives name. Removes the directives and the merged lists from the patch.
-pub(super) fn apply(at: Place<'_>, original: &mut Json, patch: &mut Json, merge: Merge<'_>) -> Result<()> {
+pub(super) fn apply(
+    container: Container<'_>,
+    original: &mut Json,
+    patch: &mut Json,
+    merge: MergeLists<'_>,
+) -> Result<()> {
     if !patch.keys().any(|key| key.starts_with(PREFIX)) {
         return Ok(());
     }
@@ -28,16 +33,16 @@ pub(super) fn apply(at: Place<'_>, original: &mut Json, patch: &mut Json, merge:
         !is_directive
     });
     for (key, order) in directives {
-        let Value::Array(order) = order else { return Err(no_list(&order)) };
+        let Value::Array(order) = order else { return Err(not_a_list(&order)) };
         let Some(name) = key.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/')) else {
-            return Err(malformed("invalid patch format of setElementOrder list".to_owned()));
+            return Err(malformed_error("invalid patch format of setElementOrder list".to_owned()));
         };
-        let old = original.get_mut(name).map(taken).transpose()?;
-        let new = patch.get_mut(name).map(taken).transpose()?;
-        let field = at.field(name)?;
-        check(field, new.as_deref().unwrap_or_default(), &order)?;
+        let old = original.get_mut(name).map(take_list).transpose()?;
+        let new = patch.get_mut(name).map(take_list).transpose()?;
+        let field = container.field(name)?;
+        check_order(field, new.as_deref().unwrap_or_default(), &order)?;
         let merges = new.is_some();
-        if let Some(list) = in_order(field, old, new, &order, merge)? {
+        if let Some(list) = merge_in_order(field, old, new, &order, merge)? {
             original.insert(name.to_owned(), Value::Array(list));
             if merges {
                 patch.shift_remove(name);
@@ -47,20 +52,20 @@ pub(super) fn apply(at: Place<'_>, original: &mut Json, patch: &mut Json, merge:
     Ok(())
 }
 
-fn taken(value: &mut Value) -> Result<Vec<Value>> {
+fn take_list(value: &mut Value) -> Result<Vec<Value>> {
     match value {
         Value::Array(list) => Ok(std::mem::take(list)),
-        other => Err(no_list(other)),
+        other => Err(not_a_list(other)),
     }
 }
 
 /// Merges and orders both lists. Returns `None` if neither exists.
-fn in_order(
+fn merge_in_order(
     field: &Field,
     old: Option<Vec<Value>>,
     new: Option<Vec<Value>>,
     order: &[Value],
-    merge: Merge<'_>,
+    merge: MergeLists<'_>,
 ) -> Result<Option<Vec<Value>>> {
     let server = identities(field, old.as_deref().unwrap_or_default());
     let order = identities(field, order);
@@ -71,32 +76,32 @@ fn in_order(
     let merged = match (old, new) {
         (None, None) => return Ok(None),
         (Some(old), None) => old,
-        (None, Some(new)) => new.into_iter().filter_map(no_directives).collect(),
+        (None, Some(new)) => new.into_iter().filter_map(strip_directives).collect(),
         (Some(old), Some(new)) => merge(field, old, new)?,
     };
     if !has_elements {
-        return Err(refused("no elements in any of the given slices".to_owned()));
+        return Err(refused_error("no elements in any of the given slices".to_owned()));
     }
     if let (true, Some(key)) = (is_keyed, &field.merge_key)
         && let Some(Value::Object(keyless)) = merged.iter().find(|element| element.get(&**key).is_none())
     {
-        return Err(no_merge_key(keyless, key));
+        return Err(missing_merge_key(keyless, key));
     }
-    Ok(Some(ordered(field, merged, &order, &server)))
+    Ok(Some(order_elements(field, merged, &order, &server)))
 }
 
 /// Checks that the order lists the elements of the patch in the same order.
-fn check(field: &Field, new: &[Value], order: &[Value]) -> Result<()> {
+fn check_order(field: &Field, new: &[Value], order: &[Value]) -> Result<()> {
     if new.is_empty() || order.is_empty() {
         return Ok(());
     }
     let mut names = order.iter();
     for element in new.iter().filter(|element| element.get("$patch").is_none()) {
-        let wanted = identity(field, element);
-        if !names.any(|name| identity(field, name) == wanted) {
-            let show = |list: &[Value]| cut(Plain(&Value::Array(list.to_vec())).to_string());
+        let element_identity = identity(field, element);
+        if !names.any(|name| identity(field, name) == element_identity) {
+            let show = |list: &[Value]| cut(GoValue(&Value::Array(list.to_vec())).to_string());
             let (new, order) = (show(new), show(order));
-            return Err(refused(format!(
+            return Err(refused_error(format!(
                 "The order in patch list:\n{new}\n doesn't match {PREFIX} list:\n{order}\n"
             )));
         }

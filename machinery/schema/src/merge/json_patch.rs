@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use portico_machinery::object::MAX_DEPTH;
 use serde_json::{Map, Value};
 
-use super::document::{mistyped, read};
+use super::document::{parse_patch, patch_type_error};
 use super::error::PatchError;
 use super::limits::{MAX_COPIED_BYTES, MAX_OPERATIONS};
-use crate::decode::{MAX_STRICT, json_name};
+use crate::decode::{MAX_STRICT, json_type_name};
 
 /// Elements that the operations of a JSON patch shift or inspect.
 ///
@@ -18,25 +18,25 @@ use crate::decode::{MAX_STRICT, json_name};
 const MAX_SHIFTED: usize = 10_000_000;
 
 /// Members of an operation.
-const MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
+const OPERATION_MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
 
 type Result<T> = std::result::Result<T, PatchError>;
 
 /// Applies a patch to a document.
 pub(super) fn apply(document: &mut Value, patch: &[u8]) -> Result<()> {
-    let operations = match read(patch)? {
+    let operations = match parse_patch(patch)? {
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),
-        other => return Err(mistyped(&other, "[]handlers.jsonPatchOp")),
+        other => return Err(patch_type_error(&other, "[]handlers.jsonPatchOp")),
     };
     if operations.len() > MAX_OPERATIONS {
         return Err(PatchError::TooManyOperations(operations.len()));
     }
-    let operations: Result<Vec<Operation>> = operations.into_iter().map(operation).collect();
-    let mut work = Work { copied: 0, shifted: 0 };
-    for (at, operation) in operations?.into_iter().enumerate() {
+    let operations: Result<Vec<Operation>> = operations.into_iter().map(parse_operation).collect();
+    let mut work = WorkCounter { copied: 0, shifted: 0 };
+    for (index, operation) in operations?.into_iter().enumerate() {
         let op = operation.op.clone();
-        run(document, operation, &mut work).map_err(|why| why.of(at, &op))?;
+        run_operation(document, operation, &mut work).map_err(|error| error.into_patch_error(index, &op))?;
     }
     Ok(())
 }
@@ -48,23 +48,24 @@ struct Operation {
     value: Value,
 }
 
-fn operation(value: Value) -> Result<Operation> {
+fn parse_operation(value: Value) -> Result<Operation> {
     let mut map = match value {
         Value::Object(map) => map,
         // An operation without members, which fails when it is executed.
         Value::Null => Map::new(),
-        other => return Err(mistyped(&other, "handlers.jsonPatchOp")),
+        other => return Err(patch_type_error(&other, "handlers.jsonPatchOp")),
     };
-    let (op, path, from) = (text(&map, "op")?, text(&map, "path")?, text(&map, "from")?);
+    let (op, path, from) =
+        (string_member(&map, "op")?, string_member(&map, "path")?, string_member(&map, "from")?);
     Ok(Operation { op: op.unwrap_or_default(), path, from, value: map.remove("value").unwrap_or_default() })
 }
 
-fn text(operation: &Map<String, Value>, name: &str) -> Result<Option<String>> {
+fn string_member(operation: &Map<String, Value>, name: &str) -> Result<Option<String>> {
     match operation.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(other) => {
-            let found = json_name(other);
+            let found = json_type_name(other);
             Err(PatchError::Malformed(format!(
                 "error decoding patch: json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
             )))
@@ -77,18 +78,19 @@ pub(super) fn diagnostics(operations: &Value, duplicates: &[String]) -> Vec<Stri
     let Value::Array(operations) = operations else { return Vec::new() };
     let mut by_operation: HashMap<usize, Vec<&String>> = HashMap::new();
     for text in duplicates {
-        if let Some(at) = operation_of(text) {
-            by_operation.entry(at).or_default().push(text);
+        if let Some(index) = operation_index(text) {
+            by_operation.entry(index).or_default().push(text);
         }
     }
     let mut diagnostics = Vec::new();
-    for (at, operation) in operations.iter().enumerate() {
-        let twice = by_operation.get(&at).into_iter().flatten();
-        diagnostics.extend(twice.map(|text| format!("json patch {text}")));
+    for (index, operation) in operations.iter().enumerate() {
+        let duplicates = by_operation.get(&index).into_iter().flatten();
+        diagnostics.extend(duplicates.map(|text| format!("json patch {text}")));
         let members = operation.as_object().into_iter().flat_map(Map::keys);
-        let unknown = members.filter(|name| !MEMBERS.contains(&name.as_str()));
-        diagnostics
-            .extend(unknown.map(|name| format!("json patch unknown field {:?}", format!("[{at}].{name}"))));
+        let unknown = members.filter(|name| !OPERATION_MEMBERS.contains(&name.as_str()));
+        diagnostics.extend(
+            unknown.map(|name| format!("json patch unknown field {:?}", format!("[{index}].{name}"))),
+        );
         if diagnostics.len() >= MAX_STRICT {
             break;
         }
@@ -98,23 +100,23 @@ pub(super) fn diagnostics(operations: &Value, duplicates: &[String]) -> Vec<Stri
 }
 
 /// Returns the index in `duplicate field "[7].path"`.
-fn operation_of(text: &str) -> Option<usize> {
+fn operation_index(text: &str) -> Option<usize> {
     text.split_once("\"[")?.1.split_once(']')?.0.parse().ok()
 }
 
 /// Cost of the operations so far.
-struct Work {
+struct WorkCounter {
     copied: usize,
     shifted: usize,
 }
 
 /// Reason why an operation fails.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum OperationError {
     #[error("unknown operation {}", portico_gostd::strconv::quote(.0))]
     Unknown(String),
-    #[error("needs {0}")]
-    Needs(&'static str),
+    #[error("{0} is required")]
+    Required(&'static str),
     #[error("{} does not exist", portico_gostd::strconv::quote(.0))]
     Missing(String),
     #[error("{} is not an index of a list of length {}", portico_gostd::strconv::quote(.0), .1)]
@@ -123,29 +125,33 @@ enum Failure {
     Test(String),
     #[error("more than {MAX_COPIED_BYTES} bytes copied")]
     Copied,
-    #[error("too much work")]
-    Work,
+    #[error("more than {MAX_SHIFTED} list elements shifted or inspected")]
+    Shifted,
     #[error("nests deeper than {MAX_DEPTH} levels")]
     Depth,
 }
 
-impl Failure {
+impl OperationError {
     /// Returns the error for the operation at this index, with upstream's message if upstream reports the reason.
-    fn of(self, at: usize, op: &str) -> PatchError {
+    fn into_patch_error(self, index: usize, op: &str) -> PatchError {
         match self {
             Self::Test(_) => PatchError::TestFailed(self.to_string()),
             Self::Missing(path) => PatchError::Failed(format!(
                 "{op} operation does not apply: doc is missing path: {path}: missing value"
             )),
-            other => PatchError::Failed(format!("operation {at}: {other}")),
+            other => PatchError::Failed(format!("operation {index}: {other}")),
         }
     }
 }
 
-fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::result::Result<(), Failure> {
+fn run_operation(
+    document: &mut Value,
+    operation: Operation,
+    work: &mut WorkCounter,
+) -> std::result::Result<(), OperationError> {
     let Operation { op, path, from, value } = operation;
-    let path = path.ok_or(Failure::Needs("a path"))?;
-    let from = || from.as_deref().ok_or(Failure::Needs("a from"));
+    let path = path.ok_or(OperationError::Required("`path`"))?;
+    let from = || from.as_deref().ok_or(OperationError::Required("`from`"));
     match op.as_str() {
         "add" => add(document, &path, value, work),
         "remove" => remove(document, &path, work).map(drop),
@@ -160,90 +166,97 @@ fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::resu
             add(document, &path, value, work)
         }
         "test" => test(document, path, &value),
-        _ => Err(Failure::Unknown(op)),
+        _ => Err(OperationError::Unknown(op)),
     }
 }
 
-impl Work {
-    fn copy(&mut self, value: &Value) -> std::result::Result<(), Failure> {
+impl WorkCounter {
+    fn copy(&mut self, value: &Value) -> std::result::Result<(), OperationError> {
         self.copied += value.to_string().len();
-        if self.copied > MAX_COPIED_BYTES { Err(Failure::Copied) } else { Ok(()) }
+        if self.copied > MAX_COPIED_BYTES { Err(OperationError::Copied) } else { Ok(()) }
     }
 
-    fn shift(&mut self, elements: usize) -> std::result::Result<(), Failure> {
+    fn shift(&mut self, elements: usize) -> std::result::Result<(), OperationError> {
         self.shifted += elements;
-        if self.shifted > MAX_SHIFTED { Err(Failure::Work) } else { Ok(()) }
+        if self.shifted > MAX_SHIFTED { Err(OperationError::Shifted) } else { Ok(()) }
     }
 }
 
 /// Returns the container in which a path ends, and the last part of the path.
-fn parent<'d>(document: &'d mut Value, path: &str) -> std::result::Result<(&'d mut Value, String), Failure> {
-    let missing = || Failure::Missing(path.to_owned());
+fn parent<'d>(
+    document: &'d mut Value,
+    path: &str,
+) -> std::result::Result<(&'d mut Value, String), OperationError> {
+    let missing = || OperationError::Missing(path.to_owned());
     let (_, parts) = path.split_once('/').ok_or_else(missing)?;
     let (parents, last) = match parts.rsplit_once('/') {
         Some((parents, last)) => (Some(parents), last),
         None => (None, parts),
     };
-    let mut at = document;
+    let mut current = document;
     for part in parents.into_iter().flat_map(|p| p.split('/')) {
-        at = match at {
-            Value::Object(map) => map.get_mut(&unescaped(part)).ok_or_else(missing)?,
+        current = match current {
+            Value::Object(map) => map.get_mut(&unescape(part)).ok_or_else(missing)?,
             Value::Array(list) => {
-                let index = place(part, list.len(), list.len()).map_err(|_| missing())?;
+                let index = list_index(part, list.len(), list.len()).map_err(|_| missing())?;
                 &mut list[index]
             }
             _ => return Err(missing()),
         };
     }
-    Ok((at, unescaped(last)))
+    Ok((current, unescape(last)))
 }
 
-pub(super) fn unescaped(part: &str) -> String {
+pub(super) fn unescape(part: &str) -> String {
     if part.contains('~') { part.replace("~1", "/").replace("~0", "~") } else { part.to_owned() }
 }
 
 /// Parses an index into a list of `length` elements. It must be below `end`; negative indices count from `end`.
-fn place(part: &str, length: usize, end: usize) -> std::result::Result<usize, Failure> {
-    let wrong = || Failure::Index(part.to_owned(), length);
+fn list_index(part: &str, length: usize, end: usize) -> std::result::Result<usize, OperationError> {
+    let wrong = || OperationError::Index(part.to_owned(), length);
     let index = part.parse::<isize>().map_err(|_| wrong())?;
     let index = if index < 0 { end.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
     index.filter(|index| *index < end).ok_or_else(wrong)
 }
 
-fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value, Failure> {
-    let missing = || Failure::Missing(path.to_owned());
+fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value, OperationError> {
+    let missing = || OperationError::Missing(path.to_owned());
     let (container, last) = parent(document, path)?;
     match container {
         Value::Object(map) => Ok(map.get(&last).unwrap_or(&Value::Null)),
-        Value::Array(list) => Ok(&list[place(&last, list.len(), list.len())?]),
+        Value::Array(list) => Ok(&list[list_index(&last, list.len(), list.len())?]),
         _ => Err(missing()),
     }
 }
 
 /// Tests a value. A missing map key equals null, as upstream: clients use this to test that a field does not exist yet.
-fn test(document: &mut Value, path: String, value: &Value) -> std::result::Result<(), Failure> {
+fn test(document: &mut Value, path: String, value: &Value) -> std::result::Result<(), OperationError> {
     let holds = if path.is_empty() {
         document == value
     } else {
         get(document, &path).is_ok_and(|found| found == value)
     };
-    if holds { Ok(()) } else { Err(Failure::Test(path)) }
+    if holds { Ok(()) } else { Err(OperationError::Test(path)) }
 }
 
 /// Checks that a value, inserted at a path, does not nest deeper than a body may. Otherwise copies and moves could build half
 /// a million levels, and recursive code would overflow its stack.
-fn check_depth(path: &str, value: &Value, work: &mut Work) -> std::result::Result<(), Failure> {
-    let left = MAX_DEPTH.checked_sub(path.matches('/').count()).ok_or(Failure::Depth)?;
-    check_depth_below(value, left, work)
+fn check_depth(path: &str, value: &Value, work: &mut WorkCounter) -> std::result::Result<(), OperationError> {
+    let remaining_depth = MAX_DEPTH.checked_sub(path.matches('/').count()).ok_or(OperationError::Depth)?;
+    check_depth_below(value, remaining_depth, work)
 }
 
-fn check_depth_below(value: &Value, left: usize, work: &mut Work) -> std::result::Result<(), Failure> {
+fn check_depth_below(
+    value: &Value,
+    remaining_depth: usize,
+    work: &mut WorkCounter,
+) -> std::result::Result<(), OperationError> {
     let count = match value {
         Value::Array(items) => items.len(),
         Value::Object(fields) => fields.len(),
         _ => return Ok(()),
     };
-    let left = left.checked_sub(1).ok_or(Failure::Depth)?;
+    let left = remaining_depth.checked_sub(1).ok_or(OperationError::Depth)?;
     work.shift(count)?;
     match value {
         Value::Array(items) => items.iter().try_for_each(|item| check_depth_below(item, left, work)),
@@ -252,18 +265,23 @@ fn check_depth_below(value: &Value, left: usize, work: &mut Work) -> std::result
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> std::result::Result<(), Failure> {
+fn add(
+    document: &mut Value,
+    path: &str,
+    value: Value,
+    work: &mut WorkCounter,
+) -> std::result::Result<(), OperationError> {
     check_depth(path, &value, work)?;
     let (container, last) = parent(document, path)?;
     match container {
         Value::Object(map) => drop(map.insert(last, value)),
         Value::Array(list) if last == "-" => list.push(value),
         Value::Array(list) => {
-            let index = place(&last, list.len(), list.len() + 1)?;
+            let index = list_index(&last, list.len(), list.len() + 1)?;
             work.shift(list.len() - index)?;
             list.insert(index, value);
         }
-        _ => return Err(Failure::Missing(path.to_owned())),
+        _ => return Err(OperationError::Missing(path.to_owned())),
     }
     Ok(())
 }
@@ -272,12 +290,12 @@ fn replace(
     document: &mut Value,
     path: &str,
     value: Value,
-    work: &mut Work,
-) -> std::result::Result<(), Failure> {
+    work: &mut WorkCounter,
+) -> std::result::Result<(), OperationError> {
     check_depth(path, &value, work)?;
     if path.is_empty() {
         if !matches!(value, Value::Object(_) | Value::Array(_)) {
-            return Err(Failure::Needs("an object or a list to replace the whole"));
+            return Err(OperationError::Required("an object or list as replacement of the document"));
         }
         *document = value;
         return Ok(());
@@ -286,16 +304,20 @@ fn replace(
     match container {
         Value::Object(map) => drop(map.insert(last, value)),
         Value::Array(list) => {
-            let index = place(&last, list.len(), list.len())?;
+            let index = list_index(&last, list.len(), list.len())?;
             list[index] = value;
         }
-        _ => return Err(Failure::Missing(path.to_owned())),
+        _ => return Err(OperationError::Missing(path.to_owned())),
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, path: &str, work: &mut Work) -> std::result::Result<Value, Failure> {
-    let missing = || Failure::Missing(path.to_owned());
+fn remove(
+    document: &mut Value,
+    path: &str,
+    work: &mut WorkCounter,
+) -> std::result::Result<Value, OperationError> {
+    let missing = || OperationError::Missing(path.to_owned());
     let (container, last) = parent(document, path)?;
     match container {
         Value::Object(map) => {
@@ -303,7 +325,7 @@ fn remove(document: &mut Value, path: &str, work: &mut Work) -> std::result::Res
             map.shift_remove(&last).ok_or_else(missing)
         }
         Value::Array(list) => {
-            let index = place(&last, list.len(), list.len())?;
+            let index = list_index(&last, list.len(), list.len())?;
             work.shift(list.len() - index)?;
             Ok(list.remove(index))
         }

@@ -4,10 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use portico_machinery::object::{Plain, cut};
+use portico_machinery::object::{GoValue, cut};
 use serde_json::Value;
 
-use super::directive::{Json, Result, refused};
+use super::directive::{Json, Result, refused_error};
 use super::document::go_type;
 use super::error::PatchError;
 use crate::model::Field;
@@ -20,17 +20,17 @@ pub(super) fn check_elements(old: &[Value], new: &[Value]) -> Result<bool> {
         return Err(PatchError::Failed("lists of lists are not supported".to_owned()));
     }
     if elements.any(|element| go_type(element) != go_type(first)) {
-        let show = |list: &[Value]| cut(Plain(&Value::Array(list.to_vec())).to_string());
+        let show = |list: &[Value]| cut(GoValue(&Value::Array(list.to_vec())).to_string());
         let (old, new) = (show(old), show(new));
-        return Err(refused(format!("list element types are not identical: [{old} {new}]")));
+        return Err(refused_error(format!("list element types are not identical: [{old} {new}]")));
     }
     Ok(first.is_object())
 }
 
 /// Removes scalars from a list.
-pub(super) fn delete_primitives(list: &mut Vec<Value>, gone: &[Value]) {
-    let gone: HashSet<String> = gone.iter().map(ToString::to_string).collect();
-    list.retain(|value| !gone.contains(&value.to_string()));
+pub(super) fn delete_primitives(list: &mut Vec<Value>, removed: &[Value]) {
+    let removed_texts: HashSet<String> = removed.iter().map(ToString::to_string).collect();
+    list.retain(|value| !removed_texts.contains(&value.to_string()));
 }
 
 /// Returns the elements of both lists, each scalar once.
@@ -39,19 +39,19 @@ pub(super) fn union(old: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     old.into_iter().chain(new).filter(|value| seen.insert(value.to_string(), ()).is_none()).collect()
 }
 
-pub(super) fn key_of(element: &Json, key: &str) -> Option<String> {
+pub(super) fn key_value(element: &Json, key: &str) -> Option<String> {
     element.get(key).map(ToString::to_string)
 }
 
 /// Returns the index of the first element for each key value.
-pub(super) fn places_by(list: &[Value], key: &str) -> HashMap<String, usize> {
-    let mut places = HashMap::new();
-    for (place, element) in list.iter().enumerate() {
+pub(super) fn indices_by_key(list: &[Value], key: &str) -> HashMap<String, usize> {
+    let mut indices = HashMap::new();
+    for (index, element) in list.iter().enumerate() {
         if let Some(value) = element.get(key) {
-            places.entry(value.to_string()).or_insert(place);
+            indices.entry(value.to_string()).or_insert(index);
         }
     }
-    places
+    indices
 }
 
 /// Returns the identity of an element: the value of its merge key, or the element.
@@ -66,40 +66,45 @@ pub(super) fn identities(field: &Field, list: &[Value]) -> Vec<String> {
     list.iter().map(|element| identity(field, element)).collect()
 }
 
-fn places(identities: &[String]) -> HashMap<String, usize> {
+fn indices_by_identity(identities: &[String]) -> HashMap<String, usize> {
     let mut places = HashMap::new();
-    for (at, identity) in identities.iter().enumerate() {
-        places.entry(identity.clone()).or_insert(at);
+    for (index, identity) in identities.iter().enumerate() {
+        places.entry(identity.clone()).or_insert(index);
     }
     places
 }
 
 /// Orders a merged list. Elements in `order` follow that order, the others follow the server's. If both orders contain two
 /// elements, the server's order applies between them; otherwise the element in `order` goes first.
-pub(super) fn ordered(field: &Field, merged: Vec<Value>, order: &[String], server: &[String]) -> Vec<Value> {
-    let (order, server) = (places(order), places(server));
-    let (mut named, mut others) = (Vec::new(), Vec::new());
+pub(super) fn order_elements(
+    field: &Field,
+    merged: Vec<Value>,
+    order: &[String],
+    server: &[String],
+) -> Vec<Value> {
+    let (order, server) = (indices_by_identity(order), indices_by_identity(server));
+    let (mut listed, mut unlisted) = (Vec::new(), Vec::new());
     for element in merged {
         let identity = identity(field, &element);
         let at_server = server.get(&identity).copied();
         match order.get(&identity) {
-            Some(at) => named.push((*at, at_server, element)),
-            None => others.push((at_server.unwrap_or(usize::MAX), at_server, element)),
+            Some(index) => listed.push((*index, at_server, element)),
+            None => unlisted.push((at_server.unwrap_or(usize::MAX), at_server, element)),
         }
     }
-    named.sort_by_key(|(at, ..)| *at);
-    others.sort_by_key(|(at, ..)| *at);
-    let mut result = Vec::with_capacity(named.len() + others.len());
-    let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
+    listed.sort_by_key(|(index, ..)| *index);
+    unlisted.sort_by_key(|(index, ..)| *index);
+    let mut result = Vec::with_capacity(listed.len() + unlisted.len());
+    let (mut listed, mut unlisted) = (listed.into_iter().peekable(), unlisted.into_iter().peekable());
     loop {
-        let other_first = match (others.peek(), named.peek()) {
+        let other_first = match (unlisted.peek(), listed.peek()) {
             (None, None) => return result,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some((_, Some(other), _)), Some((_, Some(named), _))) => other < named,
+            (Some((_, Some(other), _)), Some((_, Some(listed), _))) => other < listed,
             _ => false,
         };
-        let next = if other_first { others.next() } else { named.next() };
+        let next = if other_first { unlisted.next() } else { listed.next() };
         result.extend(next.map(|(_, _, element)| element));
     }
 }

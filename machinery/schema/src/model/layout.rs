@@ -4,37 +4,37 @@ use super::Type;
 
 /// One field of a protobuf message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Slot {
+pub(crate) struct ProtoField {
     pub number: u32,
-    pub part: Part,
+    pub content: ProtoFieldContent,
 }
 
 /// Content of a protobuf field.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum ProtoFieldContent {
     /// Index of a field of the type.
     Field(u16),
     /// Message that JSON does not have. Its fields are fields of the type.
-    Embedded(Box<[Slot]>),
+    Embedded(Box<[ProtoField]>),
 }
 
 /// Returns the protobuf fields of a type, sorted by number.
-pub(super) fn of(ty: &Type) -> Box<[Slot]> {
-    level(ty, "")
+pub(super) fn proto_fields(ty: &Type) -> Box<[ProtoField]> {
+    fields_inside(ty, "")
 }
 
 /// Returns the fields directly inside the embedded message at this path.
-fn level(ty: &Type, path: &str) -> Box<[Slot]> {
+fn fields_inside(ty: &Type, path: &str) -> Box<[ProtoField]> {
     let fields = (0_u16..).zip(&ty.fields).filter(|(_, f)| f.number > 0);
     let fields = fields
-        .filter(|(_, f)| f.inside.as_deref().unwrap_or_default() == path)
-        .map(|(at, f)| Slot { number: f.number, part: Part::Field(at) });
-    let embedded = ty.inline.iter().filter(|(inner, _)| parent(inner) == path);
+        .filter(|(_, f)| f.embedded_in.as_deref().unwrap_or_default() == path)
+        .map(|(index, f)| ProtoField { number: f.number, content: ProtoFieldContent::Field(index) });
+    let embedded = ty.embedded_messages.iter().filter(|(inner, _)| parent(inner) == path);
     let embedded = embedded.map(|(inner, number)| {
-        let part = Part::Embedded(level(ty, inner));
-        Slot { number: *number, part }
+        let content = ProtoFieldContent::Embedded(fields_inside(ty, inner));
+        ProtoField { number: *number, content }
     });
-    let mut slots: Vec<Slot> = fields.chain(embedded).collect();
+    let mut slots: Vec<ProtoField> = fields.chain(embedded).collect();
     slots.sort_unstable_by_key(|slot| slot.number);
     slots.into()
 }

@@ -89,8 +89,8 @@ pub enum BuildError {
     #[error("type {0} is used and not described")]
     Missing(Box<str>),
     /// A name is described more than once.
-    #[error("type {0} is described twice")]
-    Twice(Box<str>),
+    #[error("type {0} has two descriptions")]
+    Duplicate(Box<str>),
 }
 
 impl TypeSetBuilder {
@@ -117,12 +117,12 @@ impl TypeSetBuilder {
         let id = self.id(&ty.name);
         let slot = &mut self.types[id.0 as usize];
         if slot.is_some() {
-            return Err(BuildError::Twice(ty.name));
+            return Err(BuildError::Duplicate(ty.name));
         }
         let mut order: Vec<u16> = (0..=u16::MAX).take(ty.fields.len()).collect();
         order.sort_unstable_by(|a, b| ty.fields[usize::from(*a)].name.cmp(&ty.fields[usize::from(*b)].name));
         ty.by_name = order;
-        ty.layout = super::layout::of(&ty);
+        ty.layout = super::layout::proto_fields(&ty);
         *slot = Some(ty);
         Ok(id)
     }
@@ -136,19 +136,21 @@ impl TypeSetBuilder {
         for (ty, name) in self.types.into_iter().zip(self.names) {
             types.push(ty.ok_or(BuildError::Missing(name))?);
         }
-        mark(&mut types, |ty| &mut ty.has_defaults, |field| field.default.is_some());
-        mark(&mut types, |ty| &mut ty.has_rules, |field| field.rules != Rules::default());
+        propagate_flag(&mut types, |ty| &mut ty.has_defaults, |field| field.default.is_some());
+        propagate_flag(&mut types, |ty| &mut ty.has_rules, |field| field.rules != Rules::default());
         Ok(TypeSet { types, by_name: self.by_name })
     }
 }
 
 /// Sets a flag of each type that has a matching field, directly or in a nested type, so that walks can skip the other types.
-fn mark(types: &mut [Type], flag: fn(&mut Type) -> &mut bool, has: fn(&Field) -> bool) {
+fn propagate_flag(types: &mut [Type], flag: fn(&mut Type) -> &mut bool, has: fn(&Field) -> bool) {
     let mut marked: Vec<bool> = types.iter().map(|ty| ty.fields.iter().any(has)).collect();
     loop {
-        let below =
-            |ty: &Type| ty.fields.iter().any(|f| target(&f.ty).is_some_and(|id| marked[id.0 as usize]));
-        let next: Vec<bool> = types.iter().zip(&marked).map(|(ty, done)| *done || below(ty)).collect();
+        let refers_to_marked = |ty: &Type| {
+            ty.fields.iter().any(|f| referenced_type(&f.ty).is_some_and(|id| marked[id.0 as usize]))
+        };
+        let next: Vec<bool> =
+            types.iter().zip(&marked).map(|(ty, done)| *done || refers_to_marked(ty)).collect();
         if next == marked {
             break;
         }
@@ -159,10 +161,10 @@ fn mark(types: &mut [Type], flag: fn(&mut Type) -> &mut bool, has: fn(&Field) ->
     }
 }
 
-fn target(ty: &FieldType) -> Option<TypeId> {
+fn referenced_type(ty: &FieldType) -> Option<TypeId> {
     match ty {
         FieldType::Ref(id) => Some(*id),
-        FieldType::List(of) | FieldType::Map(of) => target(of),
+        FieldType::List(of) | FieldType::Map(of) => referenced_type(of),
         _ => None,
     }
 }

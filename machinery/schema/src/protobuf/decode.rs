@@ -6,12 +6,12 @@ use std::fmt::Display;
 use portico_gostd::time::Time;
 use portico_machinery::Object;
 use portico_machinery::object::MAX_DEPTH;
-use portico_machinery::protobuf::{EnvelopeError, Reader, Scalar, WireError, open};
+use portico_machinery::protobuf::{EnvelopeError, Reader, WireError, WireValue, decode_envelope};
 use serde_json::{Map, Value};
 
 use super::encode::ZERO_TIME;
 use crate::decode::{self, MAX_VALUES, TooManyValues};
-use crate::model::{Emit, Field, FieldType, Part, Slot, Type, TypeSet};
+use crate::model::{Emit, Field, FieldType, ProtoField, ProtoFieldContent, Type, TypeSet};
 
 /// Reason why a message does not match its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,21 +34,21 @@ type Result<T> = std::result::Result<T, TypeMismatch>;
 
 /// Decodes the object in an enveloped document, with kind and `apiVersion` of the envelope. If the content does not match
 /// the type, also returns the reason.
-pub(crate) fn document(
+pub(crate) fn decode_document(
     types: &TypeSet,
     ty: &Type,
     body: &[u8],
 ) -> std::result::Result<(Object, Option<TypeMismatch>), EnvelopeError> {
-    let envelope = open(body)?;
+    let envelope = decode_envelope(body)?;
     let mut map = Map::new();
     for (name, text) in [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)] {
         if !text.is_empty() {
             map.insert(name.to_owned(), Value::String(text.clone().into_owned()));
         }
     }
-    let mut decoder = Decoder { types, left: MAX_VALUES, depth: 0 };
-    let misfit = decoder.fields(ty, &ty.layout, envelope.raw, &mut map).err();
-    Ok((Object::from_map(map), misfit))
+    let mut decoder = Decoder { types, remaining_values: MAX_VALUES, depth: 0 };
+    let type_mismatch = decoder.fields(ty, &ty.layout, envelope.raw, &mut map).err();
+    Ok((Object::from_map(map), type_mismatch))
 }
 
 /// Returns the name of a field in errors: `metadata` is an embedded Go struct, named after its type.
@@ -59,7 +59,7 @@ fn go_name(name: &str) -> &str {
 struct Decoder<'s> {
     types: &'s TypeSet,
     /// Number of fields, elements and entries that may still be read.
-    left: usize,
+    remaining_values: usize,
     /// Current nesting depth in terms of JSON.
     depth: usize,
 }
@@ -68,22 +68,24 @@ impl<'s> Decoder<'s> {
     fn fields(
         &mut self,
         ty: &'s Type,
-        slots: &'s [Slot],
+        slots: &'s [ProtoField],
         bytes: &[u8],
         map: &mut Map<String, Value>,
     ) -> Result<()> {
         self.enter()?;
-        let mut reader = Reader::of(ty.short_name(), bytes);
-        let slot = |number| slots.binary_search_by_key(&number, |slot: &Slot| slot.number).ok();
-        let name = |number| match &slots[slot(number)?].part {
-            Part::Embedded(_) => Some("embedded message"),
-            Part::Field(at) => Some(go_name(&ty.fields[usize::from(*at)].name)),
+        let mut reader = Reader::with_name(ty.short_name(), bytes);
+        let slot = |number| slots.binary_search_by_key(&number, |slot: &ProtoField| slot.number).ok();
+        let name = |number| match &slots[slot(number)?].content {
+            ProtoFieldContent::Embedded(_) => Some("embedded message"),
+            ProtoFieldContent::Field(at) => Some(go_name(&ty.fields[usize::from(*at)].name)),
         };
         while let Some((number, scalar)) = reader.field_named(name)? {
-            let Ok(at) = slots.binary_search_by_key(&number, |slot| slot.number) else { continue };
-            match &slots[at].part {
-                Part::Embedded(inner) => self.fields(ty, inner, scalar.bytes("embedded message")?, map)?,
-                Part::Field(at) => self.field(&ty.fields[usize::from(*at)], scalar, map)?,
+            let Ok(index) = slots.binary_search_by_key(&number, |slot| slot.number) else { continue };
+            match &slots[index].content {
+                ProtoFieldContent::Embedded(inner) => {
+                    self.fields(ty, inner, scalar.bytes("embedded message")?, map)?
+                }
+                ProtoFieldContent::Field(at) => self.field(&ty.fields[usize::from(*at)], scalar, map)?,
             }
         }
         self.depth -= 1;
@@ -97,7 +99,7 @@ impl<'s> Decoder<'s> {
     }
 
     /// Adds one occurrence of a field: the last scalar wins, messages and lists are merged.
-    fn field(&mut self, field: &'s Field, scalar: Scalar<'_>, map: &mut Map<String, Value>) -> Result<()> {
+    fn field(&mut self, field: &'s Field, scalar: WireValue<'_>, map: &mut Map<String, Value>) -> Result<()> {
         self.count()?;
         let name = &*field.name;
         match self.types.resolve(&field.ty) {
@@ -117,7 +119,7 @@ impl<'s> Decoder<'s> {
                 self.depth -= 1;
                 return Ok(());
             }
-            FieldType::Ref(id) => return self.nested(*id, field, scalar.bytes(go_name(name))?, map),
+            FieldType::Ref(id) => return self.decode_struct(*id, field, scalar.bytes(go_name(name))?, map),
             _ => {}
         }
         let value = self.value(&field.ty, name, scalar)?;
@@ -130,7 +132,7 @@ impl<'s> Decoder<'s> {
     }
 
     /// Decodes a struct; a second occurrence is merged into the first. An empty struct that is always printed is omitted.
-    fn nested(
+    fn decode_struct(
         &mut self,
         id: crate::TypeId,
         field: &'s Field,
@@ -156,15 +158,15 @@ impl<'s> Decoder<'s> {
         &mut self,
         of: &'s FieldType,
         name: &str,
-        scalar: Scalar<'_>,
+        scalar: WireValue<'_>,
         list: &mut Vec<Value>,
     ) -> Result<()> {
         let number = matches!(self.types.resolve(of), FieldType::Int32 | FieldType::Int64 | FieldType::Bool);
-        if let (true, Scalar::Bytes(packed)) = (number, scalar) {
+        if let (true, WireValue::Bytes(packed)) = (number, scalar) {
             let mut packed = Reader::new(packed);
             while let Some(number) = packed.packed()? {
                 self.count()?;
-                list.push(self.value(of, name, Scalar::Varint(number))?);
+                list.push(self.value(of, name, WireValue::Varint(number))?);
             }
         } else {
             list.push(self.element(of, name, scalar)?);
@@ -177,7 +179,7 @@ impl<'s> Decoder<'s> {
         let (mut key, mut value) = (String::new(), None);
         while let Some((number, scalar)) = reader.field()? {
             match number {
-                1 => key = text(scalar.bytes("key")?),
+                1 => key = lossy_string(scalar.bytes("key")?),
                 2 => value = Some(self.element(of, "value", scalar)?),
                 _ => {}
             }
@@ -193,7 +195,7 @@ impl<'s> Decoder<'s> {
     }
 
     /// Decodes a value inside a list or map. A list there is a separate message.
-    fn element(&mut self, of: &'s FieldType, name: &str, scalar: Scalar<'_>) -> Result<Value> {
+    fn element(&mut self, of: &'s FieldType, name: &str, scalar: WireValue<'_>) -> Result<Value> {
         match self.types.resolve(of) {
             FieldType::List(inner) => {
                 let mut list = Vec::new();
@@ -220,37 +222,37 @@ impl<'s> Decoder<'s> {
     }
 
     fn count(&mut self) -> Result<()> {
-        self.left = self.left.checked_sub(1).ok_or(TooManyValues)?;
+        self.remaining_values = self.remaining_values.checked_sub(1).ok_or(TooManyValues)?;
         Ok(())
     }
 
     /// Decodes a value that is not a list, map or struct. Returns null for values that JSON omits.
-    fn value(&mut self, ty: &'s FieldType, name: &str, scalar: Scalar<'_>) -> Result<Value> {
+    fn value(&mut self, ty: &'s FieldType, name: &str, scalar: WireValue<'_>) -> Result<Value> {
         if let Some(shapes) = self.types.shapes(ty) {
-            return self.shaped(shapes, scalar.bytes(name)?);
+            return self.value_of_shapes(shapes, scalar.bytes(name)?);
         }
         match self.types.resolve(ty) {
-            FieldType::String => Ok(Value::String(text(scalar.bytes(name)?))),
+            FieldType::String => Ok(Value::String(lossy_string(scalar.bytes(name)?))),
             // Upstream truncates larger values to the low 32 bits.
             FieldType::Int32 => Ok(Value::from(scalar.varint(name)? as i32)),
             FieldType::Int64 => Ok(Value::from(scalar.varint(name)?.cast_signed())),
             FieldType::Bool => Ok(Value::Bool(scalar.varint(name)? != 0)),
             FieldType::Number => match scalar {
-                Scalar::Fixed64(bits) => Ok(double(f64::from_bits(bits))),
-                other => Err(other.wrong(name).into()),
+                WireValue::Fixed64(bits) => Ok(json_number(f64::from_bits(bits))),
+                other => Err(other.wrong_type_error(name).into()),
             },
             FieldType::Bytes => Ok(Value::String(decode::base64(scalar.bytes(name)?))),
             FieldType::Time => timestamp(scalar.bytes(name)?, false),
             FieldType::MicroTime => timestamp(scalar.bytes(name)?, true),
             FieldType::Quantity => quantity(scalar.bytes(name)?),
             FieldType::IntOrString => int_or_string(scalar.bytes(name)?),
-            FieldType::Any | FieldType::AnyObject => self.raw(scalar.bytes(name)?),
+            FieldType::Any | FieldType::AnyObject => self.raw_json(scalar.bytes(name)?),
             FieldType::List(_) | FieldType::Map(_) | FieldType::Ref(_) => self.element(ty, name, scalar),
         }
     }
 
     /// Decodes JSON inside a message.
-    fn raw(&mut self, bytes: &[u8]) -> Result<Value> {
+    fn raw_json(&mut self, bytes: &[u8]) -> Result<Value> {
         let mut json: &[u8] = &[];
         let mut reader = Reader::new(bytes);
         while let Some((number, scalar)) = reader.field()? {
@@ -261,11 +263,12 @@ impl<'s> Decoder<'s> {
         if json.is_empty() {
             return Ok(Value::Null);
         }
-        decode::any_json(&String::from_utf8_lossy(json), self.depth, &mut self.left).map_err(misfit)
+        decode::parse_any_json(&String::from_utf8_lossy(json), self.depth, &mut self.remaining_values)
+            .map_err(type_mismatch)
     }
 
     /// Decodes a message whose fields select the JSON shape of the value; the last field wins.
-    fn shaped(&mut self, shapes: &'s [(FieldType, u32)], bytes: &[u8]) -> Result<Value> {
+    fn value_of_shapes(&mut self, shapes: &'s [(FieldType, u32)], bytes: &[u8]) -> Result<Value> {
         if shapes.is_empty() {
             return Ok(Value::Object(Map::new()));
         }
@@ -292,12 +295,12 @@ impl<'s> Decoder<'s> {
 }
 
 /// Returns a string. Invalid UTF-8 is replaced, as upstream's JSON encoder does.
-fn text(bytes: &[u8]) -> String {
+fn lossy_string(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Returns a number as JSON prints it: integers without a fraction.
-fn double(number: f64) -> Value {
+fn json_number(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
         return Value::from(number as i64);
@@ -305,7 +308,7 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-fn misfit(error: impl Display) -> TypeMismatch {
+fn type_mismatch(error: impl Display) -> TypeMismatch {
     TypeMismatch::Value(error.to_string())
 }
 
@@ -325,11 +328,11 @@ fn timestamp(bytes: &[u8], micro: bool) -> Result<Value> {
     if seconds == ZERO_TIME && (nanos == 0 || !micro) {
         return Ok(Value::Null);
     }
-    let at = Time::unix(seconds, nanos.into());
-    let text = if micro { at.rfc3339_micro() } else { at.rfc3339() };
+    let time = Time::unix(seconds, nanos.into());
+    let text = if micro { time.rfc3339_micro() } else { time.rfc3339() };
     // JSON cannot represent years with more than four digits.
-    let text = text.filter(|_| at.seconds >= ZERO_TIME);
-    text.map(Value::String).ok_or_else(|| misfit("Time.MarshalJSON: year outside of range [0,9999]"))
+    let text = text.filter(|_| time.seconds >= ZERO_TIME);
+    text.map(Value::String).ok_or_else(|| type_mismatch("Time.MarshalJSON: year outside of range [0,9999]"))
 }
 
 fn quantity(bytes: &[u8]) -> Result<Value> {
@@ -337,7 +340,7 @@ fn quantity(bytes: &[u8]) -> Result<Value> {
     let mut reader = Reader::new(bytes);
     while let Some((number, scalar)) = reader.field()? {
         if number == 1 {
-            value = decode::quantity(&text(scalar.bytes("string")?)).map_err(misfit)?;
+            value = decode::quantity(&lossy_string(scalar.bytes("string")?)).map_err(type_mismatch)?;
         }
     }
     Ok(value)
@@ -350,14 +353,14 @@ fn int_or_string(bytes: &[u8]) -> Result<Value> {
         match number {
             1 => kind = scalar.varint("type")?,
             2 => int = scalar.varint("intVal")? as i32,
-            3 => string = text(scalar.bytes("strVal")?),
+            3 => string = lossy_string(scalar.bytes("strVal")?),
             _ => {}
         }
     }
     match kind {
         0 => Ok(Value::from(int)),
         1 => Ok(Value::String(string)),
-        _ => Err(misfit("impossible IntOrString.Type")),
+        _ => Err(type_mismatch("impossible IntOrString.Type")),
     }
 }
 

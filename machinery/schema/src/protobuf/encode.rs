@@ -1,4 +1,5 @@
-//! Encoding of an object: every field that is not a pointer, including zero values, by number. Values of a wrong type are omitted.
+//! Encoding of an object: every field that is not a pointer, including zero values, by number. Values of a wrong
+//! type are omitted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,13 +7,13 @@ use portico_gostd::time::{Layout, Time};
 use portico_machinery::protobuf::Writer;
 use serde_json::{Map, Value};
 
-use crate::model::{Field, FieldType, Part, Slot, Type, TypeSet};
+use crate::model::{Field, FieldType, ProtoField, ProtoFieldContent, Type, TypeSet};
 
 /// Seconds of the year 1, the zero value of upstream's times, which is encoded as an empty message.
 pub(super) const ZERO_TIME: i64 = -62_135_596_800;
 
 /// Encodes the fields of an object as one message.
-pub(crate) fn message(types: &TypeSet, ty: &Type, object: &Map<String, Value>) -> Vec<u8> {
+pub(crate) fn encode_message(types: &TypeSet, ty: &Type, object: &Map<String, Value>) -> Vec<u8> {
     let mut writer = Writer::default();
     Encoder { types }.fields(&mut writer, ty, &ty.layout, object);
     writer.into_bytes()
@@ -23,11 +24,13 @@ struct Encoder<'s> {
 }
 
 impl Encoder<'_> {
-    fn fields(&self, w: &mut Writer, ty: &Type, slots: &[Slot], object: &Map<String, Value>) {
+    fn fields(&self, w: &mut Writer, ty: &Type, slots: &[ProtoField], object: &Map<String, Value>) {
         for slot in slots {
-            match &slot.part {
-                Part::Embedded(inner) => w.message(slot.number, |w| self.fields(w, ty, inner, object)),
-                Part::Field(at) => {
+            match &slot.content {
+                ProtoFieldContent::Embedded(inner) => {
+                    w.message(slot.number, |w| self.fields(w, ty, inner, object))
+                }
+                ProtoFieldContent::Field(at) => {
                     let field = &ty.fields[usize::from(*at)];
                     self.field(w, field, object.get(&*field.name));
                 }
@@ -45,7 +48,7 @@ impl Encoder<'_> {
 
     fn value(&self, w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
         if let Some(shapes) = self.types.shapes(ty) {
-            return w.message(number, |w| self.shaped(w, shapes, value));
+            return w.message(number, |w| self.encode_by_shape(w, shapes, value));
         }
         match (self.types.resolve(ty), value) {
             (FieldType::List(of), Value::Array(list)) => {
@@ -88,7 +91,7 @@ impl Encoder<'_> {
     }
 
     /// Encodes the field of the shape that matches; the Boolean field is `true` if the value has another shape.
-    fn shaped(&self, w: &mut Writer, shapes: &[(FieldType, u32)], value: &Value) {
+    fn encode_by_shape(&self, w: &mut Writer, shapes: &[(FieldType, u32)], value: &Value) {
         for (shape, number) in shapes {
             match (shape, value) {
                 (FieldType::Bool, value) => w.bool(*number, value.as_bool().unwrap_or(true)),
@@ -144,11 +147,11 @@ fn scalar(w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
 
 /// Encodes a time. The decoder has already made the text canonical: unreadable text is the zero time.
 fn timestamp(w: &mut Writer, number: u32, layout: Layout, text: &str) {
-    let at = Time::parse(layout, text).ok().filter(|at| at.seconds != ZERO_TIME);
+    let time = Time::parse(layout, text).ok().filter(|time| time.seconds != ZERO_TIME);
     w.message(number, |w| {
-        if let Some(at) = at {
-            w.int(1, at.seconds);
-            w.int(2, if layout == Layout::Micro { at.nanos.into() } else { 0 });
+        if let Some(time) = time {
+            w.int(1, time.seconds);
+            w.int(2, if layout == Layout::Micro { time.nanos.into() } else { 0 });
         }
     });
 }

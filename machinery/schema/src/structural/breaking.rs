@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use portico_machinery::field::Path;
 
-use super::model::{Additional, JsonType, Node};
+use super::model::{Additional, JsonType, SchemaNode};
 use super::{Structural, printed};
 
 /// Changes of one version that `crds check` reports.
@@ -19,7 +19,7 @@ pub const MAX_BREAKING: usize = 1_000;
 
 /// Change that breaks objects or clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breaking {
+pub struct BreakingChange {
     /// Path in the object.
     pub path: Path,
     /// Description of the change and of its effect on objects and clients.
@@ -29,36 +29,39 @@ pub struct Breaking {
 impl Structural {
     /// Returns the changes from an older schema to this one that break something, in schema order; at most [`MAX_BREAKING`].
     #[must_use]
-    pub fn breaks(&self, older: &Self) -> Vec<Breaking> {
-        let mut walk = Walk { found: Vec::new() };
+    pub fn breaking_changes(&self, older: &Self) -> Vec<BreakingChange> {
+        let mut walk = BreakingChangeFinder { found: Vec::new() };
         walk.node(&Path::root(), older.root(), self.root());
         walk.found
     }
 }
 
-struct Walk {
-    found: Vec<Breaking>,
+struct BreakingChangeFinder {
+    found: Vec<BreakingChange>,
 }
 
-impl Walk {
+impl BreakingChangeFinder {
     fn report(&mut self, path: &Path, text: impl Into<String>) {
         if self.found.len() < MAX_BREAKING {
-            self.found.push(Breaking { path: path.clone(), text: text.into() });
+            self.found.push(BreakingChange { path: path.clone(), text: text.into() });
         }
     }
 
-    fn node(&mut self, path: &Path, old: &Arc<Node>, new: &Arc<Node>) {
+    fn node(&mut self, path: &Path, old: &Arc<SchemaNode>, new: &Arc<SchemaNode>) {
         // Equal sub-schemas of one tree are shared, those of two trees are not.
         if old == new || self.found.len() >= MAX_BREAKING {
             return;
         }
-        if !fits(old, new) {
-            let text =
-                format!("type changes from {} to {}: stored values become invalid", kind(old), kind(new));
+        if !accepts_old_type(old, new) {
+            let text = format!(
+                "type changes from {} to {}: stored values become invalid",
+                type_description(old),
+                type_description(new)
+            );
             // The values below cannot be compared.
             return self.report(path, text);
         }
-        self.own(path, old, new);
+        self.attributes(path, old, new);
         let none = Default::default();
         checks::compare(
             old.checks.as_deref().unwrap_or(&none),
@@ -73,7 +76,7 @@ impl Walk {
         }
     }
 
-    fn own(&mut self, path: &Path, old: &Node, new: &Node) {
+    fn attributes(&mut self, path: &Path, old: &SchemaNode, new: &SchemaNode) {
         if old.nullable && !new.nullable {
             self.report(path, "is no longer nullable: a stored null is removed or replaced by the default");
         }
@@ -93,8 +96,9 @@ impl Walk {
             self.report(path, "map type changes: server-side apply merges it differently");
         }
         if old.default != new.default {
-            let text =
-                |default: &Option<_>| default.as_ref().map_or_else(|| "none".to_owned(), printed::value);
+            let text = |default: &Option<_>| {
+                default.as_ref().map_or_else(|| "none".to_owned(), printed::print_value)
+            };
             let (before, after) = (text(&old.default), text(&new.default));
             self.report(
                 path,
@@ -105,7 +109,7 @@ impl Walk {
         }
     }
 
-    fn rules(&mut self, path: &Path, old: &Node, new: &Node) {
+    fn rules(&mut self, path: &Path, old: &SchemaNode, new: &SchemaNode) {
         for rule in &new.rules {
             if !old.rules.iter().any(|before| before.rule == rule.rule) {
                 self.report(path, format!("has a new rule: {}", rule.rule));
@@ -113,7 +117,7 @@ impl Walk {
         }
     }
 
-    fn fields(&mut self, path: &Path, old: &Node, new: &Node) {
+    fn fields(&mut self, path: &Path, old: &SchemaNode, new: &SchemaNode) {
         for (name, before) in &old.properties {
             match new.field(name) {
                 Some(after) => self.node(&path.child(name), before, after),
@@ -125,7 +129,7 @@ impl Walk {
             (Additional::Schema(before), Additional::Schema(after)) => {
                 self.node(&Path::new(format!("{path}[*]")), before, after);
             }
-            (Additional::Schema(_) | Additional::Any, Additional::Absent | Additional::No)
+            (Additional::Schema(_) | Additional::Any, Additional::Absent | Additional::Forbidden)
                 if !new.preserve_unknown =>
             {
                 self.report(path, "no longer accepts fields of any name");
@@ -136,7 +140,7 @@ impl Walk {
 }
 
 /// Describes the type of values.
-fn kind(node: &Node) -> &'static str {
+fn type_description(node: &SchemaNode) -> &'static str {
     match node.ty {
         _ if node.int_or_string => "integer or string",
         Some(ty) => ty.as_str(),
@@ -145,7 +149,7 @@ fn kind(node: &Node) -> &'static str {
 }
 
 /// True if every value of the old type is a value of the new type.
-fn fits(old: &Node, new: &Node) -> bool {
+fn accepts_old_type(old: &SchemaNode, new: &SchemaNode) -> bool {
     match (old.ty, new.ty) {
         _ if old.int_or_string == new.int_or_string && old.ty == new.ty => true,
         (old, None) if new.int_or_string => matches!(old, Some(JsonType::Integer | JsonType::String)),

@@ -7,20 +7,20 @@ use portico_machinery::object::MAX_DEPTH;
 use serde_json::{Map, Value};
 
 use super::compile_error::CompileError;
-use super::definition::refused::refused;
+use super::definition::unsupported::unsupported;
 use super::format::Format;
 use super::intern::Interner;
-use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Properties, Rule};
+use super::model::{Additional, Bound, Checks, JsonType, Properties, Rule, SchemaNode, SubtreeFlags};
 use crate::model::{ListType, MapType};
 
 /// Number of enumeration values from which a hash set is used for lookups.
-const MANY_VALUES: usize = 16;
+const LARGE_ENUM: usize = 16;
 
 type Result<T> = std::result::Result<T, CompileError>;
 type Props = Map<String, Value>;
 
 /// Compiles the root node. Also returns the number of distinct nodes.
-pub(super) fn root(props: &Value) -> Result<(Arc<Node>, usize)> {
+pub(super) fn compile_root(props: &Value) -> Result<(Arc<SchemaNode>, usize)> {
     let mut compiler = Compiler { interner: Interner::default(), depth: 0 };
     let root = compiler.node(props)?;
     Ok((root, compiler.interner.count()))
@@ -32,29 +32,29 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn node(&mut self, props: &Value) -> Result<Arc<Node>> {
+    fn node(&mut self, props: &Value) -> Result<Arc<SchemaNode>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(CompileError::TooDeep);
         }
-        if let Some(error) = refused(props) {
+        if let Some(error) = unsupported(props) {
             return Err(error);
         }
         let empty = Map::new();
-        let node = self.read(props.as_object().unwrap_or(&empty))?;
+        let node = self.read_node(props.as_object().unwrap_or(&empty))?;
         self.depth -= 1;
         Ok(self.interner.node(node))
     }
 
-    fn read(&mut self, props: &Props) -> Result<Node> {
+    fn read_node(&mut self, props: &Props) -> Result<SchemaNode> {
         let ty = text(props, "type").and_then(JsonType::parse);
-        let int_or_string = flag(props, "x-kubernetes-int-or-string");
-        let mut node = Node {
+        let int_or_string = bool_of(props, "x-kubernetes-int-or-string");
+        let mut node = SchemaNode {
             ty: ty.filter(|_| !int_or_string),
-            nullable: flag(props, "nullable"),
+            nullable: bool_of(props, "nullable"),
             int_or_string,
-            preserve_unknown: flag(props, "x-kubernetes-preserve-unknown-fields"),
-            embedded: flag(props, "x-kubernetes-embedded-resource"),
+            preserve_unknown: bool_of(props, "x-kubernetes-preserve-unknown-fields"),
+            embedded: bool_of(props, "x-kubernetes-embedded-resource"),
             default: props.get("default").filter(|v| !v.is_null()).cloned(),
             properties: self.properties(props)?,
             additional: self.additional(props)?,
@@ -63,35 +63,35 @@ impl Compiler {
             list_keys: texts(props, "x-kubernetes-list-map-keys").map(Box::from).collect(),
             map_type: map_type(text(props, "x-kubernetes-map-type")),
             rules: self.rules(props),
-            ..Node::default()
+            ..SchemaNode::default()
         };
         let with_default =
-            node.properties.iter().enumerate().filter(|(_, (_, below))| below.default.is_some());
-        node.defaulted = with_default.filter_map(|(at, _)| u32::try_from(at).ok()).collect();
+            node.properties.iter().enumerate().filter(|(_, (_, child))| child.default.is_some());
+        node.default_indices = with_default.filter_map(|(index, _)| u32::try_from(index).ok()).collect();
         let checks = self.checks(props, node.ty)?;
         node.checks = self.interner.checks(checks);
-        node.marks = marks(&node);
+        node.subtree_flags = subtree_flags(&node);
         Ok(node)
     }
 
     fn properties(&mut self, props: &Props) -> Result<Properties> {
         let Some(Value::Object(map)) = props.get("properties") else { return Ok(Box::default()) };
-        let named = map.iter().map(|(name, below)| Ok((self.interner.text(name), self.node(below)?)));
-        let mut named = named.collect::<Result<Vec<_>>>()?;
-        named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(named.into())
+        let properties = map.iter().map(|(name, child)| Ok((self.interner.text(name), self.node(child)?)));
+        let mut properties = properties.collect::<Result<Vec<_>>>()?;
+        properties.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(properties.into())
     }
 
     fn additional(&mut self, props: &Props) -> Result<Additional> {
         Ok(match props.get("additionalProperties") {
             Some(Value::Bool(true)) => Additional::Any,
-            Some(Value::Bool(false)) => Additional::No,
+            Some(Value::Bool(false)) => Additional::Forbidden,
             Some(schema @ Value::Object(_)) => Additional::Schema(self.node(schema)?),
             _ => Additional::Absent,
         })
     }
 
-    fn items(&mut self, props: &Props) -> Result<Option<Arc<Node>>> {
+    fn items(&mut self, props: &Props) -> Result<Option<Arc<SchemaNode>>> {
         match props.get("items") {
             Some(schema @ Value::Object(_)) => self.node(schema).map(Some),
             _ => Ok(None),
@@ -99,25 +99,25 @@ impl Compiler {
     }
 
     fn checks(&mut self, props: &Props, ty: Option<JsonType>) -> Result<Checks> {
-        let whole = |name: &str| props.get(name).and_then(Value::as_i64);
+        let integer = |name: &str| props.get(name).and_then(Value::as_i64);
         let mut seen = HashSet::new();
         let required = texts(props, "required").filter(|name| seen.insert(*name));
         let required: Vec<Arc<str>> = required.map(|name| self.interner.text(name)).collect();
         let pattern = text(props, "pattern").filter(|pattern| !pattern.is_empty());
         Ok(Checks {
-            format: text(props, "format").and_then(|name| Format::recognised(name, ty)),
+            format: text(props, "format").and_then(|name| Format::recognized(name, ty)),
             enumeration: list(props, "enum").iter().cloned().collect(),
-            enumerated_texts: texts_of_many(list(props, "enum")),
+            enumerated_texts: large_enum_texts(list(props, "enum")),
             maximum: bound(props, "maximum", "exclusiveMaximum"),
             minimum: bound(props, "minimum", "exclusiveMinimum"),
             multiple_of: props.get("multipleOf").and_then(Value::as_f64),
-            max_length: whole("maxLength"),
-            min_length: whole("minLength"),
+            max_length: integer("maxLength"),
+            min_length: integer("minLength"),
             pattern: pattern.map(|pattern| self.interner.pattern(pattern)),
-            max_items: whole("maxItems"),
-            min_items: whole("minItems"),
-            max_properties: whole("maxProperties"),
-            min_properties: whole("minProperties"),
+            max_items: integer("maxItems"),
+            min_items: integer("minItems"),
+            max_properties: integer("maxProperties"),
+            min_properties: integer("minProperties"),
             required: required.into(),
             all_of: self.branches(props, "allOf")?,
             any_of: self.branches(props, "anyOf")?,
@@ -126,7 +126,7 @@ impl Compiler {
         })
     }
 
-    fn branches(&mut self, props: &Props, name: &str) -> Result<Box<[Arc<Node>]>> {
+    fn branches(&mut self, props: &Props, name: &str) -> Result<Box<[Arc<SchemaNode>]>> {
         list(props, name).iter().map(|branch| self.node(branch)).collect()
     }
 
@@ -148,18 +148,18 @@ impl Compiler {
     }
 }
 
-fn marks(node: &Node) -> Marks {
-    let below = node.properties.iter().map(|(_, below)| below);
-    let below = below.chain(node.additional.schema()).chain(&node.items);
-    let own = Marks {
+fn subtree_flags(node: &SchemaNode) -> SubtreeFlags {
+    let children = node.properties.iter().map(|(_, children)| children);
+    let children = children.chain(node.additional.schema()).chain(&node.items);
+    let own_flags = SubtreeFlags {
         defaults: false,
         rules: !node.rules.is_empty(),
         unique_lists: matches!(node.list_type, Some(ListType::Set | ListType::Map)),
         embedded: node.embedded,
     };
-    below.fold(own, |marks, below| {
-        let has_default = Marks { defaults: below.default.is_some(), ..Marks::default() };
-        marks.or(below.marks).or(has_default)
+    children.fold(own_flags, |flags, child| {
+        let has_default = SubtreeFlags { defaults: child.default.is_some(), ..SubtreeFlags::default() };
+        flags.union(child.subtree_flags).union(has_default)
     })
 }
 
@@ -167,7 +167,7 @@ fn text<'p>(props: &'p Props, name: &str) -> Option<&'p str> {
     props.get(name).and_then(Value::as_str)
 }
 
-fn flag(props: &Props, name: &str) -> bool {
+fn bool_of(props: &Props, name: &str) -> bool {
     props.get(name).and_then(Value::as_bool).unwrap_or_default()
 }
 
@@ -180,13 +180,13 @@ fn texts<'p>(props: &'p Props, name: &str) -> impl Iterator<Item = &'p str> {
 }
 
 /// Returns the strings of a large enumeration.
-fn texts_of_many(values: &[Value]) -> Option<HashSet<Box<str>>> {
-    (values.len() > MANY_VALUES).then(|| values.iter().filter_map(Value::as_str).map(Box::from).collect())
+fn large_enum_texts(values: &[Value]) -> Option<HashSet<Box<str>>> {
+    (values.len() > LARGE_ENUM).then(|| values.iter().filter_map(Value::as_str).map(Box::from).collect())
 }
 
 fn bound(props: &Props, name: &str, exclusive: &str) -> Option<Bound> {
     let value = props.get(name).and_then(Value::as_f64)?;
-    Some(Bound { value, exclusive: flag(props, exclusive) })
+    Some(Bound { value, exclusive: bool_of(props, exclusive) })
 }
 
 fn list_type(name: &str) -> Option<ListType> {

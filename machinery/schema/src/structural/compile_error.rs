@@ -17,5 +17,5 @@ pub enum CompileError {
     TooDeep,
     /// Malformed JSON.
     #[error("OpenAPIV3Schema cannot be read: {0}")]
-    NoJson(String),
+    InvalidJson(String),
 }

@@ -24,24 +24,24 @@ fn equal_sub_schemas_are_one_node() {
 }
 
 #[test]
-fn marks_show_what_is_here_or_below() {
+fn flags_cover_a_node_and_its_subtree() {
     let schema = compile(&json!({"type": "object", "properties": {
         "d": {"type": "object", "properties": {"x": {"type": "integer", "default": 1}}},
         "u": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "e": {"type": "object", "additionalProperties": {"type": "object", "x-kubernetes-embedded-resource": true}},
         "r": {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "true"}]}},
     }}));
-    let all = Marks { defaults: true, rules: true, unique_lists: true, embedded: true };
-    assert_eq!(schema.root().marks, all);
-    let marks = |name: &str| schema.root().property(name).unwrap().marks;
-    assert_eq!(marks("d"), Marks { defaults: true, ..Marks::default() });
-    assert_eq!(marks("u"), Marks { unique_lists: true, ..Marks::default() });
-    assert_eq!(marks("e"), Marks { embedded: true, ..Marks::default() });
-    assert_eq!(marks("r"), Marks { rules: true, ..Marks::default() });
+    let all = SubtreeFlags { defaults: true, rules: true, unique_lists: true, embedded: true };
+    assert_eq!(schema.root().subtree_flags, all);
+    let marks = |name: &str| schema.root().property(name).unwrap().subtree_flags;
+    assert_eq!(marks("d"), SubtreeFlags { defaults: true, ..SubtreeFlags::default() });
+    assert_eq!(marks("u"), SubtreeFlags { unique_lists: true, ..SubtreeFlags::default() });
+    assert_eq!(marks("e"), SubtreeFlags { embedded: true, ..SubtreeFlags::default() });
+    assert_eq!(marks("r"), SubtreeFlags { rules: true, ..SubtreeFlags::default() });
 }
 
 #[test]
-fn keywords_that_no_structural_schema_may_have_are_refused() {
+fn keywords_without_structural_form_are_rejected() {
     let rows = [
         (json!({"id": "x"}), CompileError::Unsupported("id")),
         (json!({"$schema": "x"}), CompileError::Unsupported("schema")),
@@ -69,8 +69,8 @@ fn keywords_that_no_structural_schema_may_have_are_refused() {
 }
 
 #[test]
-fn formats_count_only_on_their_types_and_without_dashes() {
-    let kind = |name, ty| Format::recognised(name, ty).map(|format| format.kind);
+fn formats_apply_only_to_their_types_and_ignore_dashes() {
+    let kind = |name, ty| Format::recognized(name, ty).map(|format| format.kind);
     use super::super::format::FormatKind as F;
     assert_eq!(kind("date-time", Some(JsonType::String)), Some(F::DateTime));
     assert_eq!(kind("i-p-v-4", None), Some(F::Ipv4));
@@ -117,7 +117,7 @@ fn equal_properties_of_a_large_schema_are_one_node_and_patterns_are_compiled_whe
 
 #[test]
 fn nodes_are_small() {
-    let (node, checks) = (std::mem::size_of::<Node>(), std::mem::size_of::<Checks>());
+    let (node, checks) = (std::mem::size_of::<SchemaNode>(), std::mem::size_of::<Checks>());
     // A property that shares nothing takes half a KiB, including its name, its entry in the parent and its checks.
     assert!(node + checks <= 520, "{node} + {checks}");
 }

@@ -8,31 +8,40 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::held::Held;
-use super::model::{JsonType, Node};
+use super::model::{JsonType, SchemaNode};
+use super::object_or_value::ObjectOrValue;
 use crate::model::ListType;
 
 /// Value and the corresponding old value.
 #[derive(Debug)]
-pub struct Pair<'a> {
-    new: Held<'a>,
-    old: Held<'a>,
-    node: &'a Node,
+pub struct CorrelatedPair<'a> {
+    new: ObjectOrValue<'a>,
+    old: ObjectOrValue<'a>,
+    node: &'a SchemaNode,
     /// Elements of the old list by their keys, built at the first use.
     by_key: OnceCell<HashMap<Vec<&'a Value>, &'a Value>>,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> CorrelatedPair<'a> {
     /// Creates a pair of two states of a whole object.
     #[must_use]
-    pub fn of_objects(new: &'a Map<String, Value>, old: &'a Map<String, Value>, root: &'a Node) -> Self {
-        Self { new: Held::Fields(new), old: Held::Fields(old), node: root, by_key: OnceCell::new() }
+    pub fn of_objects(
+        new: &'a Map<String, Value>,
+        old: &'a Map<String, Value>,
+        root: &'a SchemaNode,
+    ) -> Self {
+        Self {
+            new: ObjectOrValue::Fields(new),
+            old: ObjectOrValue::Fields(old),
+            node: root,
+            by_key: OnceCell::new(),
+        }
     }
 
     /// Creates a pair of two values that a node describes.
     #[must_use]
-    pub fn of_values(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
-        Self { new: Held::Value(new), old: Held::Value(old), node, by_key: OnceCell::new() }
+    pub fn of_values(new: &'a Value, old: &'a Value, node: &'a SchemaNode) -> Self {
+        Self { new: ObjectOrValue::Value(new), old: ObjectOrValue::Value(old), node, by_key: OnceCell::new() }
     }
 
     /// Returns the old value, or `None` for a whole object.
@@ -43,7 +52,7 @@ impl<'a> Pair<'a> {
 
     /// Returns the schema of both values.
     #[must_use]
-    pub fn node(&self) -> &'a Node {
+    pub fn node(&self) -> &'a SchemaNode {
         self.node
     }
 
@@ -56,8 +65,8 @@ impl<'a> Pair<'a> {
 
     /// Returns the pair of the element at this index of the new list and the old element with the same keys.
     #[must_use]
-    pub fn index(&self, at: usize) -> Option<Self> {
-        let new = self.new.list()?.get(at)?;
+    pub fn index(&self, index: usize) -> Option<Self> {
+        let new = self.new.list()?.get(index)?;
         let old = self.old_element(new)?;
         Some(Self::of_values(new, old, self.node.items.as_ref()?))
     }
@@ -97,7 +106,7 @@ impl<'a> Pair<'a> {
             }
             (.., Some(new), Some(old)) => new.len() == old.len() && self.same_lists(new, old),
             _ => match (self.new, self.old) {
-                (Held::Value(new), Held::Value(old)) => new == old,
+                (ObjectOrValue::Value(new), ObjectOrValue::Value(old)) => new == old,
                 _ => false,
             },
         }
@@ -107,7 +116,7 @@ impl<'a> Pair<'a> {
         if !self.is_keyed() {
             return new == old;
         }
-        (0..new.len()).all(|at| self.index(at).is_some_and(|pair| pair.is_same()))
+        (0..new.len()).all(|index| self.index(index).is_some_and(|pair| pair.is_same()))
     }
 }
 
@@ -138,7 +147,8 @@ mod tests {
         let old =
             json!({"m": [{"k": "x", "v": 1}, {"k": "y"}], "a": [{"k": "x"}], "o": {"q": 1}, "p": {"z": 1}});
         let new = json!({"m": [{"k": "y"}, {"k": "x", "v": 2}, {"k": "n"}], "a": [{"k": "x"}], "o": {"q": 1}, "p": {"z": 1}});
-        let pair = Pair::of_objects(new.as_object().unwrap(), old.as_object().unwrap(), schema.root());
+        let pair =
+            CorrelatedPair::of_objects(new.as_object().unwrap(), old.as_object().unwrap(), schema.root());
         let list = pair.key("m").unwrap();
         assert_eq!(list.index(0).unwrap().old(), Some(&json!({"k": "y"})));
         assert!(list.index(0).unwrap().is_same());
@@ -163,8 +173,8 @@ mod tests {
             json!([{"k": "a", "p": 1}, {"k": "a", "p": 2}]),
             json!([{"k": "a", "p": 2}, {"k": "a", "p": 1}]),
         );
-        assert!(Pair::of_values(&new, &old, schema.root()).is_same());
+        assert!(CorrelatedPair::of_values(&new, &old, schema.root()).is_same());
         let without = json!([{"k": "a"}, {"k": "a", "p": 2}]);
-        assert!(!Pair::of_values(&without, &without, schema.root()).is_same());
+        assert!(!CorrelatedPair::of_values(&without, &without, schema.root()).is_same());
     }
 }

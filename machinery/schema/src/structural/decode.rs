@@ -4,17 +4,17 @@ use portico_machinery::Object;
 use portico_machinery::gvk::{GroupVersion, GroupVersionKind};
 use serde_json::{Map, Value};
 
-use super::at::At;
+use super::body::{self, Body};
 use super::default::MAX_DEFAULT_BYTES;
-use super::meta::{self, Embedded, Misfits};
-use super::model::Node;
-use super::read::{self, Body};
+use super::location::Location;
+use super::meta::{self, EmbeddedMetadata, OnTypeMismatch};
+use super::model::SchemaNode;
 use super::resource::CustomResource;
 use super::{default, nulls, prune};
-use crate::decode::{DecodeError, Decoded, Format, head, json_name, read_text};
+use crate::decode::{DecodeError, Decoded, Format, body_prefix, json_type_name, parse_text};
 
 /// Go struct into which upstream decodes `apiVersion` and `kind`, as its errors print it.
-const META: &str =
+const TYPE_META_GO_TYPE: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// Maximum bytes of a body that an error repeats.
@@ -22,7 +22,7 @@ const MAX_REPEATED_BYTES: usize = 4 * 1024;
 
 /// Source of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ObjectSource {
     /// Body of a request.
     Body,
     /// Result of a patch of a stored object.
@@ -42,7 +42,7 @@ impl CustomResource {
         format: Format,
         expected: &GroupVersionKind,
     ) -> Result<Decoded, DecodeError> {
-        self.understand(parse(bytes, format, &expected.kind)?, bytes, expected, Source::Body)
+        self.decode_body(parse(bytes, format, &expected.kind)?, bytes, expected, ObjectSource::Body)
     }
 
     /// Implements [`Schema::decode_untagged`](crate::Schema::decode_untagged).
@@ -56,8 +56,9 @@ impl CustomResource {
             _ => Map::new(),
         };
         let found = GroupVersionKind::default();
-        let (map, unknown) = self.typed(map, Some(self.schema().root()), &found, "object", Source::Body)?;
-        Ok(decoded(map, body.duplicates, unknown))
+        let (map, unknown) =
+            self.decode_with_schema(map, Some(self.schema().root()), &found, "object", ObjectSource::Body)?;
+        Ok(into_decoded(map, body.duplicates, unknown))
     }
 
     /// Implements [`Schema::retype`](crate::Schema::retype).
@@ -68,48 +69,49 @@ impl CustomResource {
         &self,
         object: Object,
         expected: &GroupVersionKind,
-        source: Source,
+        source: ObjectSource,
     ) -> Result<Decoded, DecodeError> {
-        let shown = if object.kind().is_empty() { object.to_json() } else { Vec::new() };
+        let printed = if object.kind().is_empty() { object.to_json() } else { Vec::new() };
         let body = Body { value: object.into_node().0, ..Body::default() };
-        self.understand(body, &shown, expected, source)
+        self.decode_body(body, &printed, expected, source)
     }
 
-    fn understand(
+    fn decode_body(
         &self,
         body: Body,
         bytes: &[u8],
         expected: &GroupVersionKind,
-        source: Source,
+        source: ObjectSource,
     ) -> Result<Decoded, DecodeError> {
-        let tagged = Tagged::read(body.value, bytes).map_err(|error| DecodeError::Unrecognized {
+        let tagged = KindedObject::read(body.value, bytes).map_err(|error| DecodeError::Unrecognized {
             expected: expected.kind.clone(),
             error,
-            head: head(bytes),
+            head: body_prefix(bytes),
         })?;
-        let Tagged { map, api_version, kind: found } = tagged;
+        let KindedObject { map, api_version, kind: found } = tagged;
         if let Some(error) = body.error {
             return Err(DecodeError::CannotBeHandled { found, expected: expected.kind.clone(), error });
         }
         let other_version = found.group_version() != expected.group_version();
-        if other_version && source == Source::Body {
+        if other_version && source == ObjectSource::Body {
             let expected = expected.group_version().to_string();
             return Err(DecodeError::Version { found: api_version, expected });
         }
         // An object of another kind is not decoded further: validation rejects it later.
         let root = (!other_version && found.kind == expected.kind).then(|| &**self.schema().root());
-        let (map, unknown) = self.typed(map, root, &found, &expected.kind, source)?;
-        Ok(decoded(map, body.duplicates, unknown))
+        let (map, unknown) = self.decode_with_schema(map, root, &found, &expected.kind, source)?;
+        Ok(into_decoded(map, body.duplicates, unknown))
     }
 
-    /// Decodes an object according to its schema, and returns the paths of unknown fields. Without a schema, decodes only metadata.
-    fn typed(
+    /// Decodes an object according to its schema, and returns the paths of unknown fields. Without a schema,
+    /// decodes only metadata.
+    fn decode_with_schema(
         &self,
         mut map: Map<String, Value>,
-        root: Option<&Node>,
+        root: Option<&SchemaNode>,
         found: &GroupVersionKind,
         expected: &str,
-        source: Source,
+        source: ObjectSource,
     ) -> Result<(Map<String, Value>, Vec<String>), DecodeError> {
         let refuse = |error: String| DecodeError::CannotBeHandled {
             found: found.clone(),
@@ -118,7 +120,7 @@ impl CustomResource {
         };
         let mut unknown = Vec::new();
         if let Some(metadata) = map.get_mut("metadata") {
-            let read = meta::read(self.object_meta(), metadata);
+            let read = meta::decode_metadata(self.object_meta(), metadata);
             if let Some(error) = read.error {
                 return Err(refuse(error));
             }
@@ -126,16 +128,16 @@ impl CustomResource {
             *metadata = Value::Object(read.map);
         }
         let Some(root) = root else { return Ok((map, unknown)) };
-        unknown.extend(prune::object(&mut map, root, true).paths);
-        if source != Source::Configuration {
-            nulls::object(&mut map, root);
+        unknown.extend(prune::prune_object(&mut map, root, true).paths);
+        if source != ObjectSource::Configuration {
+            nulls::drop_nulls(&mut map, root);
         }
-        let mut embedded = Embedded::new(self.object_meta(), Misfits::Refuse);
-        embedded.fields(&mut map, root, &At::root("")).map_err(|error| refuse(error.to_string()))?;
+        let mut embedded = EmbeddedMetadata::new(self.object_meta(), OnTypeMismatch::Reject);
+        embedded.fields(&mut map, root, &Location::root("")).map_err(|error| refuse(error.to_string()))?;
         let mut in_embedded = embedded.unknown.into_items();
         in_embedded.sort_unstable();
         unknown.append(&mut in_embedded);
-        if default::object(&mut map, root).exceeded {
+        if default::set_defaults(&mut map, root).exceeded {
             return Err(refuse(format!("defaults add more than {MAX_DEFAULT_BYTES} bytes to it")));
         }
         Ok((map, unknown))
@@ -145,31 +147,35 @@ impl CustomResource {
 fn parse(bytes: &[u8], format: Format, expected: &str) -> Result<Body, DecodeError> {
     if format == Format::Protobuf {
         let error = "custom resources are not read from protobuf".to_owned();
-        return Err(DecodeError::Unrecognized { expected: expected.to_owned(), error, head: head(bytes) });
+        return Err(DecodeError::Unrecognized {
+            expected: expected.to_owned(),
+            error,
+            head: body_prefix(bytes),
+        });
     }
-    read_text(bytes, format, expected, read::body)
+    parse_text(bytes, format, expected, body::parse_body)
 }
 
-fn decoded(map: Map<String, Value>, mut strict: Vec<String>, unknown: Vec<String>) -> Decoded {
+fn into_decoded(map: Map<String, Value>, mut strict: Vec<String>, unknown: Vec<String>) -> Decoded {
     strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
     Decoded { object: Object::from_map(map), strict }
 }
 
 /// Object with its kind.
-struct Tagged {
+struct KindedObject {
     map: Map<String, Value>,
     /// Value of `apiVersion` as the client sent it.
     api_version: String,
     kind: GroupVersionKind,
 }
 
-impl Tagged {
+impl KindedObject {
     /// Reads the kind of a value that was sent as `bytes`. Returns upstream's error if it is missing.
     fn read(value: Value, bytes: &[u8]) -> Result<Self, String> {
         let map = match value {
             Value::Object(map) => map,
             Value::Null => Map::new(),
-            other => return Err(misread(&other, &format!("Go value of type {META}"))),
+            other => return Err(type_meta_error(&other, &format!("Go value of type {TYPE_META_GO_TYPE}"))),
         };
         let (mut api_version, mut kind) = (String::new(), String::new());
         // In text order: the first member that is not a string is reported.
@@ -181,8 +187,8 @@ impl Tagged {
             }
         }
         if kind.is_empty() {
-            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_REPEATED_BYTES)]);
-            return Err(format!("Object 'Kind' is missing in '{shown}'"));
+            let printed = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_REPEATED_BYTES)]);
+            return Err(format!("Object 'Kind' is missing in '{printed}'"));
         }
         let version: GroupVersion =
             api_version.parse().map_err(|_| format!("unexpected GroupVersion string: {api_version}"))?;
@@ -194,12 +200,12 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Null => Ok(String::new()),
-        other => Err(misread(other, &format!("Go struct field .{name} of type string"))),
+        other => Err(type_meta_error(other, &format!("Go struct field .{name} of type string"))),
     }
 }
 
-fn misread(found: &Value, expected: &str) -> String {
-    let name = json_name(found);
+fn type_meta_error(found: &Value, expected: &str) -> String {
+    let name = json_type_name(found);
     format!("couldn't get version/kind; json parse error: json: cannot unmarshal {name} into {expected}")
 }
 

@@ -46,12 +46,12 @@ fn decode(body: &str) -> Result<Decoded, DecodeError> {
     schema().decode(body.as_bytes(), Format::Json, &GroupVersion::new("ex.io", "v1").kind("Thing"))
 }
 
-fn with(rest: &str) -> String {
+fn body_with(rest: &str) -> String {
     format!(r#"{{"apiVersion":"ex.io/v1","kind":"Thing","metadata":{{"name":"x"}}{rest}}}"#)
 }
 
 #[test]
-fn what_is_strictly_wrong_is_named_in_upstreams_order() {
+fn strict_errors_are_listed_in_upstream_order() {
     let body = r#"{"apiVersion":"ex.io/v1","kind":"Thing","metadata":{"zz":1,"ownerReferences":[{"x":1,"name":"n"}],"name":"x"},
         "yy":1,"aa":1,"spec":{"a":"1","a":"2","b":1,"emb":{"apiVersion":"v1","kind":"Pod","metadata":{"q":1}}}}"#;
     let decoded = decode(body).unwrap();
@@ -65,14 +65,14 @@ fn what_is_strictly_wrong_is_named_in_upstreams_order() {
         "unknown field \"spec.emb.metadata.q\"",
     ];
     assert_eq!(decoded.strict, want);
-    let kept = json!({"apiVersion": "ex.io/v1", "kind": "Thing",
+    let preserved = json!({"apiVersion": "ex.io/v1", "kind": "Thing",
         "metadata": {"name": "x", "ownerReferences": [{"name": "n"}]},
         "spec": {"a": "2", "emb": {"apiVersion": "v1", "kind": "Pod", "metadata": {}}}});
-    assert_eq!(Value::Object(decoded.object.map().clone()), kept);
+    assert_eq!(Value::Object(decoded.object.map().clone()), preserved);
 }
 
 #[test]
-fn plain_metadata_is_read_as_any_other() {
+fn plain_metadata_is_decoded_like_any_other() {
     let rows = [
         r#""name":"x""#,
         r#""name":"""#,
@@ -98,12 +98,12 @@ fn plain_metadata_is_read_as_any_other() {
 
 #[test]
 fn nulls_and_defaults_follow_the_schema() {
-    let decoded = decode(&with(r#","spec":{"a":null,"i":null,"nul":null}"#)).unwrap();
+    let decoded = decode(&body_with(r#","spec":{"a":null,"i":null,"nul":null}"#)).unwrap();
     assert_eq!(decoded.object.map()["spec"], json!({"a": "d", "nul": null}));
 }
 
 #[test]
-fn misfits_are_refused_in_upstreams_words() {
+fn type_mismatches_are_rejected_with_upstream_messages() {
     let unrecognized = "the object provided is unrecognized (must be of type Thing): ";
     let unhandled = "Thing in version \"v1\" cannot be handled as a Thing: ";
     let rows = [
@@ -136,15 +136,15 @@ fn misfits_are_refused_in_upstreams_words() {
             format!("{unhandled}json: cannot unmarshal number into Go value of type v1.ObjectMeta"),
         ),
         (
-            with(r#","spec":{"i":1e400}"#),
+            body_with(r#","spec":{"i":1e400}"#),
             format!("{unhandled}json: cannot unmarshal number 1e400 into Go value of type float64"),
         ),
         (
-            with(r#","spec":{"emb":{"kind":5}}"#),
+            body_with(r#","spec":{"emb":{"kind":5}}"#),
             format!("{unhandled}spec.emb.kind: Invalid value: 5: must be a string"),
         ),
         (
-            with(r#","spec":{"emb":{"metadata":{"labels":{"a":1}}}}"#),
+            body_with(r#","spec":{"emb":{"metadata":{"labels":{"a":1}}}}"#),
             format!(
                 "{unhandled}spec.emb.metadata: Invalid value: {{\"labels\":{{\"a\":1}}}}: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
             ),
@@ -157,7 +157,7 @@ fn misfits_are_refused_in_upstreams_words() {
 }
 
 #[test]
-fn what_is_of_another_kind_is_left_to_validation_as_it_is() {
+fn objects_of_another_kind_are_not_decoded() {
     let body = r#"{"apiVersion":"ex.io/v1","kind":"Other","metadata":{"name":"x","zz":1},"spec":{"zz":1}}"#;
     let read = decode(body).unwrap();
     assert_eq!((read.object.kind(), &read.object.map()["spec"]), ("Other", &json!({"zz": 1})));
@@ -169,9 +169,9 @@ fn what_is_of_another_kind_is_left_to_validation_as_it_is() {
 }
 
 #[test]
-fn what_a_configuration_was_merged_into_keeps_its_nulls() {
+fn results_of_applied_configurations_keep_nulls() {
     let expected = GroupVersion::new("ex.io", "v1").kind("Thing");
-    let object = Object::from_json(with(r#","spec":{"a":null,"i":null,"zz":1}"#).as_bytes()).unwrap();
+    let object = Object::from_json(body_with(r#","spec":{"a":null,"i":null,"zz":1}"#).as_bytes()).unwrap();
     let applied = schema().convert(object.clone(), &expected).unwrap();
     assert_eq!(applied.object.map()["spec"], json!({"a": "d", "i": null}));
     let patched = schema().retype(&object, &expected).unwrap();
@@ -179,7 +179,7 @@ fn what_a_configuration_was_merged_into_keeps_its_nulls() {
 }
 
 #[test]
-fn yaml_is_read_and_a_patch_result_too() {
+fn yaml_and_patch_results_are_decoded() {
     let body = "apiVersion: ex.io/v1\nkind: Thing\nmetadata: {name: x}\nspec: {i: 4.0, zz: 1}\n";
     let expected = GroupVersion::new("ex.io", "v1").kind("Thing");
     let decoded = schema().decode(body.as_bytes(), Format::Yaml, &expected).unwrap();
@@ -190,7 +190,7 @@ fn yaml_is_read_and_a_patch_result_too() {
 }
 
 #[test]
-fn a_stored_object_settles_once() {
+fn a_stored_object_is_coerced_once() {
     let rows = [
         (json!({"metadata": {"name": "x", "generation": 2}, "spec": {"a": "b"}}), None),
         (
@@ -202,8 +202,8 @@ fn a_stored_object_settles_once() {
     ];
     for (before, after) in rows {
         let mut object = Object::from_map(before.as_object().unwrap().clone());
-        assert_eq!(schema().settle(&mut object), after.is_some(), "{before}");
+        assert_eq!(schema().coerce_and_default(&mut object), after.is_some(), "{before}");
         assert_eq!(Value::Object(object.map().clone()), after.unwrap_or(before));
-        assert!(!schema().settle(&mut object), "twice");
+        assert!(!schema().coerce_and_default(&mut object), "the second coercion changed the object");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::model::Node;
+use super::model::SchemaNode;
 
 /// Bytes that defaults add to one custom resource.
 ///
@@ -13,37 +13,37 @@ pub(super) const MAX_DEFAULT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Result of setting defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Defaulted {
+pub(super) struct DefaultingResult {
     /// True if a value changed.
-    pub any: bool,
+    pub has_changed: bool,
     /// True if [`MAX_DEFAULT_BYTES`] was exceeded: the remaining fields have no defaults.
     pub exceeded: bool,
 }
 
 /// Sets the defaults of an object.
-pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> Defaulted {
-    let mut fill = Fill { left: MAX_DEFAULT_BYTES, exceeded: false };
-    let any = fill.object(map, node);
-    Defaulted { any, exceeded: fill.exceeded }
+pub(super) fn set_defaults(map: &mut Map<String, Value>, node: &SchemaNode) -> DefaultingResult {
+    let mut fill = Defaulter { remaining_bytes: MAX_DEFAULT_BYTES, exceeded: false };
+    let has_changed = fill.object(map, node);
+    DefaultingResult { has_changed, exceeded: fill.exceeded }
 }
 
-struct Fill {
-    left: usize,
+struct Defaulter {
+    remaining_bytes: usize,
     exceeded: bool,
 }
 
-impl Fill {
-    fn object(&mut self, map: &mut Map<String, Value>, node: &Node) -> bool {
-        if !node.marks.defaults {
+impl Defaulter {
+    fn object(&mut self, map: &mut Map<String, Value>, node: &SchemaNode) -> bool {
+        if !node.subtree_flags.defaults {
             return false;
         }
         let mut any = false;
-        for (name, below) in node.defaulted() {
-            let Some(default) = &below.default else { continue };
+        for (name, child) in node.defaulted_properties() {
+            let Some(default) = &child.default else { continue };
             match map.get_mut(&**name) {
-                Some(held) if is_unset(held, below) => any |= self.set(held, default),
+                Some(existing) if is_unset(existing, child) => any |= self.set(existing, default),
                 Some(_) => {}
-                None if self.take(name.len() + weight(default)) => {
+                None if self.reserve(name.len() + approximate_bytes(default)) => {
                     map.insert(name.to_string(), default.clone());
                     any = true;
                 }
@@ -52,28 +52,31 @@ impl Fill {
         }
         for (key, value) in map.iter_mut() {
             any |= match node.property(key) {
-                Some(below) => self.inside(value, below),
+                Some(child) => self.default_children(value, child),
                 None => {
-                    let below = node.additional.schema();
-                    below.is_some_and(|below| self.replace(value, below) | self.inside(value, below))
+                    let child = node.additional.schema();
+                    child
+                        .is_some_and(|child| self.replace(value, child) | self.default_children(value, child))
                 }
             };
         }
         any
     }
 
-    fn inside(&mut self, value: &mut Value, node: &Node) -> bool {
+    fn default_children(&mut self, value: &mut Value, node: &SchemaNode) -> bool {
         match (value, &node.items) {
             (Value::Object(map), _) => self.object(map, node),
-            (Value::Array(list), Some(items)) if node.marks.defaults => list
-                .iter_mut()
-                .fold(false, |any, item| self.replace(item, items) | self.inside(item, items) | any),
+            (Value::Array(list), Some(items)) if node.subtree_flags.defaults => {
+                list.iter_mut().fold(false, |any, item| {
+                    self.replace(item, items) | self.default_children(item, items) | any
+                })
+            }
             _ => false,
         }
     }
 
     /// Replaces a null that is not nullable with the default.
-    fn replace(&mut self, value: &mut Value, node: &Node) -> bool {
+    fn replace(&mut self, value: &mut Value, node: &SchemaNode) -> bool {
         match &node.default {
             Some(default) if is_unset(value, node) => self.set(value, default),
             _ => false,
@@ -81,16 +84,16 @@ impl Fill {
     }
 
     fn set(&mut self, value: &mut Value, default: &Value) -> bool {
-        let fits = self.take(weight(default));
+        let fits = self.reserve(approximate_bytes(default));
         if fits {
             *value = default.clone();
         }
         fits
     }
 
-    fn take(&mut self, bytes: usize) -> bool {
-        match self.left.checked_sub(bytes) {
-            Some(left) if !self.exceeded => self.left = left,
+    fn reserve(&mut self, bytes: usize) -> bool {
+        match self.remaining_bytes.checked_sub(bytes) {
+            Some(left) if !self.exceeded => self.remaining_bytes = left,
             _ => self.exceeded = true,
         }
         !self.exceeded
@@ -98,17 +101,20 @@ impl Fill {
 }
 
 /// Returns the approximate size of a value in memory.
-fn weight(value: &Value) -> usize {
-    const EACH: usize = 32;
-    EACH + match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| EACH + key.len() + weight(value)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    }
+fn approximate_bytes(value: &Value) -> usize {
+    const BYTES_PER_VALUE: usize = 32;
+    BYTES_PER_VALUE
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(approximate_bytes).sum(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, value)| BYTES_PER_VALUE + key.len() + approximate_bytes(value)).sum()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
 }
 
-fn is_unset(value: &Value, node: &Node) -> bool {
+fn is_unset(value: &Value, node: &SchemaNode) -> bool {
     value.is_null() && !node.nullable
 }
 
@@ -120,7 +126,7 @@ mod tests {
     use crate::structural::Structural;
 
     #[test]
-    fn defaults_fill_what_is_absent_inside_what_is_there() {
+    fn defaults_fill_absent_fields_of_present_objects() {
         let schema = Structural::compile(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "def": {"type": "string", "default": "d"},
             "nuld": {"type": "string", "nullable": true, "default": "d"},
@@ -152,9 +158,9 @@ mod tests {
         ];
         for (before, after) in rows {
             let mut map = before.as_object().unwrap().clone();
-            assert_eq!(object(&mut map, schema.root()).any, before != after, "{before}");
+            assert_eq!(set_defaults(&mut map, schema.root()).has_changed, before != after, "{before}");
             assert_eq!(Value::Object(map.clone()), after, "{before}");
-            assert!(!object(&mut map, schema.root()).any, "{before}: twice");
+            assert!(!set_defaults(&mut map, schema.root()).has_changed, "{before}: defaulted again");
         }
     }
 
@@ -167,7 +173,10 @@ mod tests {
         }}}))
         .unwrap();
         let mut map = Map::from_iter([("l".to_owned(), vec![json!({}); 10_000].into())]);
-        assert_eq!(object(&mut map, schema.root()), Defaulted { any: true, exceeded: true });
+        assert_eq!(
+            set_defaults(&mut map, schema.root()),
+            DefaultingResult { has_changed: true, exceeded: true }
+        );
         assert!(Value::Object(map).to_string().len() < 2 * MAX_DEFAULT_BYTES);
     }
 }

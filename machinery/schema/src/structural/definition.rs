@@ -7,34 +7,34 @@ mod completeness;
 mod defaults;
 mod diagnostics;
 mod errors;
+mod facts;
+mod features;
 pub(super) mod field_path;
 mod formats;
-pub(super) mod internal;
+pub(super) mod internal_format;
 mod invariants;
 mod limits;
 mod lists;
+mod logical_operators;
 mod metadata;
-mod nested;
 mod nodes;
 mod pattern;
 mod props;
-pub(super) mod refused;
+pub(super) mod requirements;
 mod root;
 mod rules;
-mod survey;
-pub(super) mod terms;
-mod traits;
+pub(super) mod unsupported;
 mod visit;
 
-pub use defaults::Metadata;
-pub use field_path::{Found, resolve};
-pub use formats::unrecognized;
-pub use internal::{rule_as_held, schema_as_held};
+pub use defaults::MetadataRules;
+pub use features::{SchemaFeatures, features};
+pub use field_path::{ResolvedField, resolve};
+pub use formats::unrecognized_formats;
+pub use internal_format::{format_rule, format_schema};
 pub use limits::{
     MAX_BRANCHES, MAX_LIST_MAP_KEYS, MAX_PATTERN_BYTES, MAX_PROPERTY_NAME_BYTES, MAX_REQUIRED, MAX_RULES,
 };
-pub use terms::Terms;
-pub use traits::{Traits, traits};
+pub use requirements::Requirements;
 
 #[cfg(test)]
 mod tests;
@@ -44,11 +44,11 @@ use portico_machinery::field::Error;
 use serde_json::Value;
 
 use self::errors::Errors;
+use self::facts::SchemaFacts;
 use self::props::Props;
-use self::survey::Survey;
-use super::at::At;
 use super::compile_error::CompileError;
-use super::rules::Context;
+use super::location::Location;
+use super::rules::EvaluationContext;
 use super::rules::definition::validate as rules_of;
 
 /// Validates a schema; the cursor contains its path. Structural errors are checked first, defaults only if there are none,
@@ -56,49 +56,55 @@ use super::rules::definition::validate as rules_of;
 #[must_use]
 pub fn validate(
     schema: &Cursor<'_>,
-    terms: &Terms,
-    metadata: Metadata<'_>,
+    requirements: &Requirements,
+    metadata: MetadataRules<'_>,
     interrupted: &dyn Fn() -> bool,
 ) -> Vec<Error> {
     let Some(value) = schema.value() else { return Vec::new() };
-    let context = Context::new(interrupted);
+    let context = EvaluationContext::new(interrupted);
     let path = schema.path();
-    let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
-    limits::validate(value, &at, &mut errors);
+    let (location, props, mut errors) = (Location::root(path.as_str()), Props::of(value), Errors::default());
+    limits::validate(value, &location, &mut errors);
     if !errors.is_empty() {
         // Schemas that exceed limits are not validated further.
         return errors.0.into_items();
     }
-    root::validate(value, &props, &at, terms.status, &mut errors);
+    root::validate(value, &props, &location, requirements.has_status, &mut errors);
     let validated = errors.len();
-    let survey = Survey::of(value);
-    let mut sound = terms.structural && survey.refused.is_none();
+    let survey = SchemaFacts::of(value);
+    let mut sound = requirements.structural && survey.unsupported.is_none();
     if sound {
-        let structural = structural(value, &at);
-        if structural.is_empty() && survey.defaults {
-            defaults::validate(value, &at, terms.pruned_defaults, (metadata, &context), &mut errors);
+        let structural = structural_errors(value, &location);
+        if structural.is_empty() && survey.has_defaults {
+            defaults::validate(
+                value,
+                &location,
+                requirements.pruned_defaults,
+                (metadata, &context),
+                &mut errors,
+            );
         }
         sound = structural.is_empty() && errors.len() == validated;
         errors.0.extend(structural);
     }
     let before = errors.len();
-    nodes::validate(value, &at, terms, &mut errors);
+    nodes::validate(value, &location, requirements, &mut errors);
     if sound {
-        let found = rules_of(value, &path, &errors.0.items()[before..], terms, &context);
+        let found = rules_of(value, &path, &errors.0.items()[before..], requirements, &context);
         errors.0.extend(found);
     }
-    if let (true, true, Some(why)) = (terms.structural, errors.is_empty(), survey.refused) {
+    if let (true, true, Some(reason)) = (requirements.structural, errors.is_empty(), survey.unsupported) {
         // Most causes have already been reported with a better message.
-        errors.push_with(|| Error::invalid(&path, "", &why.to_string()));
+        errors.push_with(|| Error::invalid(&path, "", &reason.to_string()));
     }
     errors.0.into_items()
 }
 
 /// True if an accepted schema has defaults with fields that the schema does not specify.
 #[must_use]
-pub fn has_unpruned_defaults(schema: &Cursor<'_>, metadata: Metadata<'_>) -> bool {
-    let value = schema.value().filter(|value| Survey::of(value).defaults);
-    value.is_some_and(|value| is_structural(schema) && defaults::has_unpruned(value, metadata))
+pub fn has_unpruned_defaults(schema: &Cursor<'_>, metadata: MetadataRules<'_>) -> bool {
+    let value = schema.value().filter(|value| SchemaFacts::of(value).has_defaults);
+    value.is_some_and(|value| is_structural(schema) && defaults::has_unpruned_default(value, metadata))
 }
 
 /// True if an accepted schema is structural.
@@ -113,15 +119,15 @@ pub fn is_structural(schema: &Cursor<'_>) -> bool {
 /// [`CompileError`] if the schema has no structural form at all.
 pub fn violations(schema: &Cursor<'_>) -> Result<Vec<Error>, CompileError> {
     let Some(value) = schema.value() else { return Ok(Vec::new()) };
-    let refused = Survey::of(value).refused;
-    refused.map_or_else(|| Ok(structural(value, &At::root(schema.path().as_str()))), Err)
+    let refused = SchemaFacts::of(value).unsupported;
+    refused.map_or_else(|| Ok(structural_errors(value, &Location::root(schema.path().as_str()))), Err)
 }
 
 /// Checks the structural rules. Errors are sorted by text, as in upstream.
-fn structural(schema: &Value, at: &At<'_>) -> Vec<Error> {
+fn structural_errors(schema: &Value, location: &Location<'_>) -> Vec<Error> {
     let mut errors = Errors::default();
-    invariants::validate(schema, invariants::Level::Root, at, &mut errors);
-    completeness::validate(schema, at, &mut errors);
+    invariants::validate(schema, invariants::Level::Root, location, &mut errors);
+    completeness::validate(schema, location, &mut errors);
     let mut errors = errors.0.into_items();
     errors.sort_by_cached_key(ToString::to_string);
     errors

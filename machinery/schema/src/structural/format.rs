@@ -50,10 +50,10 @@ formats! {
 impl FormatKind {
     /// True for formats of strings.
     pub(super) fn is_textual(self) -> bool {
-        self.is_numeric().is_none()
+        self.numeric_type().is_none()
     }
 
-    fn is_numeric(self) -> Option<JsonType> {
+    fn numeric_type(self) -> Option<JsonType> {
         match self {
             Self::Int32 | Self::Int64 => Some(JsonType::Integer),
             Self::Float | Self::Double => Some(JsonType::Number),
@@ -65,7 +65,7 @@ impl FormatKind {
 impl Format {
     /// True if a string has this format. Formats of numbers are ranges, which the number checks validate.
     #[must_use]
-    pub fn holds(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         use FormatKind as F;
         match self.kind {
             F::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -100,13 +100,13 @@ impl Format {
     /// Returns the format of this name for a value of this type; int-or-string has no single type. Returns `None` for formats
     /// that upstream does not recognize: it warns about them when a definition is written, and otherwise ignores them.
     #[must_use]
-    pub fn recognised(name: &str, ty: Option<JsonType>) -> Option<Self> {
+    pub fn recognized(name: &str, ty: Option<JsonType>) -> Option<Self> {
         let kind = match ty {
             None | Some(JsonType::String) => {
                 let kind = FormatKind::of_plain_name(&name.replace('-', ""))?;
                 kind.is_textual().then_some(kind)
             }
-            Some(ty) => FormatKind::of_plain_name(name).filter(|kind| kind.is_numeric() == Some(ty)),
+            Some(ty) => FormatKind::of_plain_name(name).filter(|kind| kind.numeric_type() == Some(ty)),
         }?;
         Some(Self { kind, name: name.into() })
     }

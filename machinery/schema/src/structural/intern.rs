@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::model::{Additional, Bound, Checks, Node, Rule};
+use super::model::{Additional, Bound, Checks, Rule, SchemaNode};
 use super::pattern::Pattern;
 
 /// Interned nodes, checks and texts.
 #[derive(Default)]
 pub(super) struct Interner {
-    nodes: HashMap<u64, Vec<Arc<Node>>>,
+    nodes: HashMap<u64, Vec<Arc<SchemaNode>>>,
     checks: HashMap<u64, Vec<Arc<Checks>>>,
     texts: HashMap<Box<str>, Arc<str>>,
     patterns: HashMap<Box<str>, Arc<Pattern>>,
@@ -19,14 +19,14 @@ pub(super) struct Interner {
 
 impl Interner {
     /// Interns a node, whose children must have been interned here.
-    pub(super) fn node(&mut self, node: Node) -> Arc<Node> {
-        let known = self.nodes.entry(fingerprint(&node)).or_default();
-        if let Some(same) = known.iter().find(|known| ***known == node) {
+    pub(super) fn node(&mut self, node: SchemaNode) -> Arc<SchemaNode> {
+        let bucket = self.nodes.entry(hash_of_node(&node)).or_default();
+        if let Some(same) = bucket.iter().find(|shared| ***shared == node) {
             return same.clone();
         }
         self.count += 1;
-        known.push(Arc::new(node));
-        known[known.len() - 1].clone()
+        bucket.push(Arc::new(node));
+        bucket[bucket.len() - 1].clone()
     }
 
     /// Interns a set of checks. Returns `None` if the set is empty.
@@ -34,22 +34,22 @@ impl Interner {
         if checks == Checks::default() {
             return None;
         }
-        let known = self.checks.entry(fingerprint_of_checks(&checks)).or_default();
-        if let Some(same) = known.iter().find(|known| ***known == checks) {
+        let bucket = self.checks.entry(hash_of_checks(&checks)).or_default();
+        if let Some(same) = bucket.iter().find(|shared| ***shared == checks) {
             return Some(same.clone());
         }
-        let made = Arc::new(checks);
-        known.push(made.clone());
-        Some(made)
+        let shared = Arc::new(checks);
+        bucket.push(shared.clone());
+        Some(shared)
     }
 
     pub(super) fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.texts.get(text) {
-            return known.clone();
+        if let Some(shared) = self.texts.get(text) {
+            return shared.clone();
         }
-        let made: Arc<str> = text.into();
-        self.texts.insert(text.into(), made.clone());
-        made
+        let shared: Arc<str> = text.into();
+        self.texts.insert(text.into(), shared.clone());
+        shared
     }
 
     pub(super) fn pattern(&mut self, text: &str) -> Arc<Pattern> {
@@ -63,20 +63,20 @@ impl Interner {
 }
 
 /// Hashes a node. Children are hashed by address, because equal children are the same node.
-fn fingerprint(node: &Node) -> u64 {
+fn hash_of_node(node: &SchemaNode) -> u64 {
     let mut hasher = DefaultHasher::new();
     let h = &mut hasher;
     (node.ty, node.nullable, node.int_or_string, node.preserve_unknown, node.embedded).hash(h);
     node.default.hash(h);
-    for (name, below) in &node.properties {
+    for (name, child) in &node.properties {
         name.hash(h);
-        place(below, h);
+        hash_address(child, h);
     }
     std::mem::discriminant(&node.additional).hash(h);
-    if let Additional::Schema(below) = &node.additional {
-        place(below, h);
+    if let Additional::Schema(child) = &node.additional {
+        hash_address(child, h);
     }
-    node.items.iter().for_each(|below| place(below, h));
+    node.items.iter().for_each(|child| hash_address(child, h));
     node.list_type.map(|ty| ty as u8).hash(h);
     node.list_keys.hash(h);
     (node.map_type as u8).hash(h);
@@ -85,11 +85,11 @@ fn fingerprint(node: &Node) -> u64 {
     hasher.finish()
 }
 
-fn place(node: &Arc<Node>, hasher: &mut DefaultHasher) {
+fn hash_address(node: &Arc<SchemaNode>, hasher: &mut DefaultHasher) {
     (Arc::as_ptr(node) as usize).hash(hasher);
 }
 
-fn fingerprint_of_checks(checks: &Checks) -> u64 {
+fn hash_of_checks(checks: &Checks) -> u64 {
     let mut hasher = DefaultHasher::new();
     let h = &mut hasher;
     checks.format.hash(h);
@@ -100,6 +100,6 @@ fn fingerprint_of_checks(checks: &Checks) -> u64 {
     (checks.max_properties, checks.min_properties).hash(h);
     checks.pattern.as_ref().map(|pattern| pattern.text()).hash(h);
     checks.required.hash(h);
-    checks.branches().for_each(|branch| place(branch, h));
+    checks.branches().for_each(|branch| hash_address(branch, h));
     hasher.finish()
 }

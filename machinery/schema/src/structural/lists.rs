@@ -1,6 +1,6 @@
 //! Lists that are sets or maps: detection of duplicate elements.
 
-mod distinct;
+mod comparable;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,63 +9,66 @@ use portico_machinery::Bounded;
 use portico_machinery::field::Error;
 use serde_json::{Map, Value};
 
-use super::at::At;
-use super::model::Node;
+use super::location::Location;
+use super::model::SchemaNode;
 use super::printed;
 use crate::model::ListType;
-use distinct::Distinct;
+use comparable::ComparableValue;
 
 /// Reports the duplicate elements of an object, each value once, at its second occurrence.
-pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
+pub(super) fn validate(object: &Map<String, Value>, root: &SchemaNode) -> Vec<Error> {
     let mut errors = Bounded::field_errors();
-    map(object, root, &At::root(""), &mut errors);
+    map(object, root, &Location::root(""), &mut errors);
     errors.into_items()
 }
 
-fn map(map: &Map<String, Value>, node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
-    for (key, held) in map {
+fn map(map: &Map<String, Value>, node: &SchemaNode, location: &Location<'_>, errors: &mut Bounded<Error>) {
+    for (key, entry) in map {
         // A named field is checked by its own schema and, if there is one, by the schema of the map's values.
-        let entries = node.additional.schema().map(|below| (below, at.key(key)));
-        let named = node.property(key).map(|below| (below, at.field(key)));
-        for (below, at) in entries.into_iter().chain(named).filter(|(below, _)| below.marks.unique_lists) {
-            value(held, below, &at, errors);
+        let entries = node.additional.schema().map(|child| (child, location.key(key)));
+        let named = node.property(key).map(|child| (child, location.field(key)));
+        for (child, at) in
+            entries.into_iter().chain(named).filter(|(child, _)| child.subtree_flags.unique_lists)
+        {
+            value(entry, child, &at, errors);
         }
     }
 }
 
-fn value(value: &Value, node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
+fn value(value: &Value, node: &SchemaNode, location: &Location<'_>, errors: &mut Bounded<Error>) {
     match value {
-        Value::Object(fields) => map(fields, node, at, errors),
-        Value::Array(items) => list(items, node, at, errors),
+        Value::Object(fields) => map(fields, node, location, errors),
+        Value::Array(items) => list(items, node, location, errors),
         _ => {}
     }
 }
 
-fn list(items: &[Value], node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
-    let mut duplicates = Duplicates { at, errors };
+fn list(items: &[Value], node: &SchemaNode, location: &Location<'_>, errors: &mut Bounded<Error>) {
+    let mut duplicates = DuplicateReporter { location, errors };
     match node.list_type {
         Some(ListType::Set) => {
-            duplicates.of(items.iter().map(Distinct::of_set), |item| printed::value(item.value()));
+            duplicates
+                .report(items.iter().map(ComparableValue::of_set), |item| printed::print_value(item.value()));
         }
-        Some(ListType::Map) => duplicates.of_keyed(items, &node.list_keys),
+        Some(ListType::Map) => duplicates.report_keyed(items, &node.list_keys),
         Some(ListType::Atomic) | None => {}
     }
-    let Some(below) = node.items.as_ref().filter(|below| below.marks.unique_lists) else { return };
+    let Some(child) = node.items.as_ref().filter(|child| child.subtree_flags.unique_lists) else { return };
     for (index, item) in items.iter().enumerate() {
-        value(item, below, &at.index(index), errors);
+        value(item, child, &location.index(index), errors);
     }
 }
 
-struct Duplicates<'a> {
-    at: &'a At<'a>,
+struct DuplicateReporter<'a> {
+    location: &'a Location<'a>,
     errors: &'a mut Bounded<Error>,
 }
 
-impl Duplicates<'_> {
+impl DuplicateReporter<'_> {
     /// Reports duplicate keys.
-    fn of<K: Eq + Hash>(&mut self, keys: impl Iterator<Item = K>, shown: impl Fn(&K) -> String) {
+    fn report<K: Eq + Hash>(&mut self, keys: impl Iterator<Item = K>, print_key: impl Fn(&K) -> String) {
         let mut seen: HashMap<K, bool> = HashMap::new();
-        for (at, key) in keys.enumerate() {
+        for (index, key) in keys.enumerate() {
             if self.errors.is_full() {
                 return;
             }
@@ -75,30 +78,32 @@ impl Duplicates<'_> {
                 }
                 Some(reported) if !*reported => {
                     *reported = true;
-                    let path = || self.at.index(at).path();
-                    self.errors.push_with(|| Error::duplicate_printed(&path(), Some(&shown(&key))));
+                    let path = || self.location.index(index).path();
+                    self.errors.push_with(|| Error::duplicate_printed(&path(), Some(&print_key(&key))));
                 }
                 Some(_) => {}
             }
         }
     }
 
-    fn of_keyed(&mut self, items: &[Value], names: &[Box<str>]) {
-        if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
-            let (path, shown) = (self.at.index(at).path(), printed::value(&items[at]));
+    fn report_keyed(&mut self, items: &[Value], names: &[Box<str>]) {
+        if let Some(index) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
+            let (path, printed) = (self.location.index(index).path(), printed::print_value(&items[index]));
             let detail = "must be an object for an array of list-type map";
-            self.errors.push_with(|| Error::invalid_printed(&path, &shown, detail));
+            self.errors.push_with(|| Error::invalid_printed(&path, &printed, detail));
             return;
         }
         // Present keys only: missing keys are equal to each other.
         let keys = items.iter().map(|item| {
             let present = names.iter().filter_map(|name| Some((&**name, item.get(&**name)?)));
             let of_several = names.len() > 1;
-            present.map(|(name, value)| (name, Distinct::of_key(value, of_several))).collect::<Vec<_>>()
+            present
+                .map(|(name, value)| (name, ComparableValue::of_key(value, of_several)))
+                .collect::<Vec<_>>()
         });
-        self.of(keys, |keys| {
-            let held = keys.iter().map(|(name, key)| ((*name).to_owned(), key.value().clone()));
-            printed::value(&Value::Object(held.collect()))
+        self.report(keys, |keys| {
+            let members = keys.iter().map(|(name, key)| ((*name).to_owned(), key.value().clone()));
+            printed::print_value(&Value::Object(members.collect()))
         });
     }
 }
@@ -111,7 +116,7 @@ mod tests {
     use crate::structural::Structural;
 
     #[test]
-    fn duplicates_are_reported_once_at_their_second_place() {
+    fn duplicates_are_reported_once_at_their_second_occurrence() {
         let keyed = |keys: &[&str]| {
             json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
                 "items": {"type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "integer"}}}})

@@ -11,11 +11,11 @@ use super::pattern::Pattern;
 use crate::model::{ListType, MapType};
 
 /// Named fields with their schemas, sorted by name.
-pub type Properties = Box<[(Arc<str>, Arc<Node>)]>;
+pub type Properties = Box<[(Arc<str>, Arc<SchemaNode>)]>;
 
 /// Node of a schema, or a branch of a logical operator, which has fewer members.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Node {
+pub struct SchemaNode {
     /// JSON type. `None` for int-or-string, for preserved values without a type, and in logical operators.
     pub ty: Option<JsonType>,
     /// True if null is allowed.
@@ -31,11 +31,11 @@ pub struct Node {
     /// Named fields, sorted by name.
     pub properties: Properties,
     /// Indices of the properties that have a default, so that defaulting skips all others.
-    pub defaulted: Box<[u32]>,
+    pub default_indices: Box<[u32]>,
     /// Schema of other fields.
     pub additional: Additional,
     /// Schema of the elements of a list.
-    pub items: Option<Arc<Node>>,
+    pub items: Option<Arc<SchemaNode>>,
     /// `x-kubernetes-list-type`.
     pub list_type: Option<ListType>,
     /// `x-kubernetes-list-map-keys`.
@@ -47,23 +47,23 @@ pub struct Node {
     /// `x-kubernetes-validations`, in order.
     pub rules: Box<[Rule]>,
     /// Features of this node and of the nodes below.
-    pub marks: Marks,
+    pub subtree_flags: SubtreeFlags,
 }
 
 // Numbers of a schema come from JSON, which has no NaN.
-impl Eq for Node {}
+impl Eq for SchemaNode {}
 
-impl Node {
+impl SchemaNode {
     /// Returns the schema of a named field.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&Arc<Self>> {
-        let at = self.properties.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
-        Some(&self.properties[at].1)
+        let index = self.properties.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
+        Some(&self.properties[index].1)
     }
 
     /// Returns the named fields that have a default.
-    pub(super) fn defaulted(&self) -> impl Iterator<Item = &(Arc<str>, Arc<Self>)> {
-        self.defaulted.iter().filter_map(|at| self.properties.get(usize::try_from(*at).ok()?))
+    pub(super) fn defaulted_properties(&self) -> impl Iterator<Item = &(Arc<str>, Arc<Self>)> {
+        self.default_indices.iter().filter_map(|index| self.properties.get(usize::try_from(*index).ok()?))
     }
 
     /// Returns the schema of a field, named or not. Returns `None` if the schema does not describe it.
@@ -87,15 +87,15 @@ pub enum Additional {
     /// `true`: fields of any name. Their values have no schema, so maps in them lose their fields.
     Any,
     /// `false`: same as [`Self::Any`] for pruning, rejected by validation.
-    No,
+    Forbidden,
     /// Schema of all values.
-    Schema(Arc<Node>),
+    Schema(Arc<SchemaNode>),
 }
 
 impl Additional {
     /// Returns the schema of the values, if any.
     #[must_use]
-    pub fn schema(&self) -> Option<&Arc<Node>> {
+    pub fn schema(&self) -> Option<&Arc<SchemaNode>> {
         match self {
             Self::Schema(node) => Some(node),
             _ => None,
@@ -135,13 +135,13 @@ pub struct Checks {
     /// Names of required fields.
     pub required: Box<[Arc<str>]>,
     /// Schemas that must all match.
-    pub all_of: Box<[Arc<Node>]>,
+    pub all_of: Box<[Arc<SchemaNode>]>,
     /// Schemas of which at least one must match.
-    pub any_of: Box<[Arc<Node>]>,
+    pub any_of: Box<[Arc<SchemaNode>]>,
     /// Schemas of which exactly one must match.
-    pub one_of: Box<[Arc<Node>]>,
+    pub one_of: Box<[Arc<SchemaNode>]>,
     /// Schema that must not match.
-    pub not: Option<Arc<Node>>,
+    pub not: Option<Arc<SchemaNode>>,
 }
 
 impl Checks {
@@ -153,7 +153,7 @@ impl Checks {
     }
 
     /// Returns all schemas under logical operators.
-    pub(super) fn branches(&self) -> impl Iterator<Item = &Arc<Node>> {
+    pub(super) fn branches(&self) -> impl Iterator<Item = &Arc<SchemaNode>> {
         self.all_of.iter().chain(&self.any_of).chain(&self.one_of).chain(&self.not)
     }
 }
@@ -187,7 +187,7 @@ pub struct Rule {
 /// Features of a node and of the nodes below it (excluding logical operators), so that walks can skip subtrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about a subtree")]
-pub struct Marks {
+pub struct SubtreeFlags {
     /// Has defaults.
     pub defaults: bool,
     /// Has rules.
@@ -198,10 +198,10 @@ pub struct Marks {
     pub embedded: bool,
 }
 
-impl Marks {
+impl SubtreeFlags {
     /// Returns the features of both.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self {
             defaults: self.defaults || other.defaults,
             rules: self.rules || other.rules,

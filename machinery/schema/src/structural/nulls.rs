@@ -2,32 +2,32 @@
 
 use serde_json::{Map, Value};
 
-use super::model::Node;
+use super::model::SchemaNode;
 
 /// Drops nulls. Returns true if there were any.
-pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> bool {
+pub(super) fn drop_nulls(map: &mut Map<String, Value>, node: &SchemaNode) -> bool {
     let mut any = false;
     map.retain(|key, value| {
         // Look up only values that are or can contain null.
-        let goes = match value {
-            Value::Null => node.field(key).is_some_and(|below| below.drops_null()),
+        let is_dropped = match value {
+            Value::Null => node.field(key).is_some_and(|child| child.drops_null()),
             Value::Object(_) | Value::Array(_) => {
-                any |= node.field(key).is_some_and(|below| inside(value, below));
+                any |= node.field(key).is_some_and(|child| drop_nested(value, child));
                 false
             }
             _ => false,
         };
-        any |= goes;
-        !goes
+        any |= is_dropped;
+        !is_dropped
     });
     any
 }
 
-fn inside(value: &mut Value, node: &Node) -> bool {
+fn drop_nested(value: &mut Value, node: &SchemaNode) -> bool {
     match value {
-        Value::Object(map) => object(map, node),
+        Value::Object(map) => drop_nulls(map, node),
         Value::Array(list) => match &node.items {
-            Some(items) => list.iter_mut().fold(false, |any, item| inside(item, items) | any),
+            Some(items) => list.iter_mut().fold(false, |any, item| drop_nested(item, items) | any),
             None => false,
         },
         _ => false,
@@ -42,7 +42,7 @@ mod tests {
     use crate::structural::Structural;
 
     #[test]
-    fn nulls_go_where_they_are_neither_allowed_nor_defaulted() {
+    fn nulls_are_dropped_unless_allowed_or_defaulted() {
         let schema = Structural::compile(&json!({"type": "object", "properties": {
             "s": {"type": "string"},
             "n": {"type": "string", "nullable": true},
@@ -60,9 +60,9 @@ mod tests {
         ];
         for (before, after) in rows {
             let mut map = before.as_object().unwrap().clone();
-            assert_eq!(object(&mut map, schema.root()), before != after, "{before}");
+            assert_eq!(drop_nulls(&mut map, schema.root()), before != after, "{before}");
             assert_eq!(Value::Object(map.clone()), after);
-            assert!(!object(&mut map, schema.root()));
+            assert!(!drop_nulls(&mut map, schema.root()));
         }
     }
 }

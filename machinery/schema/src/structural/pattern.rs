@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_searched_for_and_mean_what_re2_means() {
+    fn patterns_match_like_re2() {
         for (pattern, text, found) in
             [("b+", "abc", true), ("^b", "abc", false), (r"^\d$", "\u{663}", false), ("[a&&b]", "&", true)]
         {

@@ -4,16 +4,16 @@ use portico_machinery::MAX_PRINTED_BYTES;
 use portico_machinery::object::{Float, cut};
 use serde_json::Value;
 
-use crate::normalise;
+use crate::normalize;
 
 /// Formats a value for a field error: strings quoted, numbers bare, the rest as compact JSON. Long values are truncated.
-pub(super) fn value(value: &Value) -> String {
+pub(super) fn print_value(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() => Float(float).to_string(),
             _ => number.to_string(),
         },
-        Value::String(text) => cut(format!("{:?}", text.get(..upto(text)).unwrap_or(text))),
+        Value::String(text) => cut(format!("{:?}", text.get(..printed_length(text)).unwrap_or(text))),
         other => json(other),
     }
 }
@@ -22,14 +22,14 @@ pub(super) fn value(value: &Value) -> String {
 fn json(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
-    normalise::whole_value(&mut sorted);
+    normalize::value_floats_to_integers(&mut sorted);
     let mut object = portico_machinery::Object::default();
     object.put(&["v"], portico_machinery::Node(sorted));
     object.at(&["v"]).printed()
 }
 
 /// Returns the length of the printed part of a text.
-fn upto(text: &str) -> usize {
+fn printed_length(text: &str) -> usize {
     text.floor_char_boundary(MAX_PRINTED_BYTES)
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_print_as_go_prints_them() {
+    fn values_are_printed_like_go() {
         let rows = [
             (Value::from(4.5), "4.5"),
             (Value::from(1e21), "1e+21"),
@@ -49,8 +49,8 @@ mod tests {
             (Value::Null, "null"),
             (serde_json::json!({"b": [1.0, 1.5], "a": true}), r#"{"a":true,"b":[1,1.5]}"#),
         ];
-        for (held, want) in rows {
-            assert_eq!(value(&held), want);
+        for (value, want) in rows {
+            assert_eq!(print_value(&value), want);
         }
     }
 }

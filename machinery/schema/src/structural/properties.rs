@@ -4,7 +4,7 @@ use portico_machinery::Object;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::correlate::Pair;
+use super::correlate::CorrelatedPair;
 use super::decode::tests::object_meta;
 use super::{Structural, default, nulls, prune, validate};
 use crate::Schema;
@@ -102,57 +102,57 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn each_walk_finds_nothing_to_do_after_itself(props in root(), mut map in object()) {
+    fn walks_are_idempotent(props in root(), mut map in object()) {
         let schema = Structural::compile(&props).unwrap();
         let before = map.clone();
-        let pruned = prune::object(&mut map, schema.root(), true);
-        prop_assert_eq!(pruned.any, map != before);
-        prop_assert_eq!(pruned.any, !pruned.paths.is_empty());
-        prop_assert!(!prune::object(&mut map, schema.root(), false).any);
+        let pruned = prune::prune_object(&mut map, schema.root(), true);
+        prop_assert_eq!(pruned.has_changed, map != before);
+        prop_assert_eq!(pruned.has_changed, !pruned.paths.is_empty());
+        prop_assert!(!prune::prune_object(&mut map, schema.root(), false).has_changed);
         let before = map.clone();
-        prop_assert_eq!(nulls::object(&mut map, schema.root()), map != before);
-        prop_assert!(!nulls::object(&mut map, schema.root()));
+        prop_assert_eq!(nulls::drop_nulls(&mut map, schema.root()), map != before);
+        prop_assert!(!nulls::drop_nulls(&mut map, schema.root()));
         let before = map.clone();
-        prop_assert_eq!(default::object(&mut map, schema.root()).any, map != before);
-        prop_assert!(!default::object(&mut map, schema.root()).any);
+        prop_assert_eq!(default::set_defaults(&mut map, schema.root()).has_changed, map != before);
+        prop_assert!(!default::set_defaults(&mut map, schema.root()).has_changed);
     }
 
     #[test]
     fn named_fields_survive_pruning(props in root(), mut map in object()) {
         let schema = Structural::compile(&props).unwrap();
         let named: Vec<String> = map.keys().filter(|k| schema.root().property(k).is_some()).cloned().collect();
-        prune::object(&mut map, schema.root(), false);
+        prune::prune_object(&mut map, schema.root(), false);
         for name in named {
             prop_assert!(map.contains_key(&name));
         }
     }
 
     #[test]
-    fn settling_is_done_once_and_the_bytes_show_it(props in root(), map in object()) {
+    fn coercion_is_idempotent_and_visible_in_the_bytes(props in root(), map in object()) {
         let schema = Schema::structural(Structural::compile(&props).unwrap(), object_meta());
         let mut object = Object::from_map(map);
-        schema.normalise(&mut object);
+        schema.normalize(&mut object);
         let bytes = object.to_json();
-        let changed = schema.settle(&mut object);
+        let changed = schema.coerce_and_default(&mut object);
         // The check of the bytes may be wrong in one direction only: it must not accept an object that would change.
-        prop_assert!(!(schema.is_settled(&bytes) && changed));
-        prop_assert!(!schema.settle(&mut object), "twice");
-        let settled = object.clone();
-        schema.normalise(&mut object);
-        prop_assert_eq!(&settled, &object);
-        prop_assert!(schema.is_settled(&object.to_json()), "{:?}", String::from_utf8(object.to_json()));
+        prop_assert!(!(schema.is_coerced_and_defaulted(&bytes) && changed));
+        prop_assert!(!schema.coerce_and_default(&mut object), "the second coercion changed the object");
+        let coerced = object.clone();
+        schema.normalize(&mut object);
+        prop_assert_eq!(&coerced, &object);
+        prop_assert!(schema.is_coerced_and_defaulted(&object.to_json()), "{:?}", String::from_utf8(object.to_json()));
     }
 
     #[test]
-    fn what_stays_as_it_was_is_no_error(props in root(), mut map in object()) {
+    fn unchanged_values_are_not_errors(props in root(), mut map in object()) {
         let schema = Structural::compile(&props).unwrap();
-        let errors = validate::object(&map, None, schema.root());
-        let unchanged = validate::object(&map, Some(&map), schema.root());
+        let errors = validate::validate_object(&map, None, schema.root());
+        let unchanged = validate::validate_object(&map, Some(&map), schema.root());
         prop_assert!(unchanged.len() <= errors.len());
         // If the schema describes all values, nothing is reported.
         map.shift_remove("metadata");
-        if Pair::of_objects(&map, &map, schema.root()).is_same() {
-            prop_assert_eq!(validate::object(&map, Some(&map), schema.root()), vec![]);
+        if CorrelatedPair::of_objects(&map, &map, schema.root()).is_same() {
+            prop_assert_eq!(validate::validate_object(&map, Some(&map), schema.root()), vec![]);
         }
     }
 }

@@ -6,7 +6,7 @@ use portico_machinery::Bounded;
 use portico_machinery::object::cut;
 use serde_json::{Map, Value};
 
-use super::model::{Additional, Node};
+use super::model::{Additional, SchemaNode};
 use crate::decode::MAX_STRICT_BYTES;
 
 /// Fields that every object has, at the root and in embedded resources.
@@ -19,91 +19,95 @@ pub(super) fn is_meta(name: &str) -> bool {
 
 /// Result of pruning.
 #[derive(Debug, Default)]
-pub(super) struct Pruned {
+pub(super) struct PruneResult {
     /// True if fields were dropped.
-    pub any: bool,
+    pub has_changed: bool,
     /// Paths of the dropped fields, sorted, if requested.
     pub paths: Vec<String>,
 }
 
 /// Prunes an object. Keeps `apiVersion`, `kind` and `metadata` of the root. Returns the paths if `collects_paths`.
-pub(super) fn object(map: &mut Map<String, Value>, root: &Node, named: bool) -> Pruned {
-    let mut walk = Walk::new(named);
+pub(super) fn prune_object(
+    map: &mut Map<String, Value>,
+    root: &SchemaNode,
+    collects_paths: bool,
+) -> PruneResult {
+    let mut walk = Pruner::new(collects_paths);
     walk.map(map, root, true, false);
     let mut paths = walk.paths.into_items();
     paths.sort_unstable();
-    Pruned { any: walk.any, paths }
+    PruneResult { has_changed: walk.has_changed, paths }
 }
 
 /// Prunes any value. Returns true if fields were dropped. If `is_object`, keeps `apiVersion`, `kind` and `metadata`.
-pub(super) fn value(value: &mut Value, node: &Node, is_object: bool) -> bool {
-    let mut walk = Walk::new(false);
+pub(super) fn value(value: &mut Value, node: &SchemaNode, is_object: bool) -> bool {
+    let mut walk = Pruner::new(false);
     match value {
         Value::Object(map) if is_object => walk.map(map, node, true, false),
         value => walk.value(value, Some(node), false),
     }
-    walk.any
+    walk.has_changed
 }
 
-struct Walk {
+struct Pruner {
     path: String,
-    named: bool,
-    any: bool,
+    collects_paths: bool,
+    has_changed: bool,
     paths: Bounded<String>,
 }
 
-impl Walk {
-    fn new(named: bool) -> Self {
+impl Pruner {
+    fn new(collects_paths: bool) -> Self {
         // Limited only in bytes: the paths are sorted before they are counted.
         let paths = Bounded::new(MAX_STRICT_BYTES, MAX_STRICT_BYTES);
-        Self { path: String::new(), named, any: false, paths }
+        Self { path: String::new(), collects_paths, has_changed: false, paths }
     }
 
-    /// Prunes a value, with its schema if there is one. A `kept` value keeps its own fields; only fields of specified values
+    /// Prunes a value, with its schema if there is one. A `preserved` value keeps its own fields; only fields of specified values
     /// inside are pruned: lists in a preserved value are walked in this way.
-    fn value(&mut self, value: &mut Value, node: Option<&Node>, kept: bool) {
+    fn value(&mut self, value: &mut Value, node: Option<&SchemaNode>, preserved: bool) {
         match (value, node) {
-            (Value::Object(map), Some(node)) => self.map(map, node, node.embedded, kept),
-            (Value::Object(map), None) if !kept => self.drop_fields(map, |_| false),
+            (Value::Object(map), Some(node)) => self.map(map, node, node.embedded, preserved),
+            (Value::Object(map), None) if !preserved => self.drop_fields(map, |_| false),
             (Value::Array(list), node) => {
-                let kept = kept || node.is_some_and(|node| node.preserve_unknown);
-                self.list(list, node.and_then(|node| node.items.as_deref()), kept);
+                let preserved = preserved || node.is_some_and(|node| node.preserve_unknown);
+                self.list(list, node.and_then(|node| node.items.as_deref()), preserved);
             }
             _ => {}
         }
     }
 
-    fn map(&mut self, map: &mut Map<String, Value>, node: &Node, is_object: bool, kept: bool) {
+    fn map(&mut self, map: &mut Map<String, Value>, node: &SchemaNode, is_object: bool, preserved: bool) {
         let always = |key: &str| is_object && is_meta(key);
-        if !kept && !node.preserve_unknown && node.additional == Additional::Absent {
+        if !preserved && !node.preserve_unknown && node.additional == Additional::Absent {
             self.drop_fields(map, |key| always(key) || node.property(key).is_some());
         }
         // Scalars have no fields.
         let holds = |value: &Value| value.is_object() || value.is_array();
         for (key, value) in map.iter_mut().filter(|(key, value)| holds(value) && !always(key)) {
-            let below = node.field(key).map(|below| &**below);
-            if below.is_none() && node.additional == Additional::Absent {
+            let child = node.field(key).map(|child| &**child);
+            if child.is_none() && node.additional == Additional::Absent {
                 // Preserved, and not specified.
                 continue;
             }
-            let here = self.path.len();
-            if self.named {
+            let path_len = self.path.len();
+            if self.collects_paths {
                 self.push(key);
             }
-            self.value(value, below, false);
-            self.path.truncate(here);
+            self.value(value, child, false);
+            self.path.truncate(path_len);
         }
     }
 
-    fn list(&mut self, list: &mut [Value], items: Option<&Node>, kept: bool) {
-        let here = self.path.len();
-        for (at, item) in list.iter_mut().enumerate() {
-            if self.named && (item.is_object() || item.is_array()) {
+    fn list(&mut self, list: &mut [Value], items: Option<&SchemaNode>, preserved: bool) {
+        let path_len = self.path.len();
+        for (index, item) in list.iter_mut().enumerate() {
+            if self.collects_paths && (item.is_object() || item.is_array()) {
                 // Writing to a string cannot fail.
-                let _ = write!(self.path, "[{at}]");
+                let _ = write!(self.path, "[{index}]");
             }
-            self.value(item, items, kept);
-            self.path.truncate(here);
+            self.value(item, items, preserved);
+            self.path.truncate(path_len);
         }
     }
 
@@ -118,7 +122,7 @@ impl Walk {
         map.retain(|key, _| {
             let stays = stays(key);
             if !stays {
-                self.any = true;
+                self.has_changed = true;
                 self.record(key);
             }
             stays
@@ -126,14 +130,14 @@ impl Walk {
     }
 
     fn record(&mut self, key: &str) {
-        if !self.named || self.paths.is_full() {
+        if !self.collects_paths || self.paths.is_full() {
             return;
         }
-        let here = self.path.len();
+        let path_len = self.path.len();
         self.push(key);
         let path = &self.path;
         self.paths.push_with(|| cut(path.clone()));
-        self.path.truncate(here);
+        self.path.truncate(path_len);
     }
 }
 

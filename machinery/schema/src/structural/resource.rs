@@ -8,43 +8,43 @@ use portico_machinery::Object;
 use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
 
-use super::at::At;
 use super::compile_error::CompileError;
 use super::compiled::Structural;
-use super::correlate::Pair;
-use super::embedded::Place;
-use super::meta::{self, Embedded, Misfits};
-use super::rules::{self, Findings};
+use super::correlate::CorrelatedPair;
+use super::embedded::LazyPath;
+use super::location::Location;
+use super::meta::{self, EmbeddedMetadata, OnTypeMismatch};
+use super::rules::{self, RuleFindings};
 use super::{default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::typed::Typed;
 
 /// Function that compiles a schema at the first use.
-type Compile = Box<dyn FnOnce() -> Compiled + Send + Sync>;
-type Compiled = Result<Arc<Structural>, CompileError>;
+type CompileFn = Box<dyn FnOnce() -> CompileResult + Send + Sync>;
+type CompileResult = Result<Arc<Structural>, CompileError>;
 
 /// Replacement for a schema that cannot be compiled: objects are returned as stored, and writes are rejected.
-static ANYTHING: LazyLock<Arc<Structural>> = LazyLock::new(Structural::anything);
+static ANY_OBJECT: LazyLock<Arc<Structural>> = LazyLock::new(Structural::any_object);
 
 /// Schema of one version of a custom resource.
 #[derive(Debug)]
 pub struct CustomResource {
-    schema: LazyLock<Compiled, Compile>,
+    schema: LazyLock<CompileResult, CompileFn>,
     object_meta: Typed,
     /// Type of `metadata`, for walks over types.
     meta_type: FieldType,
     /// Rules, compiled when the first object is validated.
-    rules: OnceLock<Option<Box<rules::Tree>>>,
+    rules: OnceLock<Option<Box<rules::RuleTree>>>,
     /// True if the schema has been compiled.
     compiled: Arc<AtomicBool>,
 }
 
 impl CustomResource {
-    pub(crate) fn new(compile: Compile, object_meta: Typed) -> Self {
+    pub(crate) fn new(compile: CompileFn, object_meta: Typed) -> Self {
         let meta_type = FieldType::Ref(object_meta.root_id());
         let compiled = Arc::new(AtomicBool::new(false));
         let done = Arc::clone(&compiled);
-        let compile: Compile = Box::new(move || {
+        let compile: CompileFn = Box::new(move || {
             let outcome = compile();
             done.store(true, Ordering::Release);
             outcome
@@ -62,7 +62,7 @@ impl CustomResource {
     /// Returns the compiled schema, or a schema that accepts any object if it cannot be compiled.
     #[must_use]
     pub fn schema(&self) -> &Arc<Structural> {
-        self.schema.as_ref().unwrap_or(&ANYTHING)
+        self.schema.as_ref().unwrap_or(&ANY_OBJECT)
     }
 
     /// Compiles the schema.
@@ -90,48 +90,48 @@ impl CustomResource {
 
     /// Implements [`Schema::default`](crate::Schema::default). Returns true if the object changed.
     pub(crate) fn default(&self, object: &mut Object) -> bool {
-        default::object(object.map_mut(), self.schema().root()).any
+        default::set_defaults(object.map_mut(), self.schema().root()).has_changed
     }
 
     /// Implements [`Schema::normalize`](crate::Schema::normalize).
-    pub(crate) fn normalise(&self, object: &mut Object) {
+    pub(crate) fn normalize(&self, object: &mut Object) {
         let map = object.map_mut();
         if let Some(metadata @ Value::Object(_)) = map.get_mut("metadata") {
-            let mut alone = Object::from_map(
+            let mut metadata_object = Object::from_map(
                 std::mem::take(metadata).as_object_mut().map(std::mem::take).unwrap_or_default(),
             );
-            crate::normalise::object(&self.object_meta, &mut alone);
-            *metadata = Value::Object(std::mem::take(alone.map_mut()));
+            crate::normalize::normalize_object(&self.object_meta, &mut metadata_object);
+            *metadata = Value::Object(std::mem::take(metadata_object.map_mut()));
         }
         object.sort_keys();
     }
 
     /// Implements [`Schema::floats_to_integers`](crate::Schema::floats_to_integers).
-    pub(crate) fn whole_numbers(object: &mut Object) {
-        crate::normalise::whole_object(object.map_mut());
+    pub(crate) fn floats_to_integers(object: &mut Object) {
+        crate::normalize::object_floats_to_integers(object.map_mut());
     }
 
     /// Implements [`Schema::coerce_and_default`](crate::Schema::coerce_and_default).
-    pub(crate) fn settle(&self, object: &mut Object) -> bool {
+    pub(crate) fn coerce_and_default(&self, object: &mut Object) -> bool {
         self.coerce(object) | self.default(object)
     }
 
     /// Implements [`Schema::coerce`](crate::Schema::coerce).
     pub(crate) fn coerce(&self, object: &mut Object) -> bool {
         let (map, root) = (object.map_mut(), self.schema().root());
-        let mut any = prune::object(map, root, false).any;
-        any |= nulls::object(map, root);
-        any |= self.settle_metadata(map);
-        let mut embedded = Embedded::new(&self.object_meta, Misfits::Drop);
+        let mut any = prune::prune_object(map, root, false).has_changed;
+        any |= nulls::drop_nulls(map, root);
+        any |= self.coerce_metadata(map);
+        let mut embedded = EmbeddedMetadata::new(&self.object_meta, OnTypeMismatch::Drop);
         // Type mismatches are dropped, so there are no errors.
-        let walked = embedded.fields(map, root, &At::root(""));
-        any | embedded.any | walked.is_err()
+        let walked = embedded.fields(map, root, &Location::root(""));
+        any | embedded.has_changed | walked.is_err()
     }
 
     /// Decodes metadata by its types and drops type mismatches. A generation of 0 becomes 1: it was never set.
-    fn settle_metadata(&self, map: &mut serde_json::Map<String, Value>) -> bool {
+    fn coerce_metadata(&self, map: &mut serde_json::Map<String, Value>) -> bool {
         let Some(metadata @ Value::Object(_)) = map.get_mut("metadata") else { return false };
-        let mut read = meta::read_leniently(&self.object_meta, metadata);
+        let mut read = meta::decode_leniently(&self.object_meta, metadata);
         if read.get("generation").and_then(Value::as_i64).unwrap_or_default() == 0 {
             read.insert("generation".to_owned(), 1.into());
             read.sort_keys();
@@ -151,21 +151,21 @@ impl CustomResource {
 
     /// Visits the metadata of embedded resources. Each visit gets an object that contains only `metadata`, and the path of the
     /// resource. Upstream applies the rules of ObjectMeta: the name is a path segment and may be empty; any namespace is valid.
-    pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Place<'_>, &Object)) {
-        embedded::metadata(object.map(), self.schema().root(), &mut visit);
+    pub fn visit_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&LazyPath<'_>, &Object)) {
+        embedded::visit_embedded_metadata(object.map(), self.schema().root(), &mut visit);
     }
 
     /// Validates a new object: types, formats, bounds, required fields, logical operators. Messages are those of upstream's
     /// kube-openapi validation and apiextensions.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<Error> {
-        validate::object(object.map(), None, self.schema().root())
+        validate::validate_object(object.map(), None, self.schema().root())
     }
 
     /// Validates an updated object. Errors of unchanged values are dropped (ratcheting), except below logical operators.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<Error> {
-        validate::object(new.map(), Some(old.map()), self.schema().root())
+        validate::validate_object(new.map(), Some(old.map()), self.schema().root())
     }
 
     /// Validates an update of the status subresource, like [`Self::validate_update`] but only against the schema of `status`.
@@ -175,14 +175,14 @@ impl CustomResource {
         let (Some(status), Some(node)) = (new.map().get("status"), root.property("status")) else {
             return Vec::new();
         };
-        let pair = Pair::of_objects(new.map(), old.map(), root).key("status");
+        let pair = CorrelatedPair::of_objects(new.map(), old.map(), root).key("status");
         validate::field("status", status, node, pair.as_ref())
     }
 
     /// True if the schema has rules (`x-kubernetes-validations`).
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        self.schema().root().marks.rules
+        self.schema().root().subtree_flags.rules
     }
 
     /// Evaluates the rules for an object and its previous state. Must only be called if [`rules_not_checked`] returns `None`.
@@ -194,12 +194,12 @@ impl CustomResource {
         new: &Object,
         old: Option<&Object>,
         interrupted: &dyn Fn() -> bool,
-    ) -> Findings {
+    ) -> RuleFindings {
         let compile =
-            || rules::Tree::compile(self.schema().root(), true, &Meter::of_compilation()).map(Box::new);
+            || rules::RuleTree::compile(self.schema().root(), true, &Meter::of_compilation()).map(Box::new);
         match self.rules.get_or_init(compile) {
             Some(tree) => rules::validate(tree, new.map(), old.map(Object::map), interrupted),
-            None => Findings::default(),
+            None => RuleFindings::default(),
         }
     }
 

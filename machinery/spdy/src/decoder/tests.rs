@@ -4,7 +4,7 @@ use super::*;
 use crate::Encoder;
 
 /// `SYN_STREAM` frames of `moby/spdystream`: stream 1 with `streamtype: error`, then stream 3 with `streamtype: stdin`.
-const OF_GO: &[u8] = &[
+const SPDYSTREAM_FRAMES: &[u8] = &[
     0x80, 0x03, 0x00, 0x01, 0x00, 0x00, 0x00, 0x29, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
     0x00, 0x78, 0xf9, 0xe3, 0xc6, 0xa7, 0xc2, 0x62, 0x60, 0x60, 0x60, 0x04, 0xa7, 0xb3, 0x92, 0xa2, 0xd4,
     0xc4, 0x5c, 0x68, 0x51, 0xc2, 0x9a, 0x0a, 0x0a, 0x68, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x80, 0x03,
@@ -12,7 +12,7 @@ const OF_GO: &[u8] = &[
     0x2e, 0x55, 0x5c, 0x92, 0x92, 0x99, 0x07, 0x00, 0x00, 0x00, 0xff, 0xff,
 ];
 
-fn decoded(decoder: &mut Decoder, bytes: &mut BytesMut) -> Result<Vec<Frame>, SpdyError> {
+fn decode_all(decoder: &mut Decoder, bytes: &mut BytesMut) -> Result<Vec<Frame>, SpdyError> {
     let mut frames = Vec::new();
     while let Some(frame) = decoder.decode(bytes)? {
         frames.push(frame);
@@ -20,8 +20,8 @@ fn decoded(decoder: &mut Decoder, bytes: &mut BytesMut) -> Result<Vec<Frame>, Sp
     Ok(frames)
 }
 
-fn all() -> Vec<Frame> {
-    let headers = Headers::one("streamtype", "stdout");
+fn all_frames() -> Vec<Frame> {
+    let headers = Headers::single("streamtype", "stdout");
     vec![
         Frame::SynStream {
             stream: 1,
@@ -44,26 +44,28 @@ fn all() -> Vec<Frame> {
 }
 
 #[test]
-fn frames_are_read_as_they_were_written_however_they_arrive() {
+fn frames_round_trip_for_any_split_of_the_bytes() {
     let (mut encoder, mut written) = (Encoder::new().unwrap(), BytesMut::new());
-    for frame in all() {
+    for frame in all_frames() {
         encoder.encode(&frame, &mut written).unwrap();
     }
     for step in [1, 3, 8, 1000] {
         let (mut decoder, mut buffer, mut frames) =
-            (Decoder::new(Limits::default()), BytesMut::new(), Vec::new());
+            (Decoder::new(DecoderLimits::default()), BytesMut::new(), Vec::new());
         for piece in written.chunks(step) {
             buffer.extend_from_slice(piece);
-            frames.extend(decoded(&mut decoder, &mut buffer).unwrap());
+            frames.extend(decode_all(&mut decoder, &mut buffer).unwrap());
         }
-        assert_eq!(frames, all(), "{step} bytes at once");
+        assert_eq!(frames, all_frames(), "{step} bytes at once");
         assert!(decoder.is_between_frames(&buffer));
     }
 }
 
 #[test]
-fn frames_of_spdystream_are_read() {
-    let frames = decoded(&mut Decoder::new(Limits::default()), &mut BytesMut::from(OF_GO)).unwrap();
+fn frames_of_spdystream_are_decoded() {
+    let frames =
+        decode_all(&mut Decoder::new(DecoderLimits::default()), &mut BytesMut::from(SPDYSTREAM_FRAMES))
+            .unwrap();
     let types: Vec<_> = frames
         .iter()
         .map(|frame| match frame {
@@ -77,8 +79,8 @@ fn frames_of_spdystream_are_read() {
 }
 
 #[test]
-fn data_is_handed_out_as_it_comes_and_ends_once() {
-    let (mut decoder, mut buffer) = (Decoder::new(Limits::default()), BytesMut::new());
+fn data_is_returned_as_it_arrives_and_ends_once() {
+    let (mut decoder, mut buffer) = (Decoder::new(DecoderLimits::default()), BytesMut::new());
     buffer.extend_from_slice(&[0, 0, 0, 9, 1, 0xff, 0xff, 0xff]);
     assert_eq!(decoder.decode(&mut buffer), Ok(None));
     buffer.extend_from_slice(&[b'a'; 1000]);
@@ -91,23 +93,23 @@ fn data_is_handed_out_as_it_comes_and_ends_once() {
 }
 
 #[test]
-fn unknown_control_frames_are_passed_over_and_wrong_ones_refused() {
-    let decode = |bytes: &[u8]| Decoder::new(Limits::default()).decode(&mut BytesMut::from(bytes));
+fn unknown_control_frames_are_skipped_and_invalid_ones_refused() {
+    let decode = |bytes: &[u8]| Decoder::new(DecoderLimits::default()).decode(&mut BytesMut::from(bytes));
     let passed = [&[0x80, 3, 0, 99, 0, 0, 0, 2, 1, 2][..], &[0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 2]].concat();
     assert_eq!(decode(&passed), Ok(Some(Frame::Ping(2))));
     for (bytes, error) in [
         (&[0x80, 2, 0, 6, 0, 0, 0, 4][..], SpdyError::Version(2)),
         (&[0x80, 3, 0, 6, 0, 1, 0, 4], SpdyError::TooLarge),
         (&[0, 0, 0, 0, 0, 0, 0, 1], SpdyError::Malformed("stream 0")),
-        (&[0x80, 3, 0, 6, 0, 0, 0, 3, 0, 0, 0], SpdyError::Malformed("a control frame that breaks off")),
+        (&[0x80, 3, 0, 6, 0, 0, 0, 3, 0, 0, 0], SpdyError::Malformed("truncated control frame")),
         (
             &[0x80, 3, 0, 6, 0, 0, 0, 5, 0, 0, 0, 1, 0],
-            SpdyError::Malformed("a control frame that is too long"),
+            SpdyError::Malformed("control frame with trailing bytes"),
         ),
         (&[0x80, 3, 0, 2, 0, 0, 0, 6, 0, 0, 0, 1, 9, 9], SpdyError::Compression),
         (
             &[0x80, 3, 0, 4, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff],
-            SpdyError::Malformed("the number of settings does not match their count"),
+            SpdyError::Malformed("the length does not match the number of settings"),
         ),
     ] {
         assert_eq!(decode(bytes), Err(error), "{bytes:?}");

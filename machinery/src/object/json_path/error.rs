@@ -28,18 +28,18 @@ pub enum InvalidJsonPath {
     #[error("unexpected character '{}'", .0.escape_debug())]
     Unexpected(char),
     /// Two `..` in a row.
-    #[error("one .. follows another")]
-    TwiceRecursive,
+    #[error("`..` must not follow `..`")]
+    DoubleRecursive,
     /// Invalid number.
     #[error("{} is not a number", portico_gostd::strconv::quote(.0))]
-    Number(String),
+    InvalidNumber(String),
     /// Invalid content of brackets.
     #[error("{} is not an index", portico_gostd::strconv::quote(.0))]
-    Index(String),
+    InvalidIndex(String),
     /// Quoted text with an unknown escape.
     #[error("{0} cannot be unquoted")]
-    Quoted(String),
+    InvalidQuotes(String),
     /// Too many nested filters and unions.
     #[error("the path is nested too deeply")]
-    Nested,
+    TooDeep,
 }

@@ -3,39 +3,39 @@
 use std::ops::Range;
 
 use super::error::MAX_VISITED;
-use super::found::{Found, Kind};
 use super::parse::{Filter, Literal, Operator, Slice, Step, Steps};
+use super::value::{JsonPathValue, ValueKind};
 use crate::object::Object;
 
-type Values<'a> = Vec<Found<'a>>;
+type Values<'a> = Vec<JsonPathValue<'a>>;
 
 /// Values that a step finds. The error contains the values found before the failure, which a filter that tests for existence
 /// uses as its result.
 type Outcome<'a> = Result<Values<'a>, Values<'a>>;
 
 /// Returns the first value of the first list, if all lists can be evaluated.
-pub(super) fn first<'a>(lists: &'a [Steps], object: &'a Object) -> Option<Found<'a>> {
-    let root = Found(Kind::Map(object.map()));
-    let mut walk = Walk { left: MAX_VISITED };
+pub(super) fn first<'a>(lists: &'a [Steps], object: &'a Object) -> Option<JsonPathValue<'a>> {
+    let root = JsonPathValue(ValueKind::Map(object.map()));
+    let mut walk = Evaluator { remaining: MAX_VISITED };
     let mut all = lists.iter().map(|steps| walk.list(vec![root], steps));
     let found = all.next()?.ok()?.first().copied()?;
     all.all(|outcome| outcome.is_ok()).then_some(found)
 }
 
-struct Walk {
+struct Evaluator {
     /// Number of values that can still be visited.
-    left: usize,
+    remaining: usize,
 }
 
-impl Walk {
+impl Evaluator {
     fn list<'a>(&mut self, input: Values<'a>, steps: &'a [Step]) -> Outcome<'a> {
         steps.iter().try_fold(input, |values, step| self.step(values, step))
     }
 
     /// Counts visited values.
     fn visit<'a>(&mut self, count: usize) -> Result<(), Values<'a>> {
-        self.left = self.left.checked_sub(count).ok_or_else(|| {
-            self.left = 0;
+        self.remaining = self.remaining.checked_sub(count).ok_or_else(|| {
+            self.remaining = 0;
             Vec::new()
         })?;
         Ok(())
@@ -64,16 +64,16 @@ impl Walk {
                 Ok(found)
             }
             Step::Filter(filter) => self.filter(input, filter),
-            Step::Literal(text @ Literal::Text(_)) => Ok(vec![Found::from(text)]),
-            Step::Literal(literal) => Ok(input.iter().map(|_| Found::from(literal)).collect()),
+            Step::Literal(text @ Literal::Text(_)) => Ok(vec![JsonPathValue::from(text)]),
+            Step::Literal(literal) => Ok(input.iter().map(|_| JsonPathValue::from(literal)).collect()),
             Step::Word => Err(input),
         }
     }
 
     /// Collects a value that has children, and all such values below it.
-    fn descend<'a>(&mut self, value: Found<'a>, found: &mut Values<'a>) -> Result<(), Values<'a>> {
+    fn descend<'a>(&mut self, value: JsonPathValue<'a>, found: &mut Values<'a>) -> Result<(), Values<'a>> {
         self.visit(1)?;
-        if let Kind::Text(text) = value.0 {
+        if let ValueKind::Text(text) = value.0 {
             // The bytes of a string have no children.
             found.extend((!text.is_empty()).then_some(value));
             return Ok(());
@@ -82,7 +82,7 @@ impl Walk {
         if count > 0 {
             found.push(value);
         }
-        if count > self.left {
+        if count > self.remaining {
             self.visit(count)?;
         }
         value.children().into_iter().try_for_each(|child| self.descend(child, found))
@@ -92,15 +92,15 @@ impl Walk {
         let mut found = Vec::new();
         for value in &input {
             match value.0 {
-                Kind::Null => continue,
-                Kind::List(list) => match slice.of(list.len()) {
+                ValueKind::Null => continue,
+                ValueKind::List(list) => match slice.range(list.len()) {
                     None => return Err(input),
                     // As upstream, ends the step, including the remaining lists.
                     Some(range) if range.is_empty() => return Ok(found),
                     Some(range) => {
-                        let Some(step) = slice.every() else { return Err(input) };
+                        let Some(step) = slice.step_width() else { return Err(input) };
                         self.visit(range.len())?;
-                        found.extend(list[range].iter().step_by(step).map(Found::from));
+                        found.extend(list[range].iter().step_by(step).map(JsonPathValue::from));
                     }
                 },
                 _ => return Err(input),
@@ -110,15 +110,15 @@ impl Walk {
     }
 
     fn filter<'a>(&mut self, input: Values<'a>, filter: &'a Filter) -> Outcome<'a> {
-        let mut kept = Vec::new();
+        let mut matching = Vec::new();
         for value in &input {
-            let Kind::List(list) = value.0 else { return Err(input) };
-            for item in list.iter().map(Found::from) {
+            let ValueKind::List(list) = value.0 else { return Err(input) };
+            for item in list.iter().map(JsonPathValue::from) {
                 self.visit(1)?;
                 let left = self.list(vec![item], &filter.left);
                 let Some((operator, right)) = &filter.test else {
                     if !left.unwrap_or_else(|so_far| so_far).is_empty() {
-                        kept.push(item);
+                        matching.push(item);
                     }
                     continue;
                 };
@@ -134,22 +134,22 @@ impl Walk {
                     [right] => right,
                     _ => return Err(input),
                 };
-                match operator.holds(left, right) {
-                    Some(true) => kept.push(item),
+                match operator.compare(left, right) {
+                    Some(true) => matching.push(item),
                     Some(false) => {}
-                    None => return Err(kept),
+                    None => return Err(matching),
                 }
             }
         }
-        Ok(kept)
+        Ok(matching)
     }
 }
 
-impl<'a> Found<'a> {
+impl<'a> JsonPathValue<'a> {
     /// Returns the field of a map with this name.
     fn field(self, name: &str) -> Option<Self> {
         match self.0 {
-            Kind::Map(map) => map.get(name).map(Self::from),
+            ValueKind::Map(map) => map.get(name).map(Self::from),
             _ => None,
         }
     }
@@ -157,9 +157,9 @@ impl<'a> Found<'a> {
     /// Returns the number of children.
     fn child_count(self) -> usize {
         match self.0 {
-            Kind::List(list) => list.len(),
-            Kind::Map(map) => map.len(),
-            Kind::Text(text) => text.len(),
+            ValueKind::List(list) => list.len(),
+            ValueKind::Map(map) => map.len(),
+            ValueKind::Text(text) => text.len(),
             _ => 0,
         }
     }
@@ -167,9 +167,9 @@ impl<'a> Found<'a> {
     /// Returns the children; the children of a string are its bytes.
     fn children(self) -> Vec<Self> {
         match self.0 {
-            Kind::List(list) => list.iter().map(Self::from).collect(),
-            Kind::Map(map) => map.values().map(Self::from).collect(),
-            Kind::Text(text) => text.bytes().map(|byte| Self(Kind::Other(byte.into()))).collect(),
+            ValueKind::List(list) => list.iter().map(Self::from).collect(),
+            ValueKind::Map(map) => map.values().map(Self::from).collect(),
+            ValueKind::Text(text) => text.bytes().map(|byte| Self(ValueKind::Other(byte.into()))).collect(),
             _ => Vec::new(),
         }
     }
@@ -177,7 +177,7 @@ impl<'a> Found<'a> {
 
 impl Slice {
     /// Returns the range in a list of this length, or `None` if it exceeds the list.
-    fn of(self, length: usize) -> Option<Range<usize>> {
+    fn range(self, length: usize) -> Option<Range<usize>> {
         let length = i64::try_from(length).ok()?;
         let start = self.start.map_or(0, |start| if start < 0 { start + length } else { start });
         let end = self.end.unwrap_or(length);
@@ -190,21 +190,26 @@ impl Slice {
     }
 
     /// Returns the step width, or `None` if it is less than one.
-    fn every(self) -> Option<usize> {
+    fn step_width(self) -> Option<usize> {
         usize::try_from(self.step.unwrap_or(1)).ok().filter(|step| *step > 0)
     }
 }
 
 impl Operator {
     /// Compares two values. Returns `None` if they cannot be compared with this operator.
-    fn holds(self, left: Found<'_>, right: Found<'_>) -> Option<bool> {
+    fn compare(self, left: JsonPathValue<'_>, right: JsonPathValue<'_>) -> Option<bool> {
         let order = match (left.0, right.0) {
-            (Kind::Bool(left), Kind::Bool(right)) if matches!(self, Self::Equal | Self::NotEqual) => {
+            (ValueKind::Bool(left), ValueKind::Bool(right))
+                if matches!(self, Self::Equal | Self::NotEqual) =>
+            {
                 left.cmp(&right)
             }
-            (Kind::Text(left), Kind::Text(right)) => left.cmp(right),
-            (Kind::Int(left) | Kind::Other(left), Kind::Int(right) | Kind::Other(right)) => left.cmp(&right),
-            (Kind::Float(left), Kind::Float(right)) => left.partial_cmp(&right)?,
+            (ValueKind::Text(left), ValueKind::Text(right)) => left.cmp(right),
+            (
+                ValueKind::Int(left) | ValueKind::Other(left),
+                ValueKind::Int(right) | ValueKind::Other(right),
+            ) => left.cmp(&right),
+            (ValueKind::Float(left), ValueKind::Float(right)) => left.partial_cmp(&right)?,
             _ => return None,
         };
         match self {

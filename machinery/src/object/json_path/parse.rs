@@ -76,19 +76,19 @@ pub(super) enum Literal {
 const MAX_DEPTH: usize = 32;
 
 /// Parses the brace expressions of a template whose first braces contain this text. Returns at least one list.
-pub(super) fn braced(text: &str) -> Result<Vec<Steps>> {
-    nested(text, 0)
+pub(super) fn parse_template(text: &str) -> Result<Vec<Steps>> {
+    parse_nested(text, 0)
 }
 
-fn nested(text: &str, depth: usize) -> Result<Vec<Steps>> {
+fn parse_nested(text: &str, depth: usize) -> Result<Vec<Steps>> {
     if depth > MAX_DEPTH {
-        return Err(Invalid::Nested);
+        return Err(Invalid::TooDeep);
     }
     let template = format!("{{{text}}}");
     let mut parser = Parser { rest: &template, depth };
     let mut lists = Vec::new();
-    while let Some(at) = parser.rest.find('{') {
-        parser.rest = &parser.rest[at + 1..];
+    while let Some(start) = parser.rest.find('{') {
+        parser.rest = &parser.rest[start + 1..];
         lists.push(parser.steps()?);
     }
     Ok(lists)
@@ -139,21 +139,21 @@ impl<'t> Parser<'t> {
     }
 
     fn skip(&mut self, text: &str) -> bool {
-        let behind = self.rest.strip_prefix(text);
-        self.rest = behind.unwrap_or(self.rest);
-        behind.is_some()
+        let after = self.rest.strip_prefix(text);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
     }
 
     /// Consumes the text before the first character that ends it.
     fn until(&mut self, ends: impl Fn(char) -> bool) -> &'t str {
-        let (taken, rest) = self.rest.split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
+        let (prefix, rest) = self.rest.split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
         self.rest = rest;
-        taken
+        prefix
     }
 
     fn recursive(&mut self, steps: &mut Vec<Step>) -> Result<()> {
         if steps.last() == Some(&Step::Recursive) {
-            return Err(Invalid::TwiceRecursive);
+            return Err(Invalid::DoubleRecursive);
         }
         steps.push(Step::Recursive);
         if self.rest.starts_with(is_alphanumeric) {
@@ -183,7 +183,7 @@ impl<'t> Parser<'t> {
         let text = &from[..from.len() - self.rest.len()];
         let int = text.parse().map(Literal::Int);
         let number = int.or_else(|_| text.parse().map(Literal::Float));
-        number.map(Step::Literal).map_err(|_| Invalid::Number(text.to_owned()))
+        number.map(Step::Literal).map_err(|_| Invalid::InvalidNumber(text.to_owned()))
     }
 
     fn word(&mut self, from: &'t str) -> Step {
@@ -207,7 +207,7 @@ impl<'t> Parser<'t> {
         }
         let text = &from[..from.len() - self.rest.len()];
         let unquoted = quoted::unquote(&text[1..text.len() - 1], quote);
-        let text = unquoted.ok_or_else(|| Invalid::Quoted(text.to_owned()))?;
+        let text = unquoted.ok_or_else(|| Invalid::InvalidQuotes(text.to_owned()))?;
         Ok(Step::Literal(Literal::Text(text)))
     }
 
@@ -229,13 +229,13 @@ impl<'t> Parser<'t> {
             return Ok(());
         }
         let slice = Slice::parse(if text == "*" { ":" } else { text });
-        steps.push(Step::Slice(slice.ok_or_else(|| Invalid::Index(text.to_owned()))?));
+        steps.push(Step::Slice(slice.ok_or_else(|| Invalid::InvalidIndex(text.to_owned()))?));
         Ok(())
     }
 
     /// Parses a nested path as a separate template.
     fn first_list(&self, text: &str) -> Result<Steps> {
-        Ok(nested(text, self.depth + 1)?.into_iter().next().unwrap_or_default())
+        Ok(parse_nested(text, self.depth + 1)?.into_iter().next().unwrap_or_default())
     }
 
     /// Parses a filter after `[?(`, up to an unquoted parenthesis and a bracket.
@@ -259,7 +259,7 @@ impl<'t> Parser<'t> {
         if !self.skip("]") {
             return Err(Invalid::Unclosed("a filter's bracket"));
         }
-        let filter = match compared(text) {
+        let filter = match split_comparison(text) {
             None => Filter { left: self.first_list(text)?, test: None },
             Some((left, operator, right)) => {
                 let left = self.first_list(left)?;
@@ -271,7 +271,7 @@ impl<'t> Parser<'t> {
 }
 
 /// Splits a comparison into left side, operator and right side. Returns `None` if one is missing.
-fn compared(text: &str) -> Option<(&str, &str, &str)> {
+fn split_comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let start = text.find(is_operator).filter(|start| *start > 0)?;
     let (left, rest) = text.split_at(start);
@@ -288,7 +288,7 @@ impl Slice {
         if parts.len() > 3 || !parts.iter().all(|part| is_index(part)) {
             return None;
         }
-        let number = |at: usize| match parts.get(at).copied().unwrap_or_default() {
+        let number = |index: usize| match parts.get(index).copied().unwrap_or_default() {
             "" => Some(None),
             part => part.parse::<i64>().ok().map(Some),
         };

@@ -6,19 +6,19 @@ pub(super) fn unquote(text: &str, quote: char) -> Option<String> {
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         match c {
-            '\\' => escaped(&mut rest, quote, &mut bytes)?,
+            '\\' => push_escape(&mut rest, quote, &mut bytes)?,
             c if c == quote => return None,
-            c => push(&mut bytes, c),
+            c => push_char(&mut bytes, c),
         }
     }
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn push(bytes: &mut Vec<u8>, c: char) {
+fn push_char(bytes: &mut Vec<u8>, c: char) {
     bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-fn escaped(rest: &mut std::str::Chars<'_>, quote: char, bytes: &mut Vec<u8>) -> Option<()> {
+fn push_escape(rest: &mut std::str::Chars<'_>, quote: char, bytes: &mut Vec<u8>) -> Option<()> {
     let c = rest.next()?;
     match c {
         'a' => bytes.push(7),
@@ -30,10 +30,10 @@ fn escaped(rest: &mut std::str::Chars<'_>, quote: char, bytes: &mut Vec<u8>) -> 
         'v' => bytes.push(11),
         '\\' => bytes.push(b'\\'),
         'x' => bytes.push(u8::try_from(digits(rest, 0, 2, 16)?).ok()?),
-        'u' => push(bytes, char::from_u32(digits(rest, 0, 4, 16)?)?),
-        'U' => push(bytes, char::from_u32(digits(rest, 0, 8, 16)?)?),
+        'u' => push_char(bytes, char::from_u32(digits(rest, 0, 4, 16)?)?),
+        'U' => push_char(bytes, char::from_u32(digits(rest, 0, 8, 16)?)?),
         '0'..='7' => bytes.push(u8::try_from(digits(rest, c.to_digit(8)?, 2, 8)?).ok()?),
-        c if c == quote => push(bytes, c),
+        c if c == quote => push_char(bytes, c),
         _ => return None,
     }
     Some(())

@@ -14,7 +14,7 @@ fn first(path: &str) -> Option<String> {
 }
 
 #[test]
-fn paths_find_what_upstream_finds_first() {
+fn paths_find_the_same_first_value_as_upstream() {
     let rows = [
         (".kind", Some("K")),
         ("$.kind", Some("K")),
@@ -96,7 +96,7 @@ fn paths_find_what_upstream_finds_first() {
 }
 
 #[test]
-fn what_upstream_cannot_read_is_refused() {
+fn paths_that_upstream_rejects_are_rejected() {
     use InvalidJsonPath as Invalid;
     let rows = [
         (".a[", Invalid::Unclosed("a bracket")),
@@ -104,15 +104,15 @@ fn what_upstream_cannot_read_is_refused() {
         (".a\n", Invalid::Unclosed("an action")),
         (".a[?(@.b)", Invalid::Unclosed("a filter's bracket")),
         (".a[?(@.b", Invalid::Unclosed("a filter")),
-        (".a[x]", Invalid::Index("x".into())),
-        (".a[1:2:3:4]", Invalid::Index("1:2:3:4".into())),
-        (".a[-]", Invalid::Index("-".into())),
-        (r#".a["b"]"#, Invalid::Index(r#""b""#.into())),
-        ("....a", Invalid::TwiceRecursive),
+        (".a[x]", Invalid::InvalidIndex("x".into())),
+        (".a[1:2:3:4]", Invalid::InvalidIndex("1:2:3:4".into())),
+        (".a[-]", Invalid::InvalidIndex("-".into())),
+        (r#".a["b"]"#, Invalid::InvalidIndex(r#""b""#.into())),
+        ("....a", Invalid::DoubleRecursive),
         ("..*", Invalid::Unexpected('*')),
         (r#".a[?(@.b=="x" && @.c=="y")]"#, Invalid::Unexpected('&')),
-        ("1.2.3", Invalid::Number("1.2.3".into())),
-        (r#""\q""#, Invalid::Quoted(r#""\q""#.into())),
+        ("1.2.3", Invalid::InvalidNumber("1.2.3".into())),
+        (r#""\q""#, Invalid::InvalidQuotes(r#""\q""#.into())),
         ("'x", Invalid::Unclosed("a quoted text")),
     ];
     for (path, want) in rows {
@@ -122,7 +122,7 @@ fn what_upstream_cannot_read_is_refused() {
 }
 
 #[test]
-fn a_path_that_looks_at_too_much_finds_nothing() {
+fn a_path_that_visits_too_many_values_finds_nothing() {
     let deep = format!(r#"{{"a":{}{}}}"#, r#"{"a":"#.repeat(100), "1".to_owned() + &"}".repeat(100));
     let object = Object::from_json(deep.as_bytes()).unwrap();
     assert!(JsonPath::parse("..a").unwrap().first(&object).is_some());

@@ -1,4 +1,4 @@
-//! Annotations of pods that mean something: mirror pods, deletion cost, profiles of seccomp and AppArmor.
+//! Annotations of pods with a meaning: mirror pods, deletion cost, seccomp and AppArmor profiles.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use super::parts::all_containers;
 use crate::Errors;
 use crate::paths;
 
-/// Marks the mirror of a static pod.
+/// Annotation of the mirror of a static pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
-/// The AppArmor profile of a container, before there was a field.
+/// Prefix of the annotation with the AppArmor profile of a container, used before the field existed.
 pub const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// Validates what annotations say; `path` is where diagnostics stand.
+/// Validates the values of annotations; `path` is the path of errors.
 pub fn validate_pod_annotations(
     annotations: &Cursor<'_>,
     spec: &Cursor<'_>,
@@ -57,7 +57,7 @@ fn is_cost(value: &str) -> bool {
 
 fn seccomp(profile: &str, path: &Path, errors: &mut Errors) {
     match profile.strip_prefix("localhost/") {
-        Some(local) => paths::local_text(local, path, errors),
+        Some(local) => paths::relative_text(local, path, errors),
         None if matches!(profile, "runtime/default" | "docker/default" | "unconfined") => {}
         None => errors.push(Error::invalid(path, profile, "must be a valid seccomp profile")),
     }
@@ -99,31 +99,35 @@ pub fn validate_profiles_agree(annotations: &Cursor<'_>, spec: &Cursor<'_>, erro
         return;
     }
     for container in &containers {
-        let own = container.field("securityContext").field("appArmorProfile");
-        let profile = if own.is_present() { own.clone() } else { context.field("appArmorProfile") };
+        let container_profile = container.field("securityContext").field("appArmorProfile");
+        let profile = if container_profile.is_present() {
+            container_profile.clone()
+        } else {
+            context.field("appArmorProfile")
+        };
         let key = format!("{APPARMOR}{}", container.field("name").str());
         if let Some(annotation) = annotations.entry_str(&key) {
-            agree(&profile, &own.path(), annotation, "apparmor", errors);
+            agree(&profile, &container_profile.path(), annotation, "apparmor", errors);
         }
     }
 }
 
-/// Compares a profile with an annotation; errors stand at `path`, which is a container's even when the profile is the pod's.
-fn agree(profile: &Cursor<'_>, path: &Path, annotation: &str, word: &str, errors: &mut Errors) {
+/// Compares a profile with an annotation. Errors have the path `path`: that of the container, even if the pod has the profile.
+fn agree(profile: &Cursor<'_>, path: &Path, annotation: &str, feature: &str, errors: &mut Errors) {
     let local = annotation.strip_prefix("localhost/");
     let same_type = match profile.field("type").str() {
         "Unconfined" => annotation == "unconfined",
         "RuntimeDefault" => {
-            annotation == "runtime/default" || (word == "seccomp" && annotation == "docker/default")
+            annotation == "runtime/default" || (feature == "seccomp" && annotation == "docker/default")
         }
         "Localhost" => local.is_some(),
         _ => return,
     };
     if !same_type {
-        let text = format!("{word} type in annotation and field must match");
+        let text = format!("{feature} type in annotation and field must match");
         errors.push(Error::forbidden(&path.child("type"), &text));
     } else if local.is_some() && profile.field("localhostProfile").opt_str() != local {
-        let text = format!("{word} profile in annotation and field must match");
+        let text = format!("{feature} profile in annotation and field must match");
         errors.push(Error::forbidden(&path.child("localhostProfile"), &text));
     }
 }

@@ -1,53 +1,54 @@
-//! Containers of the three lists: what all have in common, and what each list adds.
+//! Validation of the three lists of containers: the common rules, and the rules of each list.
 
 use std::collections::HashSet;
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
+use super::container_context::ContainerContext;
 use super::parts::is_sidecar;
-use super::scene::Scene;
-use super::volumes::Volumes;
+use super::volumes::ValidVolumes;
 use super::{env, handlers, images, mounts, ports, resources, security};
 use crate::Errors;
 use crate::{checks, values};
 
-/// Most restart rules of a container, and most exit codes of a rule.
+/// Maximum number of restart rules of a container.
 const RULES_MAX: usize = 20;
+/// Maximum number of exit codes of a restart rule.
 const EXIT_CODES_MAX: usize = 255;
 
-/// Validates all three lists.
-pub(super) fn validate<'a>(spec: &Cursor<'a>, volumes: &Volumes<'a>, errors: &mut Errors) {
-    let scene = Scene { spec: spec.clone(), volumes };
+/// Validates all three lists of containers.
+pub(super) fn validate<'a>(spec: &Cursor<'a>, volumes: &ValidVolumes<'a>, errors: &mut Errors) {
+    let context = ContainerContext { spec: spec.clone(), volumes };
     let mut names = HashSet::new();
-    regular(&scene, &mut names, errors);
-    init(&scene, &mut names, errors);
-    ephemeral(&scene, &mut names, errors);
+    regular(&context, &mut names, errors);
+    init(&context, &mut names, errors);
+    ephemeral(&context, &mut names, errors);
 }
 
-fn regular<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
-    let list = scene.spec.field("containers");
+fn regular<'a>(context: &ContainerContext<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+    let list = context.spec.field("containers");
     if list.is_empty() {
         errors.push(list.required(""));
         return;
     }
     for container in list.items() {
-        common(&container, scene, errors);
+        common(&container, context, errors);
         unique_name(&container, names, true, errors);
-        handlers::lifecycle_and_probes(&container, &scene.spec, errors);
+        handlers::lifecycle_and_probes(&container, &context.spec, errors);
         restarts(&container, errors);
     }
     ports::conflicts(list.items(), errors);
 }
 
-fn init<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
-    for container in scene.spec.field("initContainers").items() {
-        common(&container, scene, errors);
+fn init<'a>(context: &ContainerContext<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+    for container in context.spec.field("initContainers").items() {
+        common(&container, context, errors);
         init_restarts(&container, errors);
         unique_name(&container, names, !container.field("name").str().is_empty(), errors);
         ports::conflicts(std::iter::once(container.clone()), errors);
         if is_sidecar(&container) {
-            handlers::lifecycle_and_probes(&container, &scene.spec, errors);
+            handlers::lifecycle_and_probes(&container, &context.spec, errors);
         } else {
             for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
                 if container.field(field).is_present() {
@@ -55,13 +56,13 @@ fn init<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Er
                     errors.push(container.field(field).forbidden(text));
                 }
             }
-            no_restarting_resize(&container, errors);
+            forbid_restart_on_resize(&container, errors);
         }
     }
 }
 
-/// Only containers that keep running can be restarted to resize them.
-fn no_restarting_resize(container: &Cursor<'_>, errors: &mut Errors) {
+/// Refuses a resize that restarts the container: an init container other than a sidecar runs only once.
+fn forbid_restart_on_resize(container: &Cursor<'_>, errors: &mut Errors) {
     for policy in container.field("resizePolicy").items() {
         let restart = policy.field("restartPolicy");
         if restart.str() == "RestartContainer" {
@@ -71,21 +72,21 @@ fn no_restarting_resize(container: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn ephemeral<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+fn ephemeral<'a>(context: &ContainerContext<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
     let others = names.clone();
-    for container in scene.spec.field("ephemeralContainers").items() {
-        common(&container, scene, errors);
+    for container in context.spec.field("ephemeralContainers").items() {
+        common(&container, context, errors);
         images::image_without_padding(&container, errors);
         unique_name(&container, names, true, errors);
         let target = container.field("targetContainerName");
         if !target.str().is_empty() && !others.contains(target.str()) {
             errors.push(target.not_found());
         }
-        only_what_ephemeral_containers_have(&container, errors);
+        forbid_unsupported_ephemeral_fields(&container, errors);
     }
 }
 
-fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Errors) {
+fn forbid_unsupported_ephemeral_fields(container: &Cursor<'_>, errors: &mut Errors) {
     const TEXT: &str = "cannot be set for an Ephemeral Container";
     for name in [
         "ports",
@@ -99,7 +100,7 @@ fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Erro
         "lifecycle",
     ] {
         let field = container.field(name);
-        // `resources` is no pointer in Go: an empty one is not set.
+        // `resources` is no pointer in Go: an empty value counts as unset.
         if field.is_present() && (name != "resources" || !field.is_empty()) {
             errors.push(field.forbidden(TEXT));
         }
@@ -113,37 +114,37 @@ fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Erro
     }
 }
 
-/// Reports a name that an earlier list has; `is_taken` adds it to them.
+/// Reports a name that an earlier container has. Otherwise records the name, if `adds_name` is true.
 fn unique_name<'a>(
     container: &Cursor<'a>,
     names: &mut HashSet<&'a str>,
-    is_taken: bool,
+    adds_name: bool,
     errors: &mut Errors,
 ) {
     let name = container.field("name");
     if names.contains(name.str()) {
         errors.push(Error::duplicate(&name.path(), name.str()));
-    } else if is_taken {
+    } else if adds_name {
         names.insert(name.str());
     }
 }
 
-fn common(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
+fn common(container: &Cursor<'_>, context: &ContainerContext<'_, '_>, errors: &mut Errors) {
     checks::required(&container.field("name"), values::label, errors);
     checks::not_empty(&container.field("image"), errors);
     let policies = ["File", "FallbackToLogsOnError"];
     checks::required_one_of(&container.field("terminationMessagePolicy"), &policies, errors);
     ports::validate(&container.field("ports"), errors);
     env::validate(container, errors);
-    mounts::validate(container, scene, errors);
+    mounts::validate(container, context, errors);
     checks::required_one_of(
         &container.field("imagePullPolicy"),
         &["Always", "IfNotPresent", "Never"],
         errors,
     );
-    resources::of_container(container, &scene.spec, errors);
-    resize_policy(container, &scene.spec, errors);
-    security::container(container, &scene.spec, errors);
+    resources::validate_container(container, &context.spec, errors);
+    resize_policy(container, &context.spec, errors);
+    security::container(container, &context.spec, errors);
 }
 
 fn resize_policy(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
@@ -177,7 +178,7 @@ fn restarts(container: &Cursor<'_>, errors: &mut Errors) {
     restart_rules(container, errors);
 }
 
-/// Upstream does not validate the rules of an init container without a policy.
+/// Validates the restart policy and rules of an init container. Like upstream, ignores the rules without a policy.
 fn init_restarts(container: &Cursor<'_>, errors: &mut Errors) {
     restart_policy(container, errors);
     if container.field("restartPolicy").is_present() {

@@ -1,4 +1,4 @@
-//! Defaults of a pod spec that depend on other fields. Static ones are data.
+//! Defaults of a pod spec that depend on other fields. The kinds data contains the constant ones.
 
 use portico_machinery::{Object, Quantity};
 
@@ -6,7 +6,7 @@ use super::images::pull_policy;
 
 /// Lists of containers in a spec.
 pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-/// The annotations of a beta that ended long ago, with their alpha twins.
+/// Alpha and beta annotations of init containers, which no release uses any more.
 const OLD_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-containers",
     "pod.beta.kubernetes.io/init-containers",
@@ -14,14 +14,14 @@ const OLD_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-container-statuses",
 ];
 
-/// Removes annotations that once held init containers.
+/// Removes annotations that contained init containers in old releases.
 pub fn drop_old_annotations(object: &mut Object) {
     for key in OLD_ANNOTATIONS {
         object.remove(&["metadata", "annotations", key]);
     }
 }
 
-/// Sets what absent fields of a pod spec hold, in pods and templates alike.
+/// Sets the defaults of a pod spec, in pods and templates.
 pub fn default_spec(spec: &mut Object) {
     for list in CONTAINER_LISTS {
         spec.edit_each(&[list], container);
@@ -31,16 +31,16 @@ pub fn default_spec(spec: &mut Object) {
         round_to_milli(spec, &["resources", field]);
     }
     round_to_milli(spec, &["overhead"]);
-    // The older name is an alias, in and out.
+    // `serviceAccount` is a deprecated alias of `serviceAccountName`, on input and output.
     let alias = spec.str_at("serviceAccount").to_owned();
     if !alias.is_empty() {
-        spec.set_empty(&["serviceAccountName"], &alias);
+        spec.set_if_empty(&["serviceAccountName"], &alias);
     }
     alias_service_account(spec);
-    drop_off_gate_fields(spec);
+    drop_gated_fields(spec);
 }
 
-/// `serviceAccount` says what `serviceAccountName` says.
+/// Copies `serviceAccountName` to its deprecated alias `serviceAccount`.
 pub fn alias_service_account(spec: &mut Object) {
     match spec.str_at("serviceAccountName").to_owned() {
         name if name.is_empty() => {
@@ -50,8 +50,8 @@ pub fn alias_service_account(spec: &mut Object) {
     }
 }
 
-/// Fields of features that are off by default.
-fn drop_off_gate_fields(spec: &mut Object) {
+/// Removes fields of features that are off by default.
+fn drop_gated_fields(spec: &mut Object) {
     spec.remove(&["schedulingGroup"]);
     spec.edit_each(&["volumes"], |volume| {
         volume.edit_each(&["projected", "sources"], |source| {
@@ -71,7 +71,7 @@ fn drop_off_gate_fields(spec: &mut Object) {
 
 fn container(container: &mut Object) {
     let policy = pull_policy(container.str_at("image"));
-    container.set_empty(&["imagePullPolicy"], policy);
+    container.set_if_empty(&["imagePullPolicy"], policy);
     for field in ["limits", "requests"] {
         round_to_milli(container, &["resources", field]);
     }
@@ -83,18 +83,18 @@ fn volume(volume: &mut Object) {
         volume.put(&["emptyDir"], Object::default().into_node());
     }
     if volume.at(&["image"]).is_present() {
-        // A volume without a reference is a template's, whose reference is filled in later.
+        // Only a template may omit the reference, which is filled in later.
         let policy = match volume.str_at("image.reference") {
             "" => "IfNotPresent",
             reference => pull_policy(reference),
         };
-        volume.set_empty(&["image", "pullPolicy"], policy);
+        volume.set_if_empty(&["image", "pullPolicy"], policy);
     }
 }
 
-/// Rounds the quantities of a resource list as upstream keeps them.
+/// Rounds the quantities of a resource list to milli units, as upstream stores them.
 pub fn round_to_milli(object: &mut Object, path: &[&str]) {
-    object.each_text(path, |text| {
+    object.edit_strings(path, |text| {
         let quantity = text.parse::<Quantity>().ok().filter(|quantity| !quantity.is_milli())?;
         Some(quantity.rounded_to_milli().to_string())
     });
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_gets_what_depends_on_other_fields() {
+    fn defaults_depend_on_other_fields() {
         let json = br#"{"serviceAccount":"sa","volumes":[{"name":"v"}],
             "containers":[{"name":"c","image":"a:1","resources":{"limits":{"cpu":"100u"}},"lifecycle":{"stopSignal":"SIGTERM"}}]}"#;
         let mut spec = Object::from_json(json).unwrap();

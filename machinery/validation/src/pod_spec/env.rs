@@ -1,4 +1,4 @@
-//! Environment variables and where their values come from.
+//! Validation of environment variables and their sources.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
@@ -9,7 +9,7 @@ use crate::{checks, paths, values};
 
 const NAME: &str =
     "a valid environment variable name must consist only of printable ASCII characters other than '='";
-/// Fields of a pod that a variable may hold.
+/// Fields of a pod that a variable may refer to.
 const ENV_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -21,10 +21,10 @@ const ENV_FIELDS: [&str; 9] = [
     "status.podIP",
     "status.podIPs",
 ];
-/// Further fields that exist, but not for variables.
+/// Fields of a pod that exist but are not supported for variables.
 const OTHER_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
-/// Resources of a container that can be referred to.
+/// Resources of a container that a variable may refer to.
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -34,7 +34,7 @@ const RESOURCES: [&str; 6] = [
     "requests.memory",
 ];
 
-/// `env` and `envFrom` of a container.
+/// Validates `env` and `envFrom` of a container.
 pub(super) fn validate(container: &Cursor<'_>, errors: &mut Errors) {
     for variable in container.field("env").items() {
         let name = variable.field("name");
@@ -58,10 +58,10 @@ fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
     let from = variable.field("valueFrom");
     let mut sources = 0;
     let mut source = |name: &'static str, errors: &mut Errors, validate: fn(&Cursor<'_>, &mut Errors)| {
-        let here = from.field(name);
-        if here.is_present() {
+        let source = from.field(name);
+        if source.is_present() {
             sources += 1;
-            validate(&here, errors);
+            validate(&source, errors);
         }
     };
     source("fieldRef", errors, |field, errors| {
@@ -85,19 +85,19 @@ fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A field of the pod itself, or one of its labels or annotations.
+/// Validates a reference to a field of the pod, or to one of its labels or annotations.
 pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], errors: &mut Errors) {
     let (version, path) = (field.field("apiVersion"), field.field("fieldPath"));
     if !checks::not_empty(&version, errors) || !checks::not_empty(&path, errors) {
         return;
     }
     let label = path.str();
-    let converted = match (version.str(), subscript(label)) {
+    let converted = match (version.str(), split_subscript(label)) {
         (other, _) if other != "v1" => Err(format!("unsupported pod version: {other}")),
         (_, Some(("metadata.annotations", key))) => return qualified(field, &key.to_lowercase(), errors),
         (_, Some(("metadata.labels", key))) => return qualified(field, key, errors),
         (_, Some(_)) => Err(format!("field label does not support subscript: {label}")),
-        // An older name of the field.
+        // Old name of the field.
         (_, None) if label == "spec.host" => Ok("spec.nodeName"),
         (_, None) if ENV_FIELDS.contains(&label) || OTHER_FIELDS.contains(&label) => Ok(label),
         (_, None) => Err(format!("field label not supported: {label}")),
@@ -111,17 +111,17 @@ pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], errors: &mut Err
     }
 }
 
-/// Key of a label or annotation. Its errors stand at the reference.
+/// Validates the key of a label or annotation. Errors have the path of the reference.
 fn qualified(field: &Cursor<'_>, key: &str, errors: &mut Errors) {
-    errors.extend(names::errors(&field.path(), key, names::qualified_name(key)));
+    errors.extend(names::to_field_errors(&field.path(), key, names::qualified_name(key)));
 }
 
-/// `map['key']` as its two parts.
-fn subscript(path: &str) -> Option<(&str, &str)> {
+/// Splits `map['key']` into the map and the key.
+fn split_subscript(path: &str) -> Option<(&str, &str)> {
     path.strip_suffix("']").and_then(|path| path.split_once("['")).filter(|(map, _)| !map.is_empty())
 }
 
-/// A resource of a container; in a volume the container must be named.
+/// Validates a reference to a resource of a container; in a volume it must name the container.
 pub(super) fn resource_field_ref(field: &Cursor<'_>, in_volume: bool, errors: &mut Errors) {
     let (container, resource) = (field.field("containerName"), field.field("resource"));
     let name = resource.str();
@@ -140,7 +140,7 @@ fn divisor(divisor: &Cursor<'_>, resource: &str, errors: &mut Errors) {
         ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
     let Some(value) = divisor.quantity().filter(|value| !value.is_zero()) else { return };
     let name = ["limits.", "requests."].iter().find_map(|list| resource.strip_prefix(list));
-    let (known, text): (&[&str], _) = match name.unwrap_or_default() {
+    let (divisors, text): (&[&str], _) = match name.unwrap_or_default() {
         "cpu" => (&CPU, "only divisor's values 1m and 1 are supported with the cpu resource"),
         "memory" => (
             &SIZES,
@@ -156,15 +156,15 @@ fn divisor(divisor: &Cursor<'_>, resource: &str, errors: &mut Errors) {
         ),
         _ => return,
     };
-    if !known.contains(&value.to_string().as_str()) {
-        // Upstream prints the name of the resource.
+    if !divisors.contains(&value.to_string().as_str()) {
+        // Upstream prints the name of the resource, not the divisor.
         errors.push(Error::invalid(&divisor.path(), resource, text));
     }
 }
 
-/// A key of a config map or secret.
+/// Validates a reference to a key of a ConfigMap or Secret.
 fn key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
-    checks::follows(&reference.field("name"), names::dns1123_subdomain, errors);
+    checks::matches_rule(&reference.field("name"), names::dns1123_subdomain, errors);
     let key = reference.field("key");
     if checks::not_empty(&key, errors) {
         let diagnostics = values::config_key(key.str());
@@ -172,7 +172,7 @@ fn key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A variable in a file of a volume.
+/// Validates a reference to a variable in a file of a volume.
 fn file_key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     let (key, path) = (reference.field("key"), reference.field("path"));
     if checks::not_empty(&key, errors) {
@@ -180,11 +180,11 @@ fn file_key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     }
     checks::required(&reference.field("volumeName"), values::label, errors);
     if checks::not_empty(&path, errors) {
-        paths::no_climbing(&path, &path.path(), errors);
+        paths::no_parent_reference(&path, &path.path(), errors);
     }
 }
 
-/// Whole config maps and secrets. Errors about how many there are stand at the list, without an index.
+/// Validates references to whole ConfigMaps and Secrets. Errors about the number of sources have the path of the list.
 fn sources(list: &Cursor<'_>, errors: &mut Errors) {
     for source in list.items() {
         let prefix = source.field("prefix");
@@ -201,9 +201,9 @@ fn sources(list: &Cursor<'_>, errors: &mut Errors) {
             count += 1;
             let name = reference.field("name");
             if checks::not_empty(&name, errors) {
-                // Upstream accepts the prefix of a generated name.
+                // Upstream accepts a prefix of a generated name, which may end with a dash.
                 let diagnostics = names::dns1123_subdomain(&values::masked_prefix(name.str()));
-                errors.extend(names::errors(&name.path(), name.str(), diagnostics));
+                errors.extend(names::to_field_errors(&name.path(), name.str(), diagnostics));
             }
         }
         let text = match count {
@@ -215,20 +215,20 @@ fn sources(list: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Files that variables are read from lie in volumes of this pod that are empty directories.
+/// Requires that the volumes of variable files exist in the pod and are of type `emptyDir`.
 pub(super) fn file_volumes(spec: &Cursor<'_>, errors: &mut Errors) {
     for container in all_containers(spec) {
         for variable in container.field("env").items() {
             let reference = variable.field("valueFrom").field("fileKeyRef");
-            let wanted = reference.field("volumeName");
+            let volume_name = reference.field("volumeName");
             if !reference.is_present() {
                 continue;
             }
             let volumes = spec.field("volumes");
-            match volumes.items().find(|volume| volume.field("name").str() == wanted.str()) {
-                None => errors.push(wanted.not_found()),
+            match volumes.items().find(|volume| volume.field("name").str() == volume_name.str()) {
+                None => errors.push(volume_name.not_found()),
                 Some(volume) if volume.field("emptyDir").is_present() => {}
-                Some(_) => errors.push(wanted.invalid("referenced volume must be of type emptyDir")),
+                Some(_) => errors.push(volume_name.invalid("referenced volume must be of type emptyDir")),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Probes and lifecycle hooks: what is done, and how often.
+//! Validation of probes and lifecycle hooks: actions and thresholds.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -6,7 +6,7 @@ use portico_machinery::field::Error;
 use crate::Errors;
 use crate::{checks, values};
 
-/// The hooks and probes of a container that may have them.
+/// Validates lifecycle hooks and probes of a container that may have them.
 pub(super) fn lifecycle_and_probes(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
     let grace = spec.field("terminationGracePeriodSeconds").i64().unwrap_or(0);
     let lifecycle = container.field("lifecycle");
@@ -42,35 +42,35 @@ fn validate_probe(probe: &Cursor<'_>, grace: i64, errors: &mut Errors) {
     {
         checks::not_negative(&probe.field(number), errors);
     }
-    let own = probe.field("terminationGracePeriodSeconds");
-    if own.i64().is_some_and(|seconds| seconds <= 0) {
-        errors.push(own.invalid("must be greater than 0"));
+    let probe_grace_period = probe.field("terminationGracePeriodSeconds");
+    if probe_grace_period.i64().is_some_and(|seconds| seconds <= 0) {
+        errors.push(probe_grace_period.invalid("must be greater than 0"));
     }
 }
 
-/// Exactly one thing is done.
+/// Requires exactly one action in a handler.
 fn handler(handler: &Cursor<'_>, grace: i64, errors: &mut Errors) {
     let mut count = 0;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
-        let here = handler.field(kind);
-        if !here.is_present() {
+        let action = handler.field(kind);
+        if !action.is_present() {
             continue;
         }
         if count > 0 {
-            errors.push(here.forbidden("may not specify more than 1 handler type"));
+            errors.push(action.forbidden("may not specify more than 1 handler type"));
             continue;
         }
         count += 1;
         match kind {
             "exec" => {
-                if here.field("command").is_empty() {
-                    errors.push(here.field("command").required(""));
+                if action.field("command").is_empty() {
+                    errors.push(action.field("command").required(""));
                 }
             }
-            "httpGet" => http_get(&here, errors),
-            "tcpSocket" => values::port_or_name(&here.field("port"), errors),
-            "grpc" => values::port(&here.field("port"), errors),
-            _ => sleep(&here, grace, errors),
+            "httpGet" => http_get(&action, errors),
+            "tcpSocket" => values::port_or_name(&action.field("port"), errors),
+            "grpc" => values::port(&action.field("port"), errors),
+            _ => sleep(&action, grace, errors),
         }
     }
     if count == 0 {

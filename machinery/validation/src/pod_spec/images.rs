@@ -1,10 +1,10 @@
-//! References of container images, as far as the pull policy depends on them.
+//! References of container images, as far as validation and the default pull policy need them.
 
 use portico_machinery::Cursor;
 
 use crate::Errors;
 
-/// Validates what holds for the images of a pod, but not of a template.
+/// Validates the image of a container in a pod: no leading or trailing whitespace. Templates are exempt.
 pub fn image_without_padding(container: &Cursor<'_>, errors: &mut Errors) {
     let image = container.field("image");
     if image.str().trim() != image.str() {
@@ -12,7 +12,7 @@ pub fn image_without_padding(container: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// What stands for an absent pull policy: `Always` for what may move (`latest`, or neither tag nor digest).
+/// Returns the default pull policy: `Always` for the tag `latest` and for a reference without tag and digest.
 pub fn pull_policy(image: &str) -> &'static str {
     match tag(image) {
         Some(Some("latest")) => "Always",
@@ -20,7 +20,7 @@ pub fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// The tag of a reference (`latest` when it has neither tag nor digest); nothing when it is no reference.
+/// Returns the tag of a reference: `latest` if it has neither tag nor digest. The outer `None` is an invalid reference.
 fn tag(image: &str) -> Option<Option<&str>> {
     let (rest, digest) = match image.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
@@ -39,7 +39,7 @@ fn tag(image: &str) -> Option<Option<&str>> {
     })
 }
 
-/// `[domain[:port]/]path`, where path components are lower case.
+/// True for `[domain[:port]/]path` with path components in lower case.
 fn is_name(name: &str) -> bool {
     let (domain, path) = match name.split_once('/') {
         Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" || has_upper(first) => {
@@ -65,7 +65,7 @@ fn is_domain(domain: &str) -> bool {
     host.split('.').all(host_part) && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Lower-case words joined by one `.`, one or two `_`, or any number of `-`.
+/// True for lower-case words joined by one `.`, one or two `_`, or any number of `-`.
 fn is_component(component: &str) -> bool {
     let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = component.as_bytes();
@@ -94,7 +94,7 @@ mod tests {
     use super::pull_policy;
 
     #[test]
-    fn only_what_may_move_is_always_pulled() {
+    fn only_latest_and_untagged_images_are_always_pulled() {
         for image in ["nginx", "nginx:latest", "a.b/c", "localhost:5000/x/y", "localhost:5000/x:latest"] {
             assert_eq!(pull_policy(image), "Always", "{image}");
         }

@@ -1,26 +1,26 @@
-//! Where containers mount volumes and see block devices.
+//! Validation of volume mounts and block devices of containers.
 
 use std::collections::{HashMap, HashSet};
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::scene::Scene;
+use super::container_context::ContainerContext;
 use crate::Errors;
 use crate::{checks, paths};
 
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 const RECURSIVE: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
 
-/// `volumeMounts`, then `volumeDevices` of a container.
-pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
+/// Validates `volumeMounts`, then `volumeDevices` of a container.
+pub(super) fn validate(container: &Cursor<'_>, context: &ContainerContext<'_, '_>, errors: &mut Errors) {
     let (mounts, devices) = (container.field("volumeMounts"), container.field("volumeDevices"));
     let (device_names, device_paths) = names_and_paths(&devices, "devicePath");
     let mut paths = HashSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.field("name"), mount.field("mountPath"));
         checks::not_empty(&name, errors);
-        if !scene.volumes.has(name.str()) {
+        if !context.volumes.has(name.str()) {
             errors.push(name.not_found());
         }
         checks::not_empty(&path, errors);
@@ -37,32 +37,32 @@ pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &m
         propagation(&mount, &mounts, container, errors);
         read_only(&mount, &mounts, errors);
     }
-    validate_devices(&mounts, &devices, scene, errors);
+    validate_devices(&mounts, &devices, context, errors);
 }
 
-/// Names of a list, and their paths; of a name that occurs twice, the last path.
+/// Returns the names in a list and their paths; for a duplicate name, only the last path.
 fn names_and_paths<'a>(list: &Cursor<'a>, path: &'static str) -> (HashSet<&'a str>, HashSet<&'a str>) {
     let paths: HashMap<&str, &str> =
         list.items().map(|item| (item.field("name").str(), item.field(path).str())).collect();
     (paths.keys().copied().collect(), paths.into_values().collect())
 }
 
-/// What is wrong with a path stands at the list, without an index.
+/// Validates `subPath` and `subPathExpr`. Like upstream, reports invalid paths at the list, without an index.
 fn sub_paths(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
     let (plain, expanded) = (mount.field("subPath"), mount.field("subPathExpr"));
     if !plain.str().is_empty() {
-        paths::local(&plain, &mounts.path().child("subPath"), errors);
+        paths::relative(&plain, &mounts.path().child("subPath"), errors);
     }
     if !expanded.str().is_empty() {
         let path = mounts.path().child("subPathExpr");
         if !plain.str().is_empty() {
             errors.push(expanded.invalid("subPathExpr and subPath are mutually exclusive"));
         }
-        paths::local(&expanded, &path, errors);
+        paths::relative(&expanded, &path, errors);
     }
 }
 
-/// Its errors stand at the list, too.
+/// Validates `mountPropagation`. Like upstream, reports errors at the list, without an index.
 fn propagation(mount: &Cursor<'_>, mounts: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
     let propagation = mount.field("mountPropagation");
     let path = mounts.path().child("mountPropagation");
@@ -76,7 +76,7 @@ fn propagation(mount: &Cursor<'_>, mounts: &Cursor<'_>, container: &Cursor<'_>, 
     }
 }
 
-/// Its errors stand at the list, too.
+/// Validates `recursiveReadOnly`. Like upstream, reports errors at the list, without an index.
 fn read_only(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
     let recursive = mount.field("recursiveReadOnly");
     let path = mounts.path().child("recursiveReadOnly");
@@ -94,7 +94,12 @@ fn read_only(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_devices(mounts: &Cursor<'_>, devices: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
+fn validate_devices(
+    mounts: &Cursor<'_>,
+    devices: &Cursor<'_>,
+    context: &ContainerContext<'_, '_>,
+    errors: &mut Errors,
+) {
     let (mounted, mount_paths) = names_and_paths(mounts, "mountPath");
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
     for device in devices.items() {
@@ -103,7 +108,7 @@ fn validate_devices(mounts: &Cursor<'_>, devices: &Cursor<'_>, scene: &Scene<'_,
         if names.contains(name.str()) {
             errors.push(name.invalid("must be unique"));
         }
-        match scene.volumes.get(name.str()) {
+        match context.volumes.get(name.str()) {
             None => errors.push(name.not_found()),
             Some(volume)
                 if !volume.field("persistentVolumeClaim").is_present()

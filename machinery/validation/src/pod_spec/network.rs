@@ -1,4 +1,4 @@
-//! Names and addresses of a pod: DNS settings, host aliases, host names.
+//! Validation of names and addresses of a pod: DNS settings, host aliases, host names.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
@@ -13,7 +13,7 @@ const HOSTNAME_MAX: usize = 64;
 const SEARCH_DOMAIN_MAX: usize = 253;
 const SEARCH_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 
-/// `dnsConfig`.
+/// Validates `dnsConfig`.
 pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
     let config = spec.field("dnsConfig");
     let (servers, searches) = (config.field("nameservers"), config.field("searches"));
@@ -44,7 +44,7 @@ pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
     }
     for search in searches.items().filter(|search| search.str() != ".") {
         let domain = search.str().strip_suffix('.').unwrap_or(search.str());
-        errors.extend(names::errors(&search.path(), domain, search_domain(domain)));
+        errors.extend(names::to_field_errors(&search.path(), domain, search_domain(domain)));
     }
     for option in config.field("options").items() {
         if option.field("name").str().is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Messages about a search domain: a subdomain whose labels may have underscores, but not at their end.
+/// Returns the errors of a search domain: a subdomain whose labels may contain underscores, but not at their end.
 fn search_domain(domain: &str) -> Vec<String> {
     let word = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let is_label = |label: &str| {
@@ -72,18 +72,18 @@ fn search_domain(domain: &str) -> Vec<String> {
     messages
 }
 
-/// `hostAliases`.
+/// Validates `hostAliases`.
 pub(super) fn host_aliases(aliases: &Cursor<'_>, errors: &mut Errors) {
     for alias in aliases.items() {
         values::ip(&alias.field("ip"), errors);
         alias
             .field("hostnames")
             .items()
-            .for_each(|name| checks::follows(&name, names::dns1123_subdomain, errors));
+            .for_each(|name| checks::matches_rule(&name, names::dns1123_subdomain, errors));
     }
 }
 
-/// `hostnameOverride`.
+/// Validates `hostnameOverride`.
 pub(super) fn hostname_override(spec: &Cursor<'_>, errors: &mut Errors) {
     let name = spec.field("hostnameOverride");
     if !name.is_present() {
@@ -98,5 +98,5 @@ pub(super) fn hostname_override(spec: &Cursor<'_>, errors: &mut Errors) {
     if name.str().len() > HOSTNAME_MAX {
         errors.push(Error::too_long(&name.path(), HOSTNAME_MAX));
     }
-    checks::follows(&name, names::dns1123_subdomain, errors);
+    checks::matches_rule(&name, names::dns1123_subdomain, errors);
 }

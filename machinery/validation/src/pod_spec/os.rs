@@ -1,4 +1,4 @@
-//! Operating systems: what Linux pods and Windows pods may not set.
+//! Validation of `os`: fields that Linux pods and Windows pods may not set.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -9,7 +9,8 @@ use crate::Errors;
 
 const NOT_ON_LINUX: &str = "windows options cannot be set for a linux pod";
 const NOT_ON_WINDOWS: &str = "cannot be set for a windows pod";
-/// Fields that a Windows pod may not set, in upstream's order: of the security context, or of the spec.
+/// Fields that a Windows pod may not set, in upstream's order. True for fields of the security context,
+/// false for fields of the spec.
 const WINDOWS_POD: [(bool, &str); 15] = [
     (true, "appArmorProfile"),
     (true, "seLinuxOptions"),
@@ -40,7 +41,7 @@ const WINDOWS_CONTAINER: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// `os`, and what it rules out.
+/// Validates `os`, and that no unsupported fields are set.
 pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
     let os = spec.field("os");
     if !os.is_present() {
@@ -66,14 +67,14 @@ fn linux(spec: &Cursor<'_>, errors: &mut Errors) {
 fn windows(spec: &Cursor<'_>, errors: &mut Errors) {
     let context = spec.field("securityContext");
     for (in_context, field) in WINDOWS_POD {
-        let here = if in_context { context.field(field) } else { spec.field(field) };
+        let value = if in_context { context.field(field) } else { spec.field(field) };
         let is_set = match field {
-            "hostPID" | "hostIPC" => here.bool(),
-            "sysctls" => !here.is_empty(),
-            _ => here.is_present(),
+            "hostPID" | "hostIPC" => value.bool(),
+            "sysctls" => !value.is_empty(),
+            _ => value.is_present(),
         };
         if is_set {
-            errors.push(here.forbidden(NOT_ON_WINDOWS));
+            errors.push(value.forbidden(NOT_ON_WINDOWS));
         }
     }
     for context in all_containers(spec).iter().map(|container| container.field("securityContext")) {
@@ -85,23 +86,23 @@ fn windows(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A Windows pod's containers all run on the host, or none does.
+/// Requires that either all containers of a Windows pod are host process containers, or none.
 pub(super) fn host_process(spec: &Cursor<'_>, errors: &mut Errors) {
-    let of =
+    let host_process_of =
         |at: &Cursor<'_>| at.field("securityContext").field("windowsOptions").field("hostProcess").opt_bool();
-    let pod = of(spec);
+    let pod = host_process_of(spec);
     let containers = all_containers(spec);
     let mut on_host = 0;
     for container in &containers {
-        let own = of(container);
-        if let (Some(own), Some(pod)) = (own, pod)
+        let container_value = host_process_of(container);
+        if let (Some(own), Some(pod)) = (container_value, pod)
             && own != pod
         {
             let text = format!("pod hostProcess value must be identical if both are specified, was {pod}");
             let field = container.field("securityContext").field("windowsOptions").field("hostProcess");
             errors.push(field.invalid(&text));
         }
-        on_host += usize::from(own.or(pod).unwrap_or(false));
+        on_host += usize::from(container_value.or(pod).unwrap_or(false));
     }
     if on_host == 0 {
         return;

@@ -1,18 +1,18 @@
-//! The parts of a pod spec that several rules look at.
+//! Parts of a pod spec that several rules use.
 
 use portico_machinery::field::Path;
 use portico_machinery::{Cursor, Object};
 
-/// Owner of a spec: some rules are for pods alone, some for templates.
+/// Owner of a spec: some rules apply to pods only, some to templates only.
 #[derive(Clone, Copy)]
-pub enum Of<'a> {
-    /// A pod.
+pub enum SpecOwner<'a> {
+    /// Pod with its complete object.
     Pod(&'a Object),
-    /// A template of pods.
+    /// Pod template.
     Template,
 }
 
-/// All containers with the list that they are in: initContainers, containers, ephemeralContainers.
+/// Returns all containers: `initContainers`, `containers`, `ephemeralContainers`.
 pub fn all_containers<'a>(spec: &Cursor<'a>) -> Vec<Cursor<'a>> {
     ["initContainers", "containers", "ephemeralContainers"]
         .iter()
@@ -20,12 +20,12 @@ pub fn all_containers<'a>(spec: &Cursor<'a>) -> Vec<Cursor<'a>> {
         .collect()
 }
 
-/// Whether an init container keeps running beside the others.
+/// True if an init container keeps running alongside the regular containers.
 pub fn is_sidecar(container: &Cursor<'_>) -> bool {
     container.field("restartPolicy").str() == "Always"
 }
 
-/// A path below another, each part a field.
-pub(super) fn below(path: &Path, fields: &[&str]) -> Path {
+/// Appends fields to a path.
+pub(super) fn child_path(path: &Path, fields: &[&str]) -> Path {
     fields.iter().fold(path.clone(), |path, field| path.child(field))
 }

@@ -1,4 +1,4 @@
-//! Ports of containers, and who may use which port of the host.
+//! Validation of container ports and host ports.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use portico_machinery::field::Error;
 use crate::Errors;
 use crate::{checks, values};
 
-/// Ports of one container.
+/// Validates the ports of one container.
 pub(super) fn validate(ports: &Cursor<'_>, errors: &mut Errors) {
     let mut names = HashSet::new();
     for port in ports.items() {
@@ -32,9 +32,9 @@ pub(super) fn validate(ports: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// No two containers take the same port of the host.
+/// Requires that no two containers use the same host port.
 pub(super) fn conflicts<'a>(containers: impl Iterator<Item = Cursor<'a>>, errors: &mut Errors) {
-    let mut taken = HashSet::new();
+    let mut host_ports = HashSet::new();
     for container in containers {
         for port in container.field("ports").items() {
             let host_port = port.field("hostPort");
@@ -42,16 +42,16 @@ pub(super) fn conflicts<'a>(containers: impl Iterator<Item = Cursor<'a>>, errors
             if number == 0 {
                 continue;
             }
-            let who = format!("{}/{}/{number}", port.field("protocol").str(), port.field("hostIP").str());
-            if taken.contains(&who) {
-                errors.push(Error::duplicate(&host_port.path(), &who));
+            let key = format!("{}/{}/{number}", port.field("protocol").str(), port.field("hostIP").str());
+            if host_ports.contains(&key) {
+                errors.push(Error::duplicate(&host_port.path(), &key));
             }
-            taken.insert(who);
+            host_ports.insert(key);
         }
     }
 }
 
-/// On the host's network a container's port is the host's.
+/// Requires that the host port equals the container port in a pod on the host network.
 pub(super) fn match_host_network(spec: &Cursor<'_>, errors: &mut Errors) {
     if !spec.field("hostNetwork").bool() {
         return;

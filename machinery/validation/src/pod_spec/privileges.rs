@@ -1,18 +1,18 @@
-//! What a cluster may disallow in pod specs (`--allow-privileged`).
+//! Privileges in pod specs that the cluster can disallow (`--allow-privileged`).
 //!
-//! Rules see no settings: they find it wherever it stands, and what is allowed after all is taken out before anybody learns
-//! of it.
+//! Rules do not know the settings: they always report these privileges. If the cluster allows them, [`allow`] removes the errors
+//! before they are returned.
 
 use portico_machinery::field::Error;
 
 use crate::Errors;
 
-/// Of a privileged container.
+/// Error for a privileged container.
 pub(super) const PRIVILEGED: &str = "disallowed by cluster policy";
-/// Of containers that run on a Windows host.
+/// Error for a Windows host process container.
 pub(super) const HOST_PROCESS: &str = "hostProcess containers are disallowed by cluster policy";
 
-/// Allows what only a cluster's policy disallows.
+/// Removes the errors for privileges that only the policy of a cluster forbids.
 pub fn allow(errors: &mut Errors) {
     let is_policy = |error: &Error| {
         [PRIVILEGED, HOST_PROCESS].map(|text| format!("Forbidden: {text}")).contains(&error.body)

@@ -1,11 +1,11 @@
-//! Which Secrets and ConfigMaps a pod refers to (upstream's VisitPodSecretNames and VisitPodConfigmapNames), pure.
+//! Secrets and ConfigMaps that a pod refers to (upstream's VisitPodSecretNames and VisitPodConfigmapNames).
 
 use portico_machinery::{Cursor, Object};
 
 use super::CONTAINER_LISTS;
 
-/// Where kinds of volumes name a Secret.
-const VOLUMES: [(&str, &[&str]); 10] = [
+/// Volume sources that refer to a Secret, with the path of its name.
+const SECRET_VOLUMES: [(&str, &[&str]); 10] = [
     ("azureFile", &["secretName"]),
     ("cephfs", &["secretRef", "name"]),
     ("cinder", &["secretRef", "name"]),
@@ -18,22 +18,22 @@ const VOLUMES: [(&str, &[&str]); 10] = [
     ("storageos", &["secretRef", "name"]),
 ];
 
-/// The names of the Secrets that a pod refers to.
+/// Returns the names of the Secrets that a pod refers to.
 #[must_use]
 pub fn secrets_of(pod: &Object) -> Vec<String> {
     let mut names: Vec<&str> =
         pod.at(&["spec", "imagePullSecrets"]).items().map(|s| s.field("name").str()).collect();
     add_containers(pod, ["secretRef", "secretKeyRef"], &mut names);
     for volume in pod.at(&["spec", "volumes"]).items() {
-        for (kind, path) in VOLUMES {
+        for (kind, path) in SECRET_VOLUMES {
             names.push(path.iter().fold(volume.field(kind), |at, field| at.field(field)).str());
         }
         add_sources(&volume, "secret", &mut names);
     }
-    owned(&names)
+    non_empty_names(&names)
 }
 
-/// The names of the ConfigMaps that a pod refers to.
+/// Returns the names of the ConfigMaps that a pod refers to.
 #[must_use]
 pub fn config_maps_of(pod: &Object) -> Vec<String> {
     let mut names = Vec::new();
@@ -42,10 +42,10 @@ pub fn config_maps_of(pod: &Object) -> Vec<String> {
         names.push(volume.field("configMap").field("name").str());
         add_sources(&volume, "configMap", &mut names);
     }
-    owned(&names)
+    non_empty_names(&names)
 }
 
-/// Those that the variables of containers come from, all at once or one by one.
+/// Adds the names in environment variables of containers: sources of all variables (`whole`) and of single ones (`key`).
 fn add_containers<'a>(pod: &'a Object, [whole, key]: [&'a str; 2], names: &mut Vec<&'a str>) {
     for container in CONTAINER_LISTS.into_iter().flat_map(|list| pod.at(&["spec", list]).items()) {
         names.extend(container.field("envFrom").items().map(|from| from.field(whole).field("name").str()));
@@ -54,13 +54,13 @@ fn add_containers<'a>(pod: &'a Object, [whole, key]: [&'a str; 2], names: &mut V
     }
 }
 
-/// Those that are projected into a volume.
+/// Adds the names in projected volumes.
 fn add_sources<'a>(volume: &Cursor<'a>, kind: &'a str, names: &mut Vec<&'a str>) {
     let sources = volume.field("projected").field("sources").items();
     names.extend(sources.map(|source| source.field(kind).field("name").str()));
 }
 
-fn owned(names: &[&str]) -> Vec<String> {
+fn non_empty_names(names: &[&str]) -> Vec<String> {
     names.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect()
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_found_wherever_a_pod_may_name_them() {
+    fn secrets_are_found_in_all_fields_that_refer_to_them() {
         let pod = br#"{"spec":{"imagePullSecrets":[{"name":"a"},{}],
             "initContainers":[{"envFrom":[{"secretRef":{"name":"b"}},{"configMapRef":{"name":"no"}}]}],
             "containers":[{"env":[{"name":"X","valueFrom":{"secretKeyRef":{"name":"c","key":"k"}}}]}],
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn config_maps_are_found_wherever_a_pod_may_name_them() {
+    fn config_maps_are_found_in_all_fields_that_refer_to_them() {
         let pod = br#"{"spec":{
             "initContainers":[{"envFrom":[{"configMapRef":{"name":"a"}},{"secretRef":{"name":"no"}}]}],
             "containers":[{"env":[{"name":"X","valueFrom":{"configMapKeyRef":{"name":"b","key":"k"}}}]}],

@@ -1,4 +1,4 @@
-//! Resource names, quantities, limits and requests: of containers, of the whole pod, of claims.
+//! Validation of resource names, quantities, limits and requests of containers, pods and claims.
 
 use std::collections::HashSet;
 
@@ -6,14 +6,14 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Quantity, names};
 
 use super::annotations::MIRROR;
-use super::parts::Of;
-use super::totals::together;
+use super::parts::SpecOwner;
+use super::totals::aggregate_containers;
 use crate::Errors;
 use crate::{checks, values};
 
-const STANDARD_FOR_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Further names without a domain whose amounts need not be whole.
-const STANDARD_ELSEWHERE: [&str; 8] = [
+const STANDARD_CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Other names without a domain whose amounts need not be integers.
+const OTHER_STANDARD_RESOURCES: [&str; 8] = [
     "storage",
     "requests.cpu",
     "requests.memory",
@@ -24,29 +24,29 @@ const STANDARD_ELSEWHERE: [&str; 8] = [
     "limits.ephemeral-storage",
 ];
 /// Prefix of the resources of huge pages.
-const HUGE: &str = "hugepages-";
+const HUGE_PAGES_PREFIX: &str = "hugepages-";
 
-/// Whether a name is one that a container's resources may have without a domain.
+/// True if the name is valid in the resources of a container without a domain.
 pub fn is_standard_container_resource(name: &str) -> bool {
-    STANDARD_FOR_CONTAINERS.contains(&name) || name.starts_with(HUGE)
+    STANDARD_CONTAINER_RESOURCES.contains(&name) || name.starts_with(HUGE_PAGES_PREFIX)
 }
 
-/// Whether a name means something to upstream itself.
-pub fn is_standard(name: &str) -> bool {
+/// True if upstream defines the resource name.
+pub fn is_standard_resource(name: &str) -> bool {
     is_standard_container_resource(name)
-        || STANDARD_ELSEWHERE.contains(&name)
-        || COUNTED.contains(&name)
+        || OTHER_STANDARD_RESOURCES.contains(&name)
+        || INTEGER_RESOURCES.contains(&name)
         || name.starts_with("requests.hugepages-")
 }
 
-/// Whether a name is of somebody else's resource: with a domain that is not upstream's.
-pub fn is_extended(name: &str) -> bool {
+/// True for an extended resource: a name with a domain that is not one of upstream's domains.
+pub fn is_extended_resource(name: &str) -> bool {
     let native = !name.contains('/') || name.contains("kubernetes.io/");
     !native && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// Names without a domain whose amounts are whole numbers.
-pub const COUNTED: [&str; 9] = [
+/// Resource names without a domain whose amounts are integers.
+pub const INTEGER_RESOURCES: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -58,46 +58,46 @@ pub const COUNTED: [&str; 9] = [
     "persistentvolumeclaims",
 ];
 
-/// Whether the amounts of a resource are whole numbers.
-pub fn is_counted(name: &str) -> bool {
-    COUNTED.contains(&name) || is_extended(name)
+/// True if the amounts of a resource are integers (upstream's `IsIntegerResourceName`).
+pub fn is_integer_resource(name: &str) -> bool {
+    INTEGER_RESOURCES.contains(&name) || is_extended_resource(name)
 }
 
-/// The name of a resource anywhere: qualified, or standard.
+/// Validates the name of a resource: qualified, or standard. Returns false for a name that is not qualified.
 pub fn resource_name(name: &str, path: &Path, errors: &mut Errors) -> bool {
     let diagnostics = names::qualified_name(name);
     if !diagnostics.is_empty() {
         errors.extend(diagnostics.iter().map(|m| Error::invalid(path, name, m)));
         return false;
     }
-    if !name.contains('/') && !is_standard(name) {
+    if !name.contains('/') && !is_standard_resource(name) {
         errors.push(Error::invalid(path, name, "must be a standard resource type or fully qualified"));
     }
     true
 }
 
-/// The name of a resource of a container.
+/// Validates the name of a resource of a container.
 pub fn container_resource_name(name: &str, path: &Path, errors: &mut Errors) {
     resource_name(name, path, errors);
     if !name.contains('/') {
         if !is_standard_container_resource(name) {
             errors.push(Error::invalid(path, name, "must be a standard resource for containers"));
         }
-    } else if !name.contains("kubernetes.io/") && !is_extended(name) {
+    } else if !name.contains("kubernetes.io/") && !is_extended_resource(name) {
         errors.push(Error::invalid(path, name, "doesn't follow extended resource name standard"));
     }
 }
 
-/// The amount of a resource: not negative, and whole where it is counted.
+/// Validates the amount of a resource: not negative, and an integer if the resource requires it.
 pub fn amount(name: &str, value: &Cursor<'_>, errors: &mut Errors) {
     let quantity = value.quantity().unwrap_or_default();
     if quantity.is_negative() {
         errors.push(Error::invalid(&value.path(), quantity.to_string(), checks::NOT_NEGATIVE));
     }
-    if is_counted(name) && !quantity.is_whole() {
+    if is_integer_resource(name) && !quantity.is_whole() {
         errors.push(Error::invalid(&value.path(), quantity.to_string(), "must be an integer"));
     }
-    if let Some(size) = name.strip_prefix(HUGE) {
+    if let Some(size) = name.strip_prefix(HUGE_PAGES_PREFIX) {
         let size = Quantity::lenient(size).value();
         let amount = quantity.value();
         if !quantity.is_whole() || size == 0 || amount % size != 0 {
@@ -107,13 +107,13 @@ pub fn amount(name: &str, value: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The resources of a container.
-pub(super) fn of_container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
-    container_resources(&container.field("resources"), &known_claims(spec), errors);
+/// Validates the resources of a container.
+pub(super) fn validate_container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
+    container_resources(&container.field("resources"), &pod_claim_names(spec), errors);
 }
 
-/// Names of the claims of a pod.
-fn known_claims<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
+/// Returns the sorted names of the claims of a pod.
+fn pod_claim_names<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
     let claims = spec.field("resourceClaims");
     let mut names: Vec<_> = claims.items().map(|claim| claim.field("name").str()).collect();
     names.retain(|name| !name.is_empty());
@@ -121,21 +121,21 @@ fn known_claims<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
     names
 }
 
-/// Limits, requests and claims.
+/// Validates limits, requests and claims.
 pub fn container_resources(resources: &Cursor<'_>, claims: &[&str], errors: &mut Errors) {
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     let (mut huge, mut cpu_or_memory) = (false, false);
     for (name, value) in limits.entries() {
         container_resource_name(name, &value.path(), errors);
         amount(name, &value, errors);
-        huge |= name.starts_with(HUGE);
+        huge |= name.starts_with(HUGE_PAGES_PREFIX);
         cpu_or_memory |= matches!(name, "cpu" | "memory");
     }
     for (name, request) in requests.entries() {
         container_resource_name(name, &request.path(), errors);
         amount(name, &request, errors);
-        against_limit(name, &request, &requests, &limits, errors);
-        huge |= name.starts_with(HUGE);
+        check_request_limit(name, &request, &requests, &limits, errors);
+        huge |= name.starts_with(HUGE_PAGES_PREFIX);
         cpu_or_memory |= matches!(name, "cpu" | "memory");
     }
     if huge && !cpu_or_memory {
@@ -145,10 +145,10 @@ pub fn container_resources(resources: &Cursor<'_>, claims: &[&str], errors: &mut
 }
 
 fn is_overcommittable(name: &str) -> bool {
-    !is_extended(name) && !name.starts_with(HUGE)
+    !is_extended_resource(name) && !name.starts_with(HUGE_PAGES_PREFIX)
 }
 
-fn against_limit(
+fn check_request_limit(
     name: &str,
     request: &Cursor<'_>,
     requests: &Cursor<'_>,
@@ -172,7 +172,7 @@ fn against_limit(
     errors.push(Error::invalid(&requests.path(), quantity.to_string(), &text));
 }
 
-fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
+fn claim_names(claims: &Cursor<'_>, declared: &[&str], errors: &mut Errors) {
     let (mut seen, mut named) = (HashSet::new(), HashSet::new());
     for claim in claims.items() {
         let (name, request) = (claim.field("name").str(), claim.field("request").str());
@@ -188,11 +188,11 @@ fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
         }
         seen.insert((name, request));
         named.insert(name);
-        if !known.contains(&name) {
-            let text = if known.is_empty() {
+        if !declared.contains(&name) {
+            let text = if declared.is_empty() {
                 "must be one of the names in pod.spec.resourceClaims which is empty".to_owned()
             } else {
-                format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
+                format!("must be one of the names in pod.spec.resourceClaims: {}", declared.join(", "))
             };
             let mut error = Error::not_found(&claim.path(), name);
             error.body = format!("{}: {text}", error.body);
@@ -201,12 +201,12 @@ fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Resources of the runtime itself, which upstream validates as the limits of a container at `base`.
+/// Validates the overhead of a runtime, which upstream validates as the limits of a container at `base`.
 pub fn overhead(overhead: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     let path = base.child("limits");
     let (mut huge, mut cpu_or_memory) = (false, false);
     for (name, value) in overhead.entries() {
-        huge |= name.starts_with(HUGE);
+        huge |= name.starts_with(HUGE_PAGES_PREFIX);
         cpu_or_memory |= matches!(name, "cpu" | "memory");
         let mut found = Errors::new();
         container_resource_name(name, &value.path(), &mut found);
@@ -221,9 +221,9 @@ pub fn overhead(overhead: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     }
 }
 
-/// `spec.resourceClaims`.
-pub(super) fn pod_claims(claims: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
-    let is_static = matches!(of, Of::Pod(pod) if pod.annotation(MIRROR).is_some());
+/// Validates `spec.resourceClaims`.
+pub(super) fn pod_claims(claims: &Cursor<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
+    let is_static = matches!(owner, SpecOwner::Pod(pod) if pod.annotation(MIRROR).is_some());
     let mut names = HashSet::new();
     for claim in claims.items() {
         if is_static {
@@ -236,7 +236,7 @@ pub(super) fn pod_claims(claims: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
         } else if !names.insert(name.str()) {
             errors.push(name.duplicate());
         } else {
-            checks::follows(&name, values::label, errors);
+            checks::matches_rule(&name, values::label, errors);
         }
         let (direct, template) = (claim.field("resourceClaimName"), claim.field("resourceClaimTemplateName"));
         match (direct.is_present(), template.is_present()) {
@@ -249,13 +249,13 @@ pub(super) fn pod_claims(claims: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
         }
         for reference in [direct, template] {
             if reference.is_present() {
-                checks::follows(&reference, names::dns1123_subdomain, errors);
+                checks::matches_rule(&reference, names::dns1123_subdomain, errors);
             }
         }
     }
 }
 
-/// Resources of the pod as a whole, and how its containers fit into them.
+/// Validates the pod-level resources, and that the resources of the containers fit into them.
 pub(super) fn pod_level(spec: &Cursor<'_>, errors: &mut Errors) {
     let resources = spec.field("resources");
     if spec.field("os").field("name").str() == "windows" {
@@ -265,7 +265,7 @@ pub(super) fn pod_level(spec: &Cursor<'_>, errors: &mut Errors) {
     if resources.field("claims").is_present() {
         errors.push(resources.field("claims").forbidden("claims may not be set for Resources at pod-level"));
     }
-    claim_names(&resources.field("claims"), &known_claims(spec), errors);
+    claim_names(&resources.field("claims"), &pod_claim_names(spec), errors);
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     for (name, value) in limits.entries() {
         pod_level_name(name, &value.path(), errors);
@@ -274,23 +274,23 @@ pub(super) fn pod_level(spec: &Cursor<'_>, errors: &mut Errors) {
     for (name, request) in requests.entries() {
         pod_level_name(name, &request.path(), errors);
         amount(name, &request, errors);
-        against_limit(name, &request, &requests, &limits, errors);
+        check_request_limit(name, &request, &requests, &limits, errors);
     }
-    containers_fit(spec, &resources, errors);
+    check_containers_fit(spec, &resources, errors);
 }
 
 fn pod_level_name(name: &str, path: &Path, errors: &mut Errors) {
     let before = errors.len();
     resource_name(name, path, errors);
-    if errors.len() == before && !matches!(name, "cpu" | "memory") && !name.starts_with(HUGE) {
-        errors.push(Error::not_supported(path, name, &["cpu", HUGE, "memory"]));
+    if errors.len() == before && !matches!(name, "cpu" | "memory") && !name.starts_with(HUGE_PAGES_PREFIX) {
+        errors.push(Error::not_supported(path, name, &["cpu", HUGE_PAGES_PREFIX, "memory"]));
     }
 }
 
-fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors) {
+fn check_containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors) {
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     for (name, request) in requests.entries() {
-        let Some(sum) = total(spec, "requests", name) else { continue };
+        let Some(sum) = aggregate_resource(spec, "requests", name) else { continue };
         let quantity = request.quantity().unwrap_or_default();
         if sum > quantity {
             let text = format!("must be greater than or equal to aggregate container requests of {sum}");
@@ -299,8 +299,8 @@ fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors
     }
     for (name, limit) in limits.entries() {
         let quantity = limit.quantity().unwrap_or_default();
-        if name.starts_with(HUGE) {
-            if let Some(sum) = total(spec, "limits", name).filter(|sum| *sum > quantity) {
+        if name.starts_with(HUGE_PAGES_PREFIX) {
+            if let Some(sum) = aggregate_resource(spec, "limits", name).filter(|sum| *sum > quantity) {
                 let text = format!("must be greater than or equal to aggregate container limits of {sum}");
                 errors.push(Error::invalid(&limit.path(), quantity.to_string(), &text));
             }
@@ -319,11 +319,11 @@ fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors
     }
 }
 
-/// Sum of a resource (`requests` or `limits`) over all containers, if any of them names it.
-pub fn total(spec: &Cursor<'_>, list: &'static str, name: &str) -> Option<Quantity> {
-    let of = |container: &Cursor<'_>| {
+/// Returns the aggregate of one resource in `list` (`requests` or `limits`) over all containers; `None` if no container has it.
+pub fn aggregate_resource(spec: &Cursor<'_>, list: &'static str, name: &str) -> Option<Quantity> {
+    let amount_of = |container: &Cursor<'_>| {
         let amount = container.field("resources").field(list).key(name).quantity();
         amount.map(|amount| (name.to_owned(), amount)).into_iter().collect()
     };
-    together(spec, of).remove(name)
+    aggregate_containers(spec, amount_of).remove(name)
 }

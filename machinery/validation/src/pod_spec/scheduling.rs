@@ -1,4 +1,4 @@
-//! Where a pod may run: affinity, topology spread, tolerations, gates.
+//! Validation of scheduling constraints: affinity, topology spread, gates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ const WEIGHT: &str = "must be in the range 1-100";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Affinity to nodes and to other pods.
+/// Validates affinity to nodes and to other pods.
 pub(super) fn affinity(affinity: &Cursor<'_>, errors: &mut Errors) {
     let nodes = affinity.field("nodeAffinity");
     if nodes.field(REQUIRED).is_present() {
@@ -53,10 +53,10 @@ fn pod_term(term: &Cursor<'_>, errors: &mut Errors) {
     if key.str().is_empty() {
         errors.push(key.required("can not be empty"));
     }
-    checks::follows(&key, names::qualified_name, errors);
+    checks::matches_rule(&key, names::qualified_name, errors);
 }
 
-/// Keys of the pod's own labels that become part of the selector.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys`, whose values become part of the selector.
 fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
     let (matching, mismatching) = (term.field("matchLabelKeys"), term.field("mismatchLabelKeys"));
     let selector = term.field("labelSelector");
@@ -64,10 +64,10 @@ fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
         if !keys.is_empty() && !selector.is_present() {
             errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
         } else {
-            keys.items().for_each(|key| checks::follows(&key, names::qualified_name, errors));
+            keys.items().for_each(|key| checks::matches_rule(&key, names::qualified_name, errors));
         }
     }
-    selected_twice(term, &matching, &selector, errors);
+    duplicate_selector_keys(term, &matching, &selector, errors);
     let mismatching: HashSet<&str> = mismatching.items().map(|key| key.str()).collect();
     for key in matching.items().filter(|key| mismatching.contains(key.str())) {
         errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
@@ -75,14 +75,14 @@ fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
 }
 
 /// Reports keys for which the selector has a requirement of the user in addition to the one that creation added.
-fn selected_twice(term: &Cursor<'_>, keys: &Cursor<'_>, selector: &Cursor<'_>, errors: &mut Errors) {
+fn duplicate_selector_keys(term: &Cursor<'_>, keys: &Cursor<'_>, selector: &Cursor<'_>, errors: &mut Errors) {
     let indexes: HashMap<&str, usize> =
         keys.items().enumerate().map(|(index, key)| (key.str(), index)).collect();
     let mut seen: HashSet<&str> = selector.field("matchLabels").entries().map(|(key, _)| key).collect();
     for requirement in selector.field("matchExpressions").items() {
         let key = requirement.field("key").str();
         if let Some(index) = indexes.get(key).filter(|_| seen.contains(key)) {
-            // Upstream leaves out the name of the list.
+            // Upstream omits the name of the list in the path.
             let path = term.path().index(*index);
             errors.push(Error::invalid(&path, key, "exists in both matchLabelKeys and labelSelector"));
         }
@@ -90,12 +90,12 @@ fn selected_twice(term: &Cursor<'_>, keys: &Cursor<'_>, selector: &Cursor<'_>, e
     }
 }
 
-/// Topology spread constraints.
+/// Validates topology spread constraints.
 pub(super) fn spread(constraints: &Cursor<'_>, errors: &mut Errors) {
     fn pair<'a>(constraint: &Cursor<'a>) -> (&'a str, &'a str) {
         (constraint.field("topologyKey").str(), constraint.field("whenUnsatisfiable").str())
     }
-    // The last of several equal pairs is no error.
+    // Like upstream, reports all but the last of several equal pairs.
     let last: HashMap<_, _> =
         constraints.items().enumerate().map(|(index, constraint)| (pair(&constraint), index)).collect();
     for (index, constraint) in constraints.items().enumerate() {
@@ -136,12 +136,12 @@ fn min_domains(constraint: &Cursor<'_>, when: &str, errors: &mut Errors) {
     }
 }
 
-/// Scheduling gates.
+/// Validates scheduling gates.
 pub(super) fn gates(gates: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for gate in gates.items() {
         let name = gate.field("name").str();
-        errors.extend(names::errors(&gate.path(), name, names::qualified_name(name)));
+        errors.extend(names::to_field_errors(&gate.path(), name, names::qualified_name(name)));
         if !seen.insert(name) {
             errors.push(Error::duplicate(&gate.path(), name));
         }

@@ -1,4 +1,4 @@
-//! Security contexts of pods and containers.
+//! Validation of security contexts of pods and containers.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,17 +6,17 @@ use std::collections::HashSet;
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::parts::{all_containers, below};
+use super::parts::{all_containers, child_path};
 use super::privileges::PRIVILEGED;
 use super::windows;
 use crate::Errors;
 use crate::{checks, paths};
 
-/// Most bytes of the name of an AppArmor profile on a node.
+/// Maximum bytes of the name of an AppArmor profile on a node.
 const LOCAL_PROFILE_MAX: usize = 4095;
 const ID_RANGE: &str = "must be between 0 and 2147483647, inclusive";
 const SYSCTL: &str = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-/// Parameters of the kernel that belong to the namespace of inter-process communication.
+/// Kernel parameters of the IPC namespace.
 const IPC_SYSCTLS: [&str; 10] = [
     "kernel.sem",
     "kernel.shmall",
@@ -32,10 +32,10 @@ const IPC_SYSCTLS: [&str; 10] = [
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 
 fn id(at: &Cursor<'_>, errors: &mut Errors) {
-    checks::between(at, 0, i64::from(i32::MAX), ID_RANGE, errors);
+    checks::in_range(at, 0, i64::from(i32::MAX), ID_RANGE, errors);
 }
 
-/// The context of the whole pod.
+/// Validates the security context of a pod.
 pub(super) fn pod(spec: &Cursor<'_>, errors: &mut Errors) {
     let context = spec.field("securityContext");
     for field in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -66,7 +66,7 @@ fn sysctls(spec: &Cursor<'_>, sysctls: &Cursor<'_>, errors: &mut Errors) {
         } else if !seen.insert(name.str()) {
             errors.push(name.duplicate());
         }
-        let dotted = dotted(name.str());
+        let dotted = normalize_sysctl(name.str());
         let ipc = IPC_SYSCTLS.contains(&dotted.as_ref()) || dotted.starts_with("fs.mqueue.");
         for (of_it, field) in [(dotted.starts_with("net."), "hostNetwork"), (ipc, "hostIPC")] {
             if of_it && spec.field(field).bool() {
@@ -76,8 +76,8 @@ fn sysctls(spec: &Cursor<'_>, sysctls: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The name with dots between its parts: where its first separator is a slash, dots and slashes change places.
-fn dotted(name: &str) -> Cow<'_, str> {
+/// Normalizes the name of a kernel parameter to dots: if its first separator is a slash, swaps dots and slashes.
+fn normalize_sysctl(name: &str) -> Cow<'_, str> {
     if name.find(['.', '/']).is_none_or(|first| name.as_bytes()[first] == b'.') {
         return Cow::Borrowed(name);
     }
@@ -115,7 +115,7 @@ fn seccomp(profile: &Cursor<'_>, errors: &mut Errors) {
             errors.push(local.invalid("can only be set when seccomp type is Localhost"));
         }
     } else if local.is_present() {
-        paths::local(&local, &local.path(), errors);
+        paths::relative(&local, &local.path(), errors);
     } else {
         errors.push(local.required("must be set when seccomp type is Localhost"));
     }
@@ -136,7 +136,7 @@ fn apparmor(profile: &Cursor<'_>, errors: &mut Errors) {
             } else if local.str().is_empty() {
                 errors.push(local.required(NEEDED));
             }
-            checks::no_longer(&local, LOCAL_PROFILE_MAX, errors);
+            checks::max_bytes(&local, LOCAL_PROFILE_MAX, errors);
         }
         known if PROFILES.contains(&known) => {
             if local.is_present() {
@@ -147,7 +147,7 @@ fn apparmor(profile: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The context of one container.
+/// Validates the security context of a container.
 pub(super) fn container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
     let context = container.field("securityContext");
     if !context.is_present() {
@@ -185,7 +185,8 @@ fn escalation(context: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a user namespace of its own forbids.
+/// Validates a pod with its own user namespace (`hostUsers: false`): it may not use other namespaces of the host,
+/// nor block devices.
 pub(super) fn host_users(spec: &Cursor<'_>, errors: &mut Errors) {
     const TEXT: &str = "when `hostUsers` is false";
     if spec.field("hostUsers").opt_bool() != Some(false) {
@@ -193,7 +194,7 @@ pub(super) fn host_users(spec: &Cursor<'_>, errors: &mut Errors) {
     }
     for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         if spec.field(field).bool() {
-            errors.push(Error::forbidden(&below(&spec.path(), &[shown]), TEXT));
+            errors.push(Error::forbidden(&child_path(&spec.path(), &[shown]), TEXT));
         }
     }
     for container in all_containers(spec) {

@@ -1,5 +1,4 @@
-//! What a pod needs in all: its containers together as the scheduler counts them, what is set for the whole pod, and
-//! its overhead.
+//! Total resources of a pod: its containers aggregated as the scheduler does, its pod-level resources, and its overhead.
 
 use std::collections::BTreeMap;
 
@@ -7,66 +6,68 @@ use portico_machinery::{Cursor, Object, Quantity};
 
 use super::parts::is_sidecar;
 
-/// Amounts by the name of their resource.
-pub type Amounts = BTreeMap<String, Quantity>;
+/// Amounts by resource name (upstream's `ResourceList`).
+pub type ResourceList = BTreeMap<String, Quantity>;
 
-/// The amounts of a list of resources.
-pub fn amounts(list: &Cursor<'_>) -> Amounts {
+/// Reads a resource list.
+pub fn resource_list(list: &Cursor<'_>) -> ResourceList {
     list.entries().map(|(name, value)| (name.to_owned(), value.quantity().unwrap_or_default())).collect()
 }
 
-/// Adds what is in `other`.
-pub fn add(sums: &mut Amounts, other: &Amounts) {
+/// Adds the amounts in `other` to `sums`.
+pub fn add_resources(sums: &mut ResourceList, other: &ResourceList) {
     for (name, amount) in other {
         sums.entry(name.clone()).and_modify(|sum| *sum = sum.plus(amount)).or_insert_with(|| amount.clone());
     }
 }
 
-/// Keeps the greater of each.
-fn keep_greater(most: &mut Amounts, other: &Amounts) {
+/// Replaces amounts in `most` by greater ones in `other`.
+fn max_resources(most: &mut ResourceList, other: &ResourceList) {
     for (name, amount) in other {
-        if most.get(name).is_none_or(|kept| kept <= amount) {
+        if most.get(name).is_none_or(|current| current <= amount) {
             most.insert(name.clone(), amount.clone());
         }
     }
 }
 
-/// What all containers need together, from what each needs: containers and sidecars at once, or the greediest init step.
-pub fn together(spec: &Cursor<'_>, need: impl Fn(&Cursor<'_>) -> Amounts) -> Amounts {
-    let mut all = Amounts::new();
-    spec.field("containers").items().for_each(|container| add(&mut all, &need(&container)));
-    let (mut sidecars, mut greediest) = (Amounts::new(), Amounts::new());
+/// Aggregates the needs of containers: the sum of containers and sidecars, or the peak during initialization if that is greater.
+pub fn aggregate_containers(spec: &Cursor<'_>, need: impl Fn(&Cursor<'_>) -> ResourceList) -> ResourceList {
+    let mut all = ResourceList::new();
+    spec.field("containers").items().for_each(|container| add_resources(&mut all, &need(&container)));
+    let (mut sidecars, mut init_peak) = (ResourceList::new(), ResourceList::new());
     for container in spec.field("initContainers").items() {
         let mut step = need(&container);
         if is_sidecar(&container) {
-            add(&mut all, &step);
-            add(&mut sidecars, &step);
-            keep_greater(&mut greediest, &sidecars);
+            add_resources(&mut all, &step);
+            add_resources(&mut sidecars, &step);
+            max_resources(&mut init_peak, &sidecars);
         } else {
-            add(&mut step, &sidecars);
-            keep_greater(&mut greediest, &step);
+            add_resources(&mut step, &sidecars);
+            max_resources(&mut init_peak, &step);
         }
     }
-    keep_greater(&mut all, &greediest);
+    max_resources(&mut all, &init_peak);
     all
 }
 
-/// `requests` or `limits` of the containers together, as the spec has them, and of the pod where those are set.
-pub fn of_spec(spec: &Cursor<'_>, list: &'static str, applies: impl Fn(&str) -> bool) -> Amounts {
-    let mut all = together(spec, |container| amounts(&container.field("resources").field(list)));
-    override_by(&mut all, spec, list, applies);
+/// Returns `requests` or `limits` of a spec: the aggregate of its containers, replaced by pod-level resources for which
+/// `applies`.
+pub fn spec_resources(spec: &Cursor<'_>, list: &'static str, applies: impl Fn(&str) -> bool) -> ResourceList {
+    let mut all =
+        aggregate_containers(spec, |container| resource_list(&container.field("resources").field(list)));
+    apply_pod_level(&mut all, spec, list, applies);
     all
 }
 
-/// What is counted of a pod: a resize under way counts as the greater of what is and what is wanted.
-pub fn counted(pod: &Object) -> (Amounts, Amounts) {
-    let (spec, overhead) = (pod.at(&["spec"]), amounts(&pod.at(&["spec", "overhead"])));
-    let running = Running::of(pod);
-    let mut requests = together(&spec, |container| running.requests(container));
-    override_by(&mut requests, &spec, "requests", counts_for_pods);
-    add(&mut requests, &overhead);
-    let mut limits = together(&spec, |container| running.limits(container));
-    override_by(&mut limits, &spec, "limits", counts_for_pods);
+/// Returns the requests and limits charged to a pod. During a resize, the greater of current and desired amounts counts.
+pub fn charged_resources(pod: &Object) -> (ResourceList, ResourceList) {
+    let (spec, overhead) = (pod.at(&["spec"]), resource_list(&pod.at(&["spec", "overhead"])));
+    let resize = ResizeStatus::new(pod);
+    let mut requests = aggregate_containers(&spec, |container| resize.requests(container));
+    apply_pod_level(&mut requests, &spec, "requests", is_pod_level_resource);
+    add_resources(&mut requests, &overhead);
+    let mut limits = aggregate_containers(&spec, |container| resize.limits(container));
+    apply_pod_level(&mut limits, &spec, "limits", is_pod_level_resource);
     for (name, amount) in &overhead {
         if let Some(limit) = limits.get_mut(name).filter(|limit| !limit.is_zero()) {
             *limit = limit.plus(amount);
@@ -75,24 +76,29 @@ pub fn counted(pod: &Object) -> (Amounts, Amounts) {
     (requests, limits)
 }
 
-/// Resources that can be set for a pod as a whole.
-pub fn counts_for_pods(name: &str) -> bool {
+/// True if the resource can be set at pod level (upstream's `IsSupportedPodLevelResource`).
+pub fn is_pod_level_resource(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-fn override_by(all: &mut Amounts, spec: &Cursor<'_>, list: &'static str, applies: impl Fn(&str) -> bool) {
-    let own = amounts(&spec.field("resources").field(list));
-    all.extend(own.into_iter().filter(|(name, _)| applies(name)));
+fn apply_pod_level(
+    all: &mut ResourceList,
+    spec: &Cursor<'_>,
+    list: &'static str,
+    applies: impl Fn(&str) -> bool,
+) {
+    let pod_resources = resource_list(&spec.field("resources").field(list));
+    all.extend(pod_resources.into_iter().filter(|(name, _)| applies(name)));
 }
 
-/// What containers run with, for the time of a resize.
-struct Running<'a> {
+/// Current resources of containers, which differ from the spec during a resize.
+struct ResizeStatus<'a> {
     statuses: BTreeMap<&'a str, Cursor<'a>>,
-    infeasible: bool,
+    is_infeasible: bool,
 }
 
-impl<'a> Running<'a> {
-    fn of(pod: &'a Object) -> Self {
+impl<'a> ResizeStatus<'a> {
+    fn new(pod: &'a Object) -> Self {
         let status = pod.at(&["status"]);
         let lists = ["containerStatuses", "initContainerStatuses"];
         let statuses =
@@ -101,30 +107,30 @@ impl<'a> Running<'a> {
         let pending = status.field("conditions").items().find(pending);
         Self {
             statuses: statuses.map(|status| (status.field("name").str(), status)).collect(),
-            infeasible: pending.is_some_and(|condition| condition.field("reason").str() == "Infeasible"),
+            is_infeasible: pending.is_some_and(|condition| condition.field("reason").str() == "Infeasible"),
         }
     }
 
-    /// The status of a container that reports its resources; init steps are over before anything is resized.
+    /// Returns the status of a container, if it reports resources. Init containers that ended before the resize report none.
     fn status(&self, container: &Cursor<'_>) -> Option<&Cursor<'a>> {
         let status = self.statuses.get(container.field("name").str())?;
         status.field("resources").is_present().then_some(status)
     }
 
-    fn requests(&self, container: &Cursor<'_>) -> Amounts {
-        let wanted = amounts(&container.field("resources").field("requests"));
-        let Some(status) = self.status(container) else { return wanted };
-        let mut most = if self.infeasible { Amounts::new() } else { wanted };
-        keep_greater(&mut most, &amounts(&status.field("resources").field("requests")));
-        keep_greater(&mut most, &amounts(&status.field("allocatedResources")));
+    fn requests(&self, container: &Cursor<'_>) -> ResourceList {
+        let desired = resource_list(&container.field("resources").field("requests"));
+        let Some(status) = self.status(container) else { return desired };
+        let mut most = if self.is_infeasible { ResourceList::new() } else { desired };
+        max_resources(&mut most, &resource_list(&status.field("resources").field("requests")));
+        max_resources(&mut most, &resource_list(&status.field("allocatedResources")));
         most
     }
 
-    fn limits(&self, container: &Cursor<'_>) -> Amounts {
-        let wanted = amounts(&container.field("resources").field("limits"));
-        let Some(status) = self.status(container) else { return wanted };
-        let mut most = if self.infeasible { Amounts::new() } else { wanted };
-        keep_greater(&mut most, &amounts(&status.field("resources").field("limits")));
+    fn limits(&self, container: &Cursor<'_>) -> ResourceList {
+        let desired = resource_list(&container.field("resources").field("limits"));
+        let Some(status) = self.status(container) else { return desired };
+        let mut most = if self.is_infeasible { ResourceList::new() } else { desired };
+        max_resources(&mut most, &resource_list(&status.field("resources").field("limits")));
         most
     }
 }
@@ -134,22 +140,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn init_steps_count_when_they_need_more_than_all_that_runs_after_them() {
+    fn init_containers_count_if_they_need_more_than_all_later_containers() {
         let spec = br#"{"containers":[{"resources":{"requests":{"cpu":"1","memory":"1Gi"}}},
                 {"resources":{"requests":{"cpu":"500m"}}}],
             "initContainers":[{"restartPolicy":"Always","resources":{"requests":{"cpu":"1"}}},
                 {"resources":{"requests":{"cpu":"4","memory":"512Mi"}}}]}"#;
         let spec = Object::from_json(spec).unwrap();
-        let all = of_spec(&spec.cursor(), "requests", counts_for_pods);
+        let all = spec_resources(&spec.cursor(), "requests", is_pod_level_resource);
         assert_eq!(all["cpu"].to_string(), "5");
         assert_eq!(all["memory"].to_string(), "1Gi");
     }
 
     #[test]
-    fn a_pods_own_resources_replace_the_sum_and_overhead_comes_on_top() {
+    fn pod_level_resources_replace_the_sum_and_overhead_is_added() {
         let pod = br#"{"spec":{"overhead":{"cpu":"100m","memory":"1Mi"},"resources":{"requests":{"cpu":"3"}},
             "containers":[{"name":"c","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}"#;
-        let (requests, limits) = counted(&Object::from_json(pod).unwrap());
+        let (requests, limits) = charged_resources(&Object::from_json(pod).unwrap());
         assert_eq!(
             (requests["cpu"].to_string(), requests["memory"].to_string()),
             ("3100m".into(), "1Mi".into())
@@ -158,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_resize_under_way_counts_as_the_greater_of_what_is_and_what_is_wanted() {
+    fn a_resize_in_progress_counts_as_the_greater_of_current_and_desired() {
         let mut pod = Object::from_json(
             br#"{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]},
             "status":{"containerStatuses":[{"name":"c","resources":{"requests":{"cpu":"2"}},
                 "allocatedResources":{"cpu":"3"}}]}}"#,
         )
         .unwrap();
-        assert_eq!(counted(&pod).0["cpu"].to_string(), "3");
+        assert_eq!(charged_resources(&pod).0["cpu"].to_string(), "3");
         let mut condition = Object::default();
         condition.set(&["type"], "PodResizePending");
         condition.set(&["reason"], "Infeasible");
@@ -173,6 +179,6 @@ mod tests {
         pod.edit_each(&["spec", "containers"], |container| {
             container.set(&["resources", "requests", "cpu"], "9");
         });
-        assert_eq!(counted(&pod).0["cpu"].to_string(), "3", "what cannot be is not counted");
+        assert_eq!(charged_resources(&pod).0["cpu"].to_string(), "3", "an infeasible resize is not counted");
     }
 }

@@ -1,4 +1,4 @@
-//! Volumes of a pod: exactly one source each, and what each source must say.
+//! Validation of the volumes of a pod: exactly one source each, with valid fields.
 
 pub(super) mod claims;
 mod files;
@@ -13,11 +13,11 @@ use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
 use self::holder::Holder;
-use super::parts::Of;
+use super::parts::SpecOwner;
 use crate::Errors;
 use crate::{checks, paths, values};
 
-/// Sources in the order in which upstream looks at them, with the name that its errors use.
+/// Sources in upstream's validation order, with the name that errors contain.
 const SOURCES: [(&str, &str); 30] = [
     ("emptyDir", "emptyDir"),
     ("hostPath", "hostPath"),
@@ -51,54 +51,54 @@ const SOURCES: [(&str, &str); 30] = [
     ("image", "image"),
 ];
 
-/// The volumes without errors: the others count as absent.
-pub(super) struct Volumes<'a>(HashMap<&'a str, Cursor<'a>>);
+/// Valid volumes by name; those with errors count as absent.
+pub(super) struct ValidVolumes<'a>(HashMap<&'a str, Cursor<'a>>);
 
-impl<'a> Volumes<'a> {
-    /// The volume of this name.
+impl<'a> ValidVolumes<'a> {
+    /// Returns the volume with a name.
     pub(super) fn get(&self, name: &str) -> Option<&Cursor<'a>> {
         self.0.get(name)
     }
 
-    /// Whether there is one of this name.
+    /// True if there is a volume with this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 }
 
-/// Validates all volumes and gives back the good ones.
-pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of<'_>, errors: &mut Errors) -> Volumes<'a> {
-    let mut good = Volumes(HashMap::new());
-    let created = claims::created_claims(list, of);
+/// Validates all volumes and returns the valid ones.
+pub(super) fn validate<'a>(list: &Cursor<'a>, owner: SpecOwner<'_>, errors: &mut Errors) -> ValidVolumes<'a> {
+    let mut valid = ValidVolumes(HashMap::new());
+    let created = claims::created_claims(list, owner);
     for volume in list.items() {
         let mut found = Errors::new();
-        source(&volume, of, &mut found);
+        validate_volume(&volume, owner, &mut found);
         let name = volume.field("name");
         if checks::not_empty(&name, &mut found) {
             found.extend(
                 values::label(name.str()).iter().map(|m| Error::invalid(&name.path(), name.str(), m)),
             );
         }
-        if good.has(name.str()) {
+        if valid.has(name.str()) {
             found.push(name.duplicate());
         }
         let claim = volume.field("persistentVolumeClaim").field("claimName");
         if found.is_empty() {
-            good.0.insert(name.str(), volume);
+            valid.0.insert(name.str(), volume);
         }
         errors.append(&mut found);
         if created.contains(claim.str()) {
             errors.push(claim.invalid("must not reference a PVC that gets created for an ephemeral volume"));
         }
     }
-    good
+    valid
 }
 
-fn source(volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
+fn validate_volume(volume: &Cursor<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     let mut count = 0;
     for (field, shown) in SOURCES {
-        let here = volume.field(field);
-        if !here.is_present() {
+        let source = volume.field(field);
+        if !source.is_present() {
             continue;
         }
         if count > 0 {
@@ -106,7 +106,7 @@ fn source(volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
             errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
         } else {
             count += 1;
-            one(field, &here, volume, of, errors);
+            validate_source(field, &source, volume, owner, errors);
         }
         if field == "iscsi" {
             iscsi::interface(volume, errors);
@@ -117,41 +117,51 @@ fn source(volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
     }
 }
 
-fn one(field: &str, here: &Cursor<'_>, volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
+fn validate_source(
+    field: &str,
+    source: &Cursor<'_>,
+    volume: &Cursor<'_>,
+    owner: SpecOwner<'_>,
+    errors: &mut Errors,
+) {
     match field {
         "emptyDir" => {
-            if here.field("sizeLimit").quantity().is_some_and(|limit| limit.is_negative()) {
+            if source.field("sizeLimit").quantity().is_some_and(|limit| limit.is_negative()) {
                 errors.push(
-                    here.field("sizeLimit").forbidden("SizeLimit field must be a valid resource quantity"),
+                    source.field("sizeLimit").forbidden("SizeLimit field must be a valid resource quantity"),
                 );
             }
         }
-        "hostPath" => host_path(here, errors),
-        "secret" => files::keyed(here, "secretName", errors),
-        "configMap" => files::keyed(here, "name", errors),
-        "downwardAPI" => files::downward(here, errors),
-        "projected" => files::projected(here, errors),
+        "hostPath" => host_path(source, errors),
+        "secret" => files::secret_or_config_map(source, "secretName", errors),
+        "configMap" => files::secret_or_config_map(source, "name", errors),
+        "downwardAPI" => files::downward(source, errors),
+        "projected" => files::projected(source, errors),
         "persistentVolumeClaim" => {
-            checks::not_empty(&here.field("claimName"), errors);
+            checks::not_empty(&source.field("claimName"), errors);
         }
-        "ephemeral" => claims::ephemeral(here, volume, of, errors),
+        "ephemeral" => claims::ephemeral(source, volume, owner, errors),
         "image" => {
-            if matches!(of, Of::Pod(_)) {
-                checks::not_empty(&here.field("reference"), errors);
+            if matches!(owner, SpecOwner::Pod(_)) {
+                checks::not_empty(&source.field("reference"), errors);
             }
-            checks::required_one_of(&here.field("pullPolicy"), &["Always", "IfNotPresent", "Never"], errors);
+            checks::required_one_of(
+                &source.field("pullPolicy"),
+                &["Always", "IfNotPresent", "Never"],
+                errors,
+            );
         }
-        _ => network::source(field, here, Holder::Pod, errors),
+        _ => network::source(field, source, Holder::Pod, errors),
     }
 }
 
-/// A path on the node.
+/// Validates a path on the node.
 pub fn host_path(here: &Cursor<'_>, errors: &mut Errors) {
     const TYPES: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     let path = here.field("path");
     if checks::not_empty(&path, errors) {
-        paths::no_climbing(&path, &path.path(), errors);
+        paths::no_parent_reference(&path, &path.path(), errors);
         checks::one_of(&here.field("type"), &TYPES, errors);
     }
 }

@@ -1,4 +1,4 @@
-//! Warnings for whoever writes a pod or a template of pods, in upstream's order.
+//! Warnings for a pod or a pod template, in upstream's order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -13,10 +13,10 @@ const CRITICAL: &str = "scheduler.alpha.kubernetes.io/critical-pod";
 const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-/// Where comparing one with each earlier one ends: an answer holds a few of these warnings at most, and a body could ask for
-/// millions of comparisons.
-const ENOUGH: usize = 256;
-/// Sources of volumes that warn, in upstream's order. Ephemeral ones do for the claim inside.
+/// Limit of pairwise comparisons and of their warnings. A response contains only a few of these warnings, and a request body
+/// could cause millions of comparisons.
+const MAX_PAIRWISE: usize = 256;
+/// Volume sources that cause a warning, in upstream's order. The claim of an ephemeral volume has its own warnings.
 const OLD_SOURCES: [(&str, &str); 10] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
@@ -30,13 +30,13 @@ const OLD_SOURCES: [(&str, &str); 10] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// Warnings of a pod (a cursor at the pod itself).
+/// Returns the warnings for a pod (cursor at the pod itself).
 pub fn pod_warnings(pod: &Cursor<'_>) -> Vec<String> {
-    of(pod, false)
+    collect_warnings(pod, false)
 }
 
-/// Warnings of a cursor at `metadata` and `spec`. For pods, upstream reports annotations about AppArmor in another place.
-pub(super) fn of(holder: &Cursor<'_>, is_template: bool) -> Vec<String> {
+/// Returns the warnings for the `metadata` and `spec` at a cursor. For pods, upstream reports AppArmor annotations separately.
+pub(super) fn collect_warnings(holder: &Cursor<'_>, is_template: bool) -> Vec<String> {
     let (spec, annotations) = (holder.field("spec"), holder.field("metadata").field("annotations"));
     let mut warnings = Vec::new();
     node_labels(&spec, &mut warnings);
@@ -94,7 +94,7 @@ fn pod_affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Warnings of one term of a node selector.
+/// Adds the warnings for one term of a node selector.
 pub fn node_term(term: &Cursor<'_>, validate_values: bool, warnings: &mut Vec<String>) {
     for requirement in term.field("matchExpressions").items() {
         let key = requirement.field("key");
@@ -146,7 +146,7 @@ fn old_annotations(annotations: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Annotations of containers that do not set the field.
+/// Warns about profile annotations of containers that do not set the field.
 fn profiles(
     container: &Cursor<'_>,
     spec: &Cursor<'_>,
@@ -162,14 +162,14 @@ fn profiles(
         return;
     }
     let key = format!("{APPARMOR}{name}");
-    let of_pod = spec.field("securityContext").field("appArmorProfile");
-    if !annotations.entry_str(&key).is_some_and(|annotation| is_profile(&of_pod, annotation)) {
+    let pod_profile = spec.field("securityContext").field("appArmorProfile");
+    if !annotations.entry_str(&key).is_some_and(|annotation| is_profile(&pod_profile, annotation)) {
         let text = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
         old_annotation(annotations, &key, text, warnings);
     }
 }
 
-/// True if the field and the annotation name the same AppArmor profile.
+/// True if the field and the annotation contain the same AppArmor profile.
 fn is_profile(field: &Cursor<'_>, annotation: &str) -> bool {
     let (kind, local) = match annotation.strip_prefix("localhost/") {
         Some(local) => ("Localhost", Some(local)),
@@ -190,15 +190,15 @@ fn volumes(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
             if field == "ephemeral" {
                 warnings.extend(claim_spec_warnings(&source.field("volumeClaimTemplate").field("spec")));
             } else {
-                let shown = if field == "storageos" { "storageOS" } else { field };
-                warnings.push(format!("{}: {text}", volume.path().child(shown)));
+                let display_name = if field == "storageos" { "storageOS" } else { field };
+                warnings.push(format!("{}: {text}", volume.path().child(display_name)));
             }
         }
     }
     spec.field("volumes").items().for_each(|volume| overlapping_paths(&volume, warnings));
 }
 
-/// Storage that is no whole number of bytes.
+/// Warns about storage that is not a whole number of bytes.
 pub fn claim_spec_warnings(spec: &Cursor<'_>) -> Vec<String> {
     let resources = spec.field("resources");
     let mut warnings = Vec::new();
@@ -208,9 +208,13 @@ pub fn claim_spec_warnings(spec: &Cursor<'_>) -> Vec<String> {
     warnings
 }
 
-/// The paths of a source's files, with who puts them there.
-fn paths_of(source: &Cursor<'_>, who: &str) -> Vec<(String, String)> {
-    source.field("items").items().map(|i| (i.field("path").str().to_owned(), who.to_owned())).collect()
+/// Returns the paths of the files of a source, each with `source_name`, the description of the source.
+fn paths_of(source: &Cursor<'_>, source_name: &str) -> Vec<(String, String)> {
+    source
+        .field("items")
+        .items()
+        .map(|i| (i.field("path").str().to_owned(), source_name.to_owned()))
+        .collect()
 }
 
 fn overlapping_paths(volume: &Cursor<'_>, warnings: &mut Vec<String>) {
@@ -222,25 +226,25 @@ fn overlapping_paths(volume: &Cursor<'_>, warnings: &mut Vec<String>) {
     ] {
         let source = volume.field(field);
         if source.is_present() {
-            let who = if key.is_empty() {
+            let source_name = if key.is_empty() {
                 word.to_owned()
             } else {
                 format!("{word} {:?}", source.field(key).str())
             };
             let paths: Vec<(String, String)> = paths_of(&source, "");
-            warn_of_overlaps(&format!("volume {name:?} ({who})"), &paths, warnings);
+            warn_of_overlaps(&format!("volume {name:?} ({source_name})"), &paths, warnings);
         }
     }
     let projected = volume.field("projected");
     if !projected.is_present() {
         return;
     }
-    let who = format!("volume {name:?} (Projected)");
+    let source_name = format!("volume {name:?} (Projected)");
     let empty = |source: &Cursor<'_>| !source.entries().any(|(_, value)| value.is_present());
     for _ in projected.field("sources").items().filter(empty) {
-        warnings.push(format!("{who} has no sources provided"));
+        warnings.push(format!("{source_name} has no sources provided"));
     }
-    warn_of_overlaps(&who, &projected_paths(&projected), warnings);
+    warn_of_overlaps(&source_name, &projected_paths(&projected), warnings);
 }
 
 fn projected_paths(projected: &Cursor<'_>) -> Vec<(String, String)> {
@@ -259,27 +263,29 @@ fn projected_paths(projected: &Cursor<'_>) -> Vec<(String, String)> {
     paths
 }
 
-fn warn_of_overlaps(who: &str, paths: &[(String, String)], warnings: &mut Vec<String>) {
-    // What is below a path follows it closely in this order, so that not every path is held against every other.
+fn warn_of_overlaps(source_name: &str, paths: &[(String, String)], warnings: &mut Vec<String>) {
+    // The set is ordered: only neighbors of a path are compared, not all pairs.
     let mut seen: BTreeSet<(&str, usize)> = BTreeSet::new();
     for (at, (path, owner)) in paths.iter().enumerate() {
-        let here = path.trim_end_matches('/');
-        let ends = here.match_indices('/').map(|(end, _)| end).chain([here.len()]);
-        let above = ends.flat_map(|end| seen.range((&here[..end], 0)..=(&here[..end], usize::MAX)));
-        let folder = format!("{here}/");
+        let trimmed = path.trim_end_matches('/');
+        let ends = trimmed.match_indices('/').map(|(end, _)| end).chain([trimmed.len()]);
+        let above = ends.flat_map(|end| seen.range((&trimmed[..end], 0)..=(&trimmed[..end], usize::MAX)));
+        let folder = format!("{trimmed}/");
         let below = seen.range((folder.as_str(), 0)..).take_while(|(other, _)| other.starts_with(&folder));
-        let mut earlier: Vec<usize> = above.chain(below).map(|(_, at)| *at).take(ENOUGH).collect();
-        if here.is_empty() {
+        let mut earlier: Vec<usize> = above.chain(below).map(|(_, at)| *at).take(MAX_PAIRWISE).collect();
+        if trimmed.is_empty() {
             continue;
         }
         earlier.sort_unstable();
         for other in earlier.iter().map(|at| &paths[*at]) {
-            if warnings.len() < ENOUGH {
-                let (path, of) = (other.0.trim_end_matches('/'), &other.1);
-                warnings.push(format!("{who}: overlapping paths: {here:?}{owner} with {path:?}{of}"));
+            if warnings.len() < MAX_PAIRWISE {
+                let (path, other_owner) = (other.0.trim_end_matches('/'), &other.1);
+                warnings.push(format!(
+                    "{source_name}: overlapping paths: {trimmed:?}{owner} with {path:?}{other_owner}"
+                ));
             }
         }
-        seen.insert((here, at));
+        seen.insert((trimmed, at));
     }
 }
 
@@ -304,13 +310,13 @@ fn duplicates(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// A number of bytes that is no whole one.
+/// Warns about a number of bytes that is not whole.
 pub fn fractional_bytes(list: &Cursor<'_>, name: &str, warnings: &mut Vec<String>) {
     let at = list.key(name);
     if let Some(quantity) = at.quantity().filter(|quantity| !quantity.is_whole()) {
-        let shown = quantity.to_string();
+        let text = quantity.to_string();
         warnings
-            .push(format!("{}: fractional byte value {shown:?} is invalid, must be an integer", at.path()));
+            .push(format!("{}: fractional byte value {text:?} is invalid, must be an integer", at.path()));
     }
 }
 
@@ -345,9 +351,9 @@ fn hidden_variables(container: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Ports of all containers that are the same, or may be.
+/// Warns about equal or ambiguous ports in all containers.
 fn ambiguous_ports(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let mut alike: HashMap<(i64, &str), Vec<HostPort<'_>>> = HashMap::new();
+    let mut by_container_port: HashMap<(i64, &str), Vec<HostPort<'_>>> = HashMap::new();
     let ports = all_containers(spec).into_iter().flat_map(|container| container.field("ports").items());
     for at in ports {
         let port =
@@ -355,20 +361,21 @@ fn ambiguous_ports(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
         if !port.ip.is_empty() && port.number == 0 {
             warnings.push(format!("{}: hostIP set without hostPort: {}", port.path, go_port(&at)));
         }
-        let others = alike.entry((number(&at, "containerPort"), at.field("protocol").str())).or_default();
-        for other in others.iter() {
-            if warnings.len() >= ENOUGH {
+        let earlier_ports =
+            by_container_port.entry((number(&at, "containerPort"), at.field("protocol").str())).or_default();
+        for other in earlier_ports.iter() {
+            if warnings.len() >= MAX_PAIRWISE {
                 break;
             }
             if let Some(words) = port.conflict(other) {
                 warnings.push(format!("{}: {words} port definition with {}", port.path, other.path));
             }
         }
-        others.push(port);
+        earlier_ports.push(port);
     }
 }
 
-/// The address and port of a container on the host.
+/// Host address and host port of a container port.
 struct HostPort<'a> {
     number: i64,
     ip: &'a str,
@@ -393,7 +400,7 @@ fn number(port: &Cursor<'_>, field: &str) -> i64 {
     port.field(field).i64().unwrap_or(0)
 }
 
-/// A port as Go prints the struct.
+/// Formats a port as Go prints the struct.
 fn go_port(port: &Cursor<'_>) -> String {
     let text = |field| port.field(field).str();
     format!(

@@ -1,4 +1,4 @@
-//! Options of Windows pods and containers.
+//! Validation of the options of Windows pods and containers.
 
 use portico_machinery::{Cursor, names};
 
@@ -10,11 +10,11 @@ const DOMAIN_MAX: usize = 255;
 const USER_MAX: usize = 104;
 const NETBIOS_MAX: usize = 15;
 
-/// Validates the options; absent ones have no faults.
+/// Validates the options; absent options are valid.
 pub(super) fn options(options: &Cursor<'_>, errors: &mut Errors) {
     let name = options.field("gmsaCredentialSpecName");
     if name.is_present() {
-        checks::follows(&name, names::dns1123_subdomain, errors);
+        checks::matches_rule(&name, names::dns1123_subdomain, errors);
     }
     let spec = options.field("gmsaCredentialSpec");
     if let Some(text) = spec.opt_str() {
@@ -32,7 +32,7 @@ pub(super) fn options(options: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Messages about `[DOMAIN\\]USER`, without the name of the field at their beginning.
+/// Returns the errors of `[DOMAIN\\]USER`, without the field name at their start.
 fn user_name(text: &str) -> Vec<&'static str> {
     let parts: Vec<&str> = text.split('\\').collect();
     let (domain, user) = match parts.as_slice() {
@@ -63,7 +63,7 @@ fn user_name(text: &str) -> Vec<&'static str> {
     messages
 }
 
-/// `[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}`
+/// True for names that match `[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}`.
 fn is_netbios(domain: &str) -> bool {
     !domain.is_empty()
         && domain.chars().count() <= NETBIOS_MAX
@@ -71,7 +71,7 @@ fn is_netbios(domain: &str) -> bool {
         && !domain.contains(['\\', '/', ':', '*', '?', '"', '<', '>', '|'])
 }
 
-/// Labels of letters, digits and dashes, each at most 63 bytes.
+/// True for a domain of labels with letters, digits and dashes, each at most 63 bytes.
 fn is_dns(domain: &str) -> bool {
     domain.split('.').all(|label| names::dns1123_label(&label.to_ascii_lowercase()).is_empty())
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::user_name;
 
     #[test]
-    fn users_have_names_and_domains_of_windows() {
+    fn user_names_and_domains_follow_windows_rules() {
         const DOMAIN: &str = "'s Domain doesn't match the NetBios nor the DNS format";
         let long = "a".repeat(USER_LONG);
         const USER_LONG: usize = 105;

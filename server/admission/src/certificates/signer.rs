@@ -4,12 +4,12 @@ use portico_machinery::{Attributes, GroupResource, UserInfo};
 use portico_registry::Objects;
 
 /// True if a user may use a verb on a signer, by the name of the signer or as one of all signers of its domain.
-pub(super) async fn may(objects: &Objects, user: &UserInfo, verb: &str, signer: &str) -> bool {
+pub(super) async fn is_authorized(objects: &Objects, user: &UserInfo, verb: &str, signer: &str) -> bool {
     let signers = GroupResource::new("certificates.k8s.io", "signers");
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
     for name in [signer, &domain] {
-        let question = Attributes::resource(user.clone(), verb, &signers, "", name).with_version("*");
-        if objects.authorizer.decide(&question).await.allowed() {
+        let attributes = Attributes::resource(user.clone(), verb, &signers, "", name).with_version("*");
+        if objects.authorizer.decide(&attributes).await.is_allowed() {
             return true;
         }
     }

@@ -3,13 +3,13 @@
 use portico_registry::{Objects, Operation};
 
 use super::signer;
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 /// CertificateSigning plugin.
 pub(crate) struct CertificateSigning;
 
 impl Plugin for CertificateSigning {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("certificates.k8s.io", "certificatesigningrequests", "status")]
     }
 
@@ -17,13 +17,14 @@ impl Plugin for CertificateSigning {
         &[Operation::Update]
     }
 
-    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             let Some(old) = request.old else { return Ok(Vec::new()) };
-            let same = |field| request.new.at(&["status", field]).same_as(&old.at(&["status", field]));
+            let is_unchanged =
+                |field| request.new.at(&["status", field]).same_as(&old.at(&["status", field]));
             let signer = old.str_at("spec.signerName");
-            if same("certificate") && same("conditions")
-                || signer::may(objects, &request.attributes.context.user, "sign", signer).await
+            if is_unchanged("certificate") && is_unchanged("conditions")
+                || signer::is_authorized(objects, &request.attributes.context.user, "sign", signer).await
             {
                 return Ok(Vec::new());
             }

@@ -6,7 +6,7 @@ use portico_machinery::user::MASTERS;
 use portico_registry::{Objects, Operation};
 use portico_validation::pem;
 
-use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use crate::plugin::{Plugin, ResourcePattern, ValidationFuture, ValidationRequest};
 
 /// Name of the signer to which the restriction applies.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
@@ -15,7 +15,7 @@ const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 pub(crate) struct CertificateSubjectRestriction;
 
 impl Plugin for CertificateSubjectRestriction {
-    fn targets(&self) -> &'static [Target] {
+    fn targets(&self) -> &'static [ResourcePattern] {
         &[("certificates.k8s.io", "certificatesigningrequests", "")]
     }
 
@@ -23,17 +23,17 @@ impl Plugin for CertificateSubjectRestriction {
         &[Operation::Create]
     }
 
-    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> ValidationFuture<'a> {
         Box::pin(async move {
             if request.new.str_at("spec.signerName") != SIGNER {
                 return Ok(Vec::new());
             }
             let bytes = STANDARD.decode(request.new.str_at("spec.request")).unwrap_or_default();
-            let asked = pem::request(&bytes);
-            let asked = asked.map_err(|why| request.forbidden(&format!("failed to parse CSR: {why}")))?;
-            if asked.organizations().iter().any(|organization| organization == MASTERS) {
-                let why = format!("use of {SIGNER} signer with {MASTERS} group is not allowed");
-                return Err(request.forbidden(&why));
+            let csr = pem::certificate_request(&bytes);
+            let csr = csr.map_err(|error| request.forbidden(&format!("failed to parse CSR: {error}")))?;
+            if csr.organizations().iter().any(|organization| organization == MASTERS) {
+                let message = format!("use of {SIGNER} signer with {MASTERS} group is not allowed");
+                return Err(request.forbidden(&message));
             }
             Ok(Vec::new())
         })

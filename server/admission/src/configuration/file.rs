@@ -8,7 +8,7 @@ use portico_machinery::Object;
 use portico_schema::Format;
 
 use super::error::ConfigurationError;
-use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, untagged};
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, decode_untagged};
 use crate::enabled_plugins::EnabledPlugins;
 
 const KIND: &str = "AdmissionConfiguration";
@@ -41,14 +41,14 @@ const LEGACY_TYPES: &str = r#"{"Legacy": {"fields": {
 pub(super) struct Sections<'a> {
     plugins: &'a EnabledPlugins,
     /// Sections in order; the first one counts if a plugin has several.
-    sections: Vec<(String, Source)>,
+    sections: Vec<(String, SectionSource)>,
 }
 
 /// Location of the configuration of a plugin.
-enum Source {
+enum SectionSource {
     Inline(Vec<u8>),
     File(PathBuf),
-    Nowhere,
+    Absent,
 }
 
 impl<'a> Sections<'a> {
@@ -62,7 +62,8 @@ impl<'a> Sections<'a> {
         let sections = match SCHEME.decode(&bytes) {
             Ok(object) => sections(&object, path.parent().unwrap_or(Path::new(""))),
             Err(error) if is_legacy(&error, &bytes) => {
-                let section = |(plugin, _): (&str, _)| (plugin.to_owned(), Source::File(path.to_owned()));
+                let section =
+                    |(plugin, _): (&str, _)| (plugin.to_owned(), SectionSource::File(path.to_owned()));
                 LEGACY.map(section).into()
             }
             Err(error) => return Err(ConfigurationError::Decode(error)),
@@ -82,9 +83,9 @@ impl<'a> Sections<'a> {
         }
         let section = self.sections.iter().find(|(name, _)| name == plugin).map(|(_, source)| source);
         let bytes = match section {
-            None | Some(Source::Nowhere) => None,
-            Some(Source::Inline(bytes)) => Some(bytes.clone()),
-            Some(Source::File(path)) => Some(config_file::read(path).map_err(|error| {
+            None | Some(SectionSource::Absent) => None,
+            Some(SectionSource::Inline(bytes)) => Some(bytes.clone()),
+            Some(SectionSource::File(path)) => Some(config_file::read(path).map_err(|error| {
                 let path = path.display().to_string();
                 ConfigurationError::Path { path, reason: error_text(&error) }
             })?),
@@ -95,13 +96,13 @@ impl<'a> Sections<'a> {
 }
 
 /// Returns the sections of a configuration file; relative paths refer to `folder`.
-fn sections(object: &Object, folder: &Path) -> Vec<(String, Source)> {
+fn sections(object: &Object, folder: &Path) -> Vec<(String, SectionSource)> {
     let section = |plugin: portico_machinery::Cursor<'_>| {
         let (inline, path) = (plugin.field("configuration"), plugin.field("path").str());
         let source = match (inline.is_present(), path) {
-            (true, _) => Source::Inline(inline.json().into_bytes()),
-            (false, "") => Source::Nowhere,
-            (false, path) => Source::File(folder.join(path)),
+            (true, _) => SectionSource::Inline(inline.json().into_bytes()),
+            (false, "") => SectionSource::Absent,
+            (false, path) => SectionSource::File(folder.join(path)),
         };
         (plugin.field("name").str().to_owned(), source)
     };
@@ -115,5 +116,5 @@ fn is_legacy(error: &PluginConfigurationError, bytes: &[u8]) -> bool {
         PluginConfigurationError::Missing { .. } | PluginConfigurationError::NotRegistered { .. }
     );
     let has = |object: Object| LEGACY.iter().any(|(_, field)| object.at(&[field]).is_present());
-    of_no_kind && untagged(LEGACY_TYPES, "Legacy", bytes, Format::Yaml).is_ok_and(has)
+    of_no_kind && decode_untagged(LEGACY_TYPES, "Legacy", bytes, Format::Yaml).is_ok_and(has)
 }

@@ -7,15 +7,15 @@ use crate::enabled_plugins::EnabledPlugins;
 
 const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n";
 
-/// Reads a file with this text; the plugins in `on` are enabled in addition to the default.
-fn read(text: &str, on: &[&str]) -> Result<Configuration, String> {
+/// Reads a file with this text; the plugins in `enabled` are enabled in addition to the default.
+fn read(text: &str, enabled: &[&str]) -> Result<Configuration, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("admission.yaml");
     std::fs::write(&path, text).unwrap();
-    let named = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 2}]\n";
-    std::fs::write(folder.path().join("events.yaml"), named).unwrap();
-    let on: Vec<String> = on.iter().map(|name| (*name).to_owned()).collect();
-    let plugins = EnabledPlugins::from_flags(&on, &[]).unwrap();
+    let events_section = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 2}]\n";
+    std::fs::write(folder.path().join("events.yaml"), events_section).unwrap();
+    let enabled: Vec<String> = enabled.iter().map(|name| (*name).to_owned()).collect();
+    let plugins = EnabledPlugins::from_flags(&enabled, &[]).unwrap();
     let read = Configuration::read(Some(&path), &plugins, &FeatureGates::default());
     read.map_err(|error| error.to_string().replace(folder.path().to_str().unwrap(), "FOLDER"))
 }
@@ -25,15 +25,15 @@ fn section(plugin: &str, configuration: &str) -> String {
     format!("{HEAD}plugins: [{{name: {plugin}, configuration: {configuration}}}]\n")
 }
 
-fn refusal(text: &str, on: &[&str]) -> String {
-    let refusal = read(text, on).expect_err(text);
+fn refusal(text: &str, enabled: &[&str]) -> String {
+    let refusal = read(text, enabled).expect_err(text);
     assert!(!refusal.contains('\n'), "{refusal}");
     refusal
 }
 
 #[test]
 fn a_file_that_is_no_configuration_is_refused() {
-    let of_file = "failed to read plugin config: ";
+    let prefix = "failed to read plugin config: ";
     for (text, error) in [
         ("", "Object 'Kind' is missing in ''"),
         ("plugins: []\n", "Object 'Kind' is missing in 'plugins: []\\n'"),
@@ -59,7 +59,7 @@ fn a_file_that_is_no_configuration_is_refused() {
             "json: cannot unmarshal number into Go struct field AdmissionPluginConfiguration.plugins.name of type string",
         ),
     ] {
-        assert_eq!(refusal(text, &[]), format!("{of_file}{error}"));
+        assert_eq!(refusal(text, &[]), format!("{prefix}{error}"));
     }
     let missing =
         Configuration::read(Some(Path::new("/nosuch")), &EnabledPlugins::default(), &FeatureGates::default());
@@ -70,7 +70,7 @@ fn a_file_that_is_no_configuration_is_refused() {
 }
 
 #[test]
-fn a_section_may_stand_in_a_file_beside_the_file() {
+fn a_section_may_refer_to_another_file() {
     let text = |path: &str| format!("{HEAD}plugins: [{{name: EventRateLimit, path: {path}}}]\n");
     assert!(read(&text("events.yaml"), &["EventRateLimit"]).is_ok());
     assert_eq!(
@@ -83,13 +83,13 @@ fn a_section_may_stand_in_a_file_beside_the_file() {
 }
 
 #[test]
-fn a_file_of_the_formats_before_stands_in_for_their_plugins() {
+fn a_file_in_an_older_format_configures_its_plugin() {
     let text = "podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b}\n";
     assert!(read(text, &["PodNodeSelector"]).is_ok());
 }
 
 #[test]
-fn sections_are_refused_in_upstreams_words() {
+fn invalid_sections_are_refused_with_upstreams_messages() {
     let events = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration";
     let pods = "apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration";
     let quotas = "apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration";
@@ -160,7 +160,7 @@ fn sections_are_refused_in_upstreams_words() {
         ),
     ] {
         let text = section(plugin, &format!("{{{head}, {rest}}}"));
-        let want = format!("couldn't init admission plugin {plugin:?}: {error}");
-        assert_eq!(refusal(&text, &[plugin]), want);
+        let expected = format!("couldn't init admission plugin {plugin:?}: {error}");
+        assert_eq!(refusal(&text, &[plugin]), expected);
     }
 }

@@ -8,22 +8,22 @@ use super::configuration::Limit;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     tokens: f64,
-    filled: Duration,
+    refilled_at: Duration,
 }
 
 impl Bucket {
     pub(super) fn full(limit: &Limit, now: Duration) -> Self {
-        Self { tokens: f64::from(limit.burst), filled: now }
+        Self { tokens: f64::from(limit.burst), refilled_at: now }
     }
 
     /// Takes a token, if one is available.
-    pub(super) fn take(&mut self, limit: &Limit, now: Duration) -> bool {
-        let gained = now.saturating_sub(self.filled).as_secs_f64() * f64::from(limit.qps);
+    pub(super) fn try_take(&mut self, limit: &Limit, now: Duration) -> bool {
+        let gained = now.saturating_sub(self.refilled_at).as_secs_f64() * f64::from(limit.qps);
         let tokens = (self.tokens + gained).min(f64::from(limit.burst));
         if tokens < 1.0 {
             return false;
         }
-        *self = Self { tokens: tokens - 1.0, filled: self.filled.max(now) };
+        *self = Self { tokens: tokens - 1.0, refilled_at: self.refilled_at.max(now) };
         true
     }
 }
@@ -34,10 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_gives_its_burst_and_then_its_rate() {
+    fn a_bucket_allows_its_burst_and_then_its_rate() {
         let limit = Limit { ty: LimitType::Server, qps: 2, burst: 3, cache_size: 0 };
         let mut bucket = Bucket::full(&limit, Duration::ZERO);
-        for (millis, taken) in [
+        for (millis, expected) in [
             (0, true),
             (0, true),
             (0, true),
@@ -52,7 +52,7 @@ mod tests {
             (60_000, true),
             (60_000, false),
         ] {
-            assert_eq!(bucket.take(&limit, Duration::from_millis(millis)), taken, "at {millis} ms");
+            assert_eq!(bucket.try_take(&limit, Duration::from_millis(millis)), expected, "at {millis} ms");
         }
     }
 }

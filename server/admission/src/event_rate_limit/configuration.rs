@@ -70,7 +70,7 @@ impl LimitType {
 
 impl Limit {
     /// Returns the maximum number of buckets.
-    pub(super) fn buckets(&self) -> usize {
+    pub(super) fn max_buckets(&self) -> usize {
         match (self.ty, usize::try_from(self.cache_size)) {
             (LimitType::Server, _) => 1,
             (_, Ok(0) | Err(_)) => DEFAULT_BUCKETS,
@@ -100,8 +100,8 @@ fn read(limit: &Cursor<'_>, errors: &mut Vec<Error>) -> Option<Limit> {
     if ty.is_none() {
         errors.push(limit.field("type").not_supported(&LimitType::ALL.map(LimitType::name)));
     }
-    let mut refuse = |field, value: i32, why| {
-        errors.push(Error::invalid(&limit.field(field).path(), value, why));
+    let mut refuse = |field, value: i32, message| {
+        errors.push(Error::invalid(&limit.field(field).path(), value, message));
     };
     if burst <= 0 {
         refuse("burst", burst, "must be positive");

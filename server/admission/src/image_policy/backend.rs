@@ -34,18 +34,18 @@ impl ImageBackend {
     ///
     /// # Errors
     /// The error of the last call.
-    pub(super) async fn ask(
+    pub(super) async fn call(
         &self,
         webhooks: &Webhooks,
-        question: Bytes,
+        body: Bytes,
         backoff: Duration,
     ) -> Result<Bytes, CallError> {
         let call = WebhookCall {
             endpoint: &self.endpoint,
             users: &self.users,
-            body: question,
-            answer_bytes: webhooks.limits().review_bytes,
+            body,
+            max_response_bytes: webhooks.limits().max_review_bytes,
         };
-        webhooks.post_again(call, backoff, |_, _| {}).await
+        webhooks.post_with_retries(call, backoff, |_, _| {}).await
     }
 }

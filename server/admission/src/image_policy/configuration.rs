@@ -8,7 +8,7 @@ use portico_machinery::Cursor;
 use portico_schema::Format;
 
 use super::backend::ImageBackend;
-use crate::configuration_kinds::{PluginConfigurationError, must_exist, untagged};
+use crate::configuration_kinds::{PluginConfigurationError, decode_untagged, must_exist};
 
 const TYPES: &str = r#"{
     "AdmissionConfig": {"fields": {"imagePolicy": {"type": "imagePolicyWebhookConfig"}}},
@@ -19,13 +19,13 @@ const TYPES: &str = r#"{
 }"#;
 
 /// Value that disables a duration.
-const OFF: i64 = -1;
+const DISABLED: i64 = -1;
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MILLISECOND;
 const MINUTE: i64 = 60 * SECOND;
 
 /// Valid range and default of a configured duration, in nanoseconds as in Go.
-struct Time {
+struct DurationField {
     /// Nanoseconds in one unit of the configured value.
     unit: i64,
     min: i64,
@@ -33,9 +33,11 @@ struct Time {
     default: i64,
 }
 
-const RETRY_BACKOFF: Time = Time { unit: MILLISECOND, min: 1, max: 5 * MINUTE, default: 500 * MILLISECOND };
-const ALLOW_TTL: Time = Time { unit: SECOND, min: SECOND, max: 30 * MINUTE, default: 5 * MINUTE };
-const DENY_TTL: Time = Time { default: 30 * SECOND, ..ALLOW_TTL };
+const RETRY_BACKOFF: DurationField =
+    DurationField { unit: MILLISECOND, min: 1, max: 5 * MINUTE, default: 500 * MILLISECOND };
+const ALLOW_TTL: DurationField =
+    DurationField { unit: SECOND, min: SECOND, max: 30 * MINUTE, default: 5 * MINUTE };
+const DENY_TTL: DurationField = DurationField { default: 30 * SECOND, ..ALLOW_TTL };
 
 /// Configuration of ImagePolicyWebhook.
 #[derive(Clone, Debug, Default)]
@@ -57,16 +59,16 @@ pub(crate) struct ImagePolicyConfiguration {
 impl ImagePolicyConfiguration {
     /// Reads a configuration; the plugin cannot be enabled without one.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
-        let words = |words: &str| PluginConfigurationError::Words(words.to_owned());
-        let bytes = bytes.ok_or_else(|| words("no config specified"))?;
-        let object = untagged(TYPES, "AdmissionConfig", bytes, Format::Yaml)?;
+        let error = |message: &str| PluginConfigurationError::Message(message.to_owned());
+        let bytes = bytes.ok_or_else(|| error("no config specified"))?;
+        let object = decode_untagged(TYPES, "AdmissionConfig", bytes, Format::Yaml)?;
         let section = object.at(&["imagePolicy"]);
         let retry_backoff = RETRY_BACKOFF.read(&section.field("retryBackoff"))?;
         let allow_ttl = ALLOW_TTL.read(&section.field("allowTTL"))?;
         let deny_ttl = DENY_TTL.read(&section.field("denyTTL"))?;
         let file = section.field("kubeConfigFile").str();
         if file.is_empty() {
-            return Err(words("invalid configuration: no configuration has been provided"));
+            return Err(error("invalid configuration: no configuration has been provided"));
         }
         must_exist(Path::new(file))?;
         Ok(Self {
@@ -80,11 +82,11 @@ impl ImagePolicyConfiguration {
     }
 }
 
-impl Time {
+impl DurationField {
     /// Reads a duration (upstream's `normalizeConfigDuration`).
     fn read(&self, at: &Cursor<'_>) -> Result<Duration, PluginConfigurationError> {
         let nanos = match at.i64().unwrap_or_default() {
-            OFF => return Ok(Duration::ZERO),
+            DISABLED => return Ok(Duration::ZERO),
             0 => self.default,
             value => value.saturating_mul(self.unit),
         };
@@ -92,8 +94,8 @@ impl Time {
             return Ok(GoDuration(nanos).to_std());
         }
         let [min, max, got] = [self.min, self.max, nanos].map(GoDuration);
-        let words = format!("valid value is between {min} and {max}, got {got}");
-        Err(PluginConfigurationError::Words(words))
+        let message = format!("valid value is between {min} and {max}, got {got}");
+        Err(PluginConfigurationError::Message(message))
     }
 }
 
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_a_default_or_off_or_what_is_configured() {
+    fn a_duration_is_the_default_or_disabled_or_the_configured_value() {
         let times = |section: &str| {
             let read = read(&format!("kubeConfigFile: /dev/null, {section}")).unwrap();
             [read.retry_backoff, read.allow_ttl, read.deny_ttl]
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_in_upstreams_words() {
+    fn invalid_values_are_refused_with_upstreams_messages() {
         for (section, error) in [
             ("retryBackoff: 300001", "valid value is between 1ns and 5m0s, got 5m0.001s"),
             ("retryBackoff: -2", "valid value is between 1ns and 5m0s, got -2ms"),

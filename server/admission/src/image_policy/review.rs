@@ -16,7 +16,7 @@ const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 pub(super) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
 
 /// Part of the key of annotations that the backend receives.
-const SHOWN: &str = ".image-policy.k8s.io/";
+const ANNOTATION_INFIX: &str = ".image-policy.k8s.io/";
 
 /// Spec of an ImageReview.
 #[derive(Serialize)]
@@ -45,18 +45,18 @@ pub(super) fn spec(pod: &Object, subresource: &str, namespace: &str) -> serde_js
     let of_list =
         |list| pod.at(&["spec", list]).items().map(|item| Container { image: item.field("image").str() });
     let annotations = pod.at(&["metadata", "annotations"]);
-    let shown = annotations.entries().filter(|(key, _)| key.contains(SHOWN));
+    let reviewed_annotations = annotations.entries().filter(|(key, _)| key.contains(ANNOTATION_INFIX));
     serde_json::to_string(&Spec {
         containers: lists.iter().copied().flat_map(of_list).collect(),
-        annotations: shown.map(|(key, value)| (key, value.str())).collect(),
+        annotations: reviewed_annotations.map(|(key, value)| (key, value.str())).collect(),
         namespace,
     })
 }
 
 /// Returns the body of a request to the backend.
-pub(super) fn question(spec: &str) -> Bytes {
-    let of = format!(r#""kind":"{KIND}","apiVersion":"{API_VERSION}","metadata":{{}}"#);
-    format!(r#"{{{of},"spec":{spec},"status":{{"allowed":false}}}}"#).into()
+pub(super) fn request_body(spec: &str) -> Bytes {
+    let type_and_metadata = format!(r#""kind":"{KIND}","apiVersion":"{API_VERSION}","metadata":{{}}"#);
+    format!(r#"{{{type_and_metadata},"spec":{spec},"status":{{"allowed":false}}}}"#).into()
 }
 
 /// Verdict of the backend.
@@ -93,13 +93,15 @@ struct Review {
 ///
 /// # Errors
 /// The response is invalid; the error is upstream's message.
-pub(super) fn verdict(answer: &[u8]) -> Result<Verdict, String> {
-    let review: Review = json::from_slice(answer).map_err(|error| match error.classify() {
+pub(super) fn parse_response(response: &[u8]) -> Result<Verdict, String> {
+    let review: Review = json::from_slice(response).map_err(|error| match error.classify() {
         Category::Data => json::error_text(&error),
         _ => format!("couldn't get version/kind; json parse error: {}", json::error_text(&error)),
     })?;
-    let named = |name: String, default: &str| if name.is_empty() { default.to_owned() } else { name };
-    let (kind, version) = (named(review.kind, KIND), named(review.api_version, API_VERSION));
+    let name_or_default =
+        |name: String, default: &str| if name.is_empty() { default.to_owned() } else { name };
+    let (kind, version) =
+        (name_or_default(review.kind, KIND), name_or_default(review.api_version, API_VERSION));
     if kind != KIND || version != API_VERSION {
         return Err(format!("no kind {kind:?} is registered for version {version:?}"));
     }
@@ -108,8 +110,8 @@ pub(super) fn verdict(answer: &[u8]) -> Result<Verdict, String> {
 
 /// Reads arbitrary bytes as a response, which must not panic.
 #[doc(hidden)]
-pub fn read_any(answer: &[u8]) {
-    drop(verdict(answer).map(|verdict| verdict.refusal()));
+pub fn read_any(response: &[u8]) {
+    drop(parse_response(response).map(|verdict| verdict.refusal()));
 }
 
 #[cfg(test)]
@@ -132,14 +134,14 @@ mod tests {
         }
         let spec = spec(&Object::from_json(b"{}").unwrap(), "", "n").unwrap();
         assert_eq!(
-            question(&spec),
+            request_body(&spec),
             r#"{"kind":"ImageReview","apiVersion":"imagepolicy.k8s.io/v1alpha1","metadata":{},"spec":{"namespace":"n"},"status":{"allowed":false}}"#
         );
     }
 
     #[test]
     fn a_response_allows_or_denies_with_a_reason() {
-        let refusal = |answer: &str| verdict(answer.as_bytes()).map(|verdict| verdict.refusal());
+        let refusal = |answer: &str| parse_response(answer.as_bytes()).map(|verdict| verdict.refusal());
         let rejected = Some("one or more images rejected by webhook backend");
         for (answer, expected) in [
             (
@@ -159,11 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_none() {
+    fn invalid_responses_are_refused() {
         for (answer, error) in [
             ("<html>", "couldn't get version/kind; json parse error: invalid JSON at line 1, column 1"),
-            (r#"{"status":{"allowed":"yes"}}"#, "JSON of another form than expected"),
-            (r#"{"status":{"auditAnnotations":[1]}}"#, "JSON of another form than expected"),
+            (r#"{"status":{"allowed":"yes"}}"#, "unexpected JSON type"),
+            (r#"{"status":{"auditAnnotations":[1]}}"#, "unexpected JSON type"),
             (
                 r#"{"kind":"Foo","status":{"allowed":true}}"#,
                 "no kind \"Foo\" is registered for version \"imagepolicy.k8s.io/v1alpha1\"",
@@ -173,7 +175,7 @@ mod tests {
                 "no kind \"ImageReview\" is registered for version \"imagepolicy.k8s.io/v1\"",
             ),
         ] {
-            let refused = verdict(answer.as_bytes()).expect_err(answer);
+            let refused = parse_response(answer.as_bytes()).expect_err(answer);
             assert!(refused.starts_with(error), "{answer}: {refused}");
         }
     }

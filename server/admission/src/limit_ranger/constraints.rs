@@ -2,35 +2,35 @@
 
 use portico_machinery::{Cursor, Quantity};
 
-use portico_validation::pod_spec::totals::{Amounts, amounts};
+use portico_validation::pod_spec::totals::{ResourceList, resource_list};
 
 /// Requests and limits that are checked. Claims have no limits.
-pub(super) struct Constrained {
-    pub(super) requests: Amounts,
-    pub(super) limits: Option<Amounts>,
+pub(super) struct CheckedAmounts {
+    pub(super) requests: ResourceList,
+    pub(super) limits: Option<ResourceList>,
 }
 
 /// Adds the violations of one item, sorted by resource name.
-pub(super) fn check(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<String>) {
+pub(super) fn check(limit: &Cursor<'_>, checked: &CheckedAmounts, errors: &mut Vec<String>) {
     let kind = limit.field("type").str();
-    let each = |list: &str| amounts(&limit.field(list));
+    let each = |list: &str| resource_list(&limit.field(list));
     for (name, bound) in each("min") {
-        errors.extend(minimum(kind, &name, &bound, of));
+        errors.extend(minimum(kind, &name, &bound, checked));
     }
     for (name, bound) in each("max") {
-        errors.extend(match &of.limits {
-            Some(limits) => maximum(kind, &name, &bound, &of.requests, limits),
-            None => maximum_request(kind, &name, &bound, &of.requests),
+        errors.extend(match &checked.limits {
+            Some(limits) => maximum(kind, &name, &bound, &checked.requests, limits),
+            None => maximum_request(kind, &name, &bound, &checked.requests),
         });
     }
-    let Some(limits) = &of.limits else { return };
+    let Some(limits) = &checked.limits else { return };
     for (name, bound) in each("maxLimitRequestRatio") {
-        errors.extend(ratio(kind, &name, &bound, &of.requests, limits));
+        errors.extend(ratio(kind, &name, &bound, &checked.requests, limits));
     }
 }
 
 /// Returns the three amounts in the smallest unit that can represent all of them.
-fn comparable(request: &Quantity, limit: &Quantity, bound: &Quantity) -> [i64; 3] {
+fn to_common_unit(request: &Quantity, limit: &Quantity, bound: &Quantity) -> [i64; 3] {
     let all = [request, limit, bound];
     if all.iter().all(|quantity| quantity.value() <= Quantity::MAX_MILLI) {
         all.map(Quantity::milli_value)
@@ -39,53 +39,65 @@ fn comparable(request: &Quantity, limit: &Quantity, bound: &Quantity) -> [i64; 3
     }
 }
 
-fn minimum(kind: &str, name: &str, bound: &Quantity, of: &Constrained) -> Option<String> {
+fn minimum(kind: &str, name: &str, bound: &Quantity, checked: &CheckedAmounts) -> Option<String> {
     let at_least = format!("minimum {name} usage per {kind} is {bound}");
-    let limit = of.limits.as_ref().and_then(|limits| limits.get(name));
-    let Some(request) = of.requests.get(name) else {
+    let limit = checked.limits.as_ref().and_then(|limits| limits.get(name));
+    let Some(request) = checked.requests.get(name) else {
         return Some(format!("{at_least}.  No request is specified"));
     };
-    let [requested, limited, least] = comparable(request, limit.unwrap_or(&Quantity::ZERO), bound);
+    let [requested, limit_value, least] = to_common_unit(request, limit.unwrap_or(&Quantity::ZERO), bound);
     if requested < least {
         return Some(format!("{at_least}, but request is {request}"));
     }
-    limit.filter(|_| limited < least).map(|limit| format!("{at_least}, but limit is {limit}"))
+    limit.filter(|_| limit_value < least).map(|limit| format!("{at_least}, but limit is {limit}"))
 }
 
-fn maximum(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+fn maximum(
+    kind: &str,
+    name: &str,
+    bound: &Quantity,
+    requests: &ResourceList,
+    limits: &ResourceList,
+) -> Option<String> {
     let at_most = format!("maximum {name} usage per {kind} is {bound}");
     let Some(limit) = limits.get(name) else {
         return Some(format!("{at_most}.  No limit is specified"));
     };
     let request = requests.get(name);
-    let [requested, limited, most] = comparable(request.unwrap_or(&Quantity::ZERO), limit, bound);
-    if limited > most {
+    let [requested, limit_value, most] = to_common_unit(request.unwrap_or(&Quantity::ZERO), limit, bound);
+    if limit_value > most {
         return Some(format!("{at_most}, but limit is {limit}"));
     }
     request.filter(|_| requested > most).map(|request| format!("{at_most}, but request is {request}"))
 }
 
-fn maximum_request(kind: &str, name: &str, bound: &Quantity, requests: &Amounts) -> Option<String> {
+fn maximum_request(kind: &str, name: &str, bound: &Quantity, requests: &ResourceList) -> Option<String> {
     let at_most = format!("maximum {name} usage per {kind} is {bound}");
     let Some(request) = requests.get(name) else {
         return Some(format!("{at_most}.  No request is specified"));
     };
-    let [requested, _, most] = comparable(request, &Quantity::ZERO, bound);
+    let [requested, _, most] = to_common_unit(request, &Quantity::ZERO, bound);
     (requested > most).then(|| format!("{at_most}, but request is {request}"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "upstream compares ratios as such numbers")]
-fn ratio(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+fn ratio(
+    kind: &str,
+    name: &str,
+    bound: &Quantity,
+    requests: &ResourceList,
+    limits: &ResourceList,
+) -> Option<String> {
     let at_most = format!("{name} max limit to request ratio per {kind} is {bound}");
-    let of = |amounts: &Amounts| amounts.get(name).cloned().unwrap_or_default();
-    let [requested, limited, _] = comparable(&of(requests), &of(limits), bound);
+    let amount_of = |amounts: &ResourceList| amounts.get(name).cloned().unwrap_or_default();
+    let [requested, limit_value, _] = to_common_unit(&amount_of(requests), &amount_of(limits), bound);
     if requested == 0 {
         return Some(format!("{at_most}, but no request is specified or request is 0"));
     }
-    if limited == 0 {
+    if limit_value == 0 {
         return Some(format!("{at_most}, but no limit is specified or limit is 0"));
     }
-    let observed = limited as f64 / requested as f64;
+    let observed = limit_value as f64 / requested as f64;
     let exceeds = if bound.value() <= Quantity::MAX_MILLI {
         observed * 1000.0 > bound.milli_value() as f64
     } else {
@@ -102,17 +114,17 @@ mod tests {
 
     fn errors(limit: &str, requests: &[(&str, &str)], limits: Option<&[(&str, &str)]>) -> Vec<String> {
         let limit = Object::from_json(limit.as_bytes()).unwrap();
-        let read = |list: &[(&str, &str)]| -> Amounts {
+        let read = |list: &[(&str, &str)]| -> ResourceList {
             list.iter().map(|(name, amount)| ((*name).to_owned(), amount.parse().unwrap())).collect()
         };
         let mut errors = Vec::new();
-        let of = Constrained { requests: read(requests), limits: limits.map(read) };
-        check(&limit.cursor(), &of, &mut errors);
+        let checked = CheckedAmounts { requests: read(requests), limits: limits.map(read) };
+        check(&limit.cursor(), &checked, &mut errors);
         errors
     }
 
     #[test]
-    fn each_violated_bound_is_reported_in_upstreams_words() {
+    fn each_violated_bound_is_reported_with_upstreams_message() {
         let container = r#"{"type":"Container","min":{"cpu":"100m"},"max":{"cpu":"2"},"maxLimitRequestRatio":{"cpu":"3"}}"#;
         assert!(errors(container, &[("cpu", "1")], Some(&[("cpu", "2")])).is_empty());
         assert_eq!(

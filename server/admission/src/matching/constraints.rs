@@ -7,7 +7,7 @@ use portico_registry::{Objects, Result, ServedResource};
 
 use super::rules::Rule;
 use super::selectors::Selectors;
-use super::target::{MatchTarget, Pair};
+use super::target::{MatchTarget, ObjectPair};
 
 /// Match constraints.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Constraints {
 
 /// Version in which a request matches. `None` means the version of the request.
 #[derive(Clone)]
-pub(crate) struct MatchedAs(pub(crate) Option<Arc<ServedResource>>);
+pub(crate) struct MatchedVersion(pub(crate) Option<Arc<ServedResource>>);
 
-impl MatchedAs {
+impl MatchedVersion {
     /// Returns the resource in the matched version.
     pub(crate) fn served<'s>(&'s self, target: &MatchTarget<'s>) -> &'s ServedResource {
-        self.0.as_deref().unwrap_or(target.attributes.served)
+        self.0.as_deref().unwrap_or(target.attributes.served_resource)
     }
 }
 
@@ -54,38 +54,38 @@ impl Constraints {
     }
 
     /// Compares the rules with a request, without its objects. Returns the matched version, or `None` if the rules do not match.
-    pub(crate) fn match_rules(&self, objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedAs> {
+    pub(crate) fn match_rules(&self, objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedVersion> {
         if self.find(&self.excluded, objects, target).is_some() {
             return None;
         }
         match &self.rules {
             Some(rules) => self.find(rules, objects, target),
-            None => Some(MatchedAs(None)),
+            None => Some(MatchedVersion(None)),
         }
     }
 
     /// True if a selector may exclude a request that the rules match.
-    pub(crate) fn selects(&self) -> bool {
-        self.selectors.are_selective()
+    pub(crate) fn has_selectors(&self) -> bool {
+        self.selectors.can_exclude()
     }
 
     /// True if the selectors match a request that the rules match.
     ///
     /// # Errors
     /// 404 if the namespace does not exist, 500 if a selector is invalid.
-    pub(crate) async fn select(
+    pub(crate) async fn match_selectors(
         &self,
         objects: &Objects,
         target: &MatchTarget<'_>,
-        pair: Pair<'_>,
+        pair: ObjectPair<'_>,
     ) -> Result<bool> {
-        self.selectors.select(objects, target, pair).await
+        self.selectors.match_request(objects, target, pair).await
     }
 
     /// Finds a matching rule: the version of the request is compared first, then the other versions in the order of the rules.
-    fn find(&self, rules: &[Rule], objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedAs> {
-        if rules.iter().any(|rule| rule.matches(target, target.attributes.served)) {
-            return Some(MatchedAs(None));
+    fn find(&self, rules: &[Rule], objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedVersion> {
+        if rules.iter().any(|rule| rule.matches(target, target.attributes.served_resource)) {
+            return Some(MatchedVersion(None));
         }
         if !self.equivalent || rules.is_empty() {
             return None;
@@ -96,7 +96,7 @@ impl Constraints {
         }
         let of_rule = |rule: &Rule| {
             let found = equivalents.iter().find(|served| rule.matches(target, served));
-            found.map(|served| MatchedAs(Some(Arc::clone(served))))
+            found.map(|served| MatchedVersion(Some(Arc::clone(served))))
         };
         rules.iter().find_map(of_rule)
     }

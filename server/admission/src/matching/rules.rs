@@ -52,21 +52,21 @@ impl Rule {
     pub(super) fn matches(&self, target: &MatchTarget<'_>, served: &ServedResource) -> bool {
         let (attributes, info) = (&target.attributes, &served.info);
         let subresource = attributes.subresource();
-        let named = |known: &(Box<str>, Box<str>)| {
-            is_any_or(&known.0, &info.resource) && is_any_or(&known.1, subresource)
+        let names_resource = |pattern: &(Box<str>, Box<str>)| {
+            matches_or_any(&pattern.0, &info.resource) && matches_or_any(&pattern.1, subresource)
         };
         // The resource is compared first, because most requests are for another resource.
-        self.resources.iter().any(named)
-            && has(&self.operations, attributes.operation_name())
-            && has(&self.groups, &info.gvk.group)
-            && has(&self.versions, &info.gvk.version)
+        self.resources.iter().any(names_resource)
+            && contains_or_any(&self.operations, attributes.operation_name())
+            && contains_or_any(&self.groups, &info.gvk.group)
+            && contains_or_any(&self.versions, &info.gvk.version)
             && self.is_in_scope(target)
             && (self.names.is_empty() || self.names.iter().any(|name| **name == *attributes.name))
     }
 
     /// True if the scope matches. Namespaces are cluster-scoped, although requests for them have a namespace.
     fn is_in_scope(&self, target: &MatchTarget<'_>) -> bool {
-        let namespaced = !target.is_of_namespaces() && !target.namespace.is_empty();
+        let namespaced = !target.targets_namespaces() && !target.namespace.is_empty();
         match self.scope {
             Scope::All => true,
             Scope::Cluster => !namespaced,
@@ -79,10 +79,10 @@ fn texts(list: &Cursor<'_>) -> Box<[Box<str>]> {
     list.items().map(|item| item.str().into()).collect()
 }
 
-fn is_any_or(known: &str, wanted: &str) -> bool {
-    known == ANY || known == wanted
+fn matches_or_any(pattern: &str, value: &str) -> bool {
+    pattern == ANY || pattern == value
 }
 
-fn has(known: &[Box<str>], wanted: &str) -> bool {
-    known.iter().any(|item| is_any_or(item, wanted))
+fn contains_or_any(patterns: &[Box<str>], value: &str) -> bool {
+    patterns.iter().any(|item| matches_or_any(item, value))
 }

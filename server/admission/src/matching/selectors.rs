@@ -4,15 +4,15 @@ use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, GroupResource, Object, Status};
 use portico_registry::{Objects, Operation, Result};
 
-use super::target::{MatchTarget, Pair};
+use super::target::{MatchTarget, ObjectPair};
 
 /// Parsed label selector.
 #[derive(Debug)]
 enum Selector {
     Everything,
-    Some(LabelSelector),
+    Labels(LabelSelector),
     /// Error of a selector that cannot be used.
-    Unusable(Box<str>),
+    Invalid(Box<str>),
 }
 
 /// Namespace selector and object selector.
@@ -24,35 +24,35 @@ pub(super) struct Selectors {
 
 impl Selector {
     fn read(selector: &Cursor<'_>) -> Self {
-        match LabelSelector::of_object(selector) {
+        match LabelSelector::from_object(selector) {
             Ok(None) => Self::Everything,
             Ok(Some(selector)) if selector.is_empty() => Self::Everything,
-            Ok(Some(selector)) => Self::Some(selector),
-            Err(error) => Self::Unusable(error.to_string().into()),
+            Ok(Some(selector)) => Self::Labels(selector),
+            Err(error) => Self::Invalid(error.to_string().into()),
         }
     }
 
     /// Returns the selector; `None` if it selects everything.
-    fn usable(&self) -> Result<Option<&LabelSelector>> {
+    fn label_selector(&self) -> Result<Option<&LabelSelector>> {
         match self {
             Self::Everything => Ok(None),
-            Self::Some(selector) => Ok(Some(selector)),
-            Self::Unusable(why) => Err(Box::new(Status::internal(why))),
+            Self::Labels(selector) => Ok(Some(selector)),
+            Self::Invalid(message) => Err(Box::new(Status::internal(message))),
         }
     }
 }
 
 impl Selectors {
     /// Reads `namespaceSelector` and `objectSelector`.
-    pub(super) fn read(of: &Cursor<'_>) -> Self {
+    pub(super) fn read(constraints: &Cursor<'_>) -> Self {
         Self {
-            namespaces: Selector::read(&of.field("namespaceSelector")),
-            objects: Selector::read(&of.field("objectSelector")),
+            namespaces: Selector::read(&constraints.field("namespaceSelector")),
+            objects: Selector::read(&constraints.field("objectSelector")),
         }
     }
 
     /// True if at least one of the selectors does not select everything.
-    pub(super) fn are_selective(&self) -> bool {
+    pub(super) fn can_exclude(&self) -> bool {
         [&self.namespaces, &self.objects]
             .into_iter()
             .any(|selector| !matches!(selector, Selector::Everything))
@@ -62,11 +62,11 @@ impl Selectors {
     ///
     /// # Errors
     /// 404 if the namespace does not exist, 500 if it cannot be read or if a selector is invalid.
-    pub(super) async fn select(
+    pub(super) async fn match_request(
         &self,
         objects: &Objects,
         target: &MatchTarget<'_>,
-        pair: Pair<'_>,
+        pair: ObjectPair<'_>,
     ) -> Result<bool> {
         Ok(self.selects_object(target, pair)? && self.selects_namespace(objects, target, pair).await?)
     }
@@ -76,17 +76,17 @@ impl Selectors {
         &self,
         objects: &Objects,
         target: &MatchTarget<'_>,
-        pair: Pair<'_>,
+        pair: ObjectPair<'_>,
     ) -> Result<bool> {
-        if target.namespace.is_empty() && !target.is_of_namespaces() {
+        if target.namespace.is_empty() && !target.targets_namespaces() {
             return Ok(true);
         }
-        let Some(selector) = self.namespaces.usable()? else { return Ok(true) };
+        let Some(selector) = self.namespaces.label_selector()? else { return Ok(true) };
         if let Some(namespace) = pair.new.filter(|_| target.carries_namespace_labels()) {
             return Ok(matches(selector, namespace));
         }
         let resource = GroupResource::new("", "namespaces");
-        let served = objects.served(&resource)?;
+        let served = objects.served_resource(&resource)?;
         match objects.read(&served, "", target.namespace).await? {
             Some(record) => Ok(selector.matches(record.value.indexed().label_entries())),
             None => Err(Box::new(Status::not_found(&resource, target.namespace))),
@@ -94,11 +94,11 @@ impl Selectors {
     }
 
     /// True if the object selector matches. Connect options have no labels, so no selector matches them.
-    fn selects_object(&self, target: &MatchTarget<'_>, pair: Pair<'_>) -> Result<bool> {
-        let Some(selector) = self.objects.usable()? else { return Ok(true) };
-        let labelled = target.attributes.operation != Operation::Connect;
-        let mut both = [pair.new, pair.old].into_iter().flatten();
-        Ok(labelled && both.any(|object| matches(selector, object)))
+    fn selects_object(&self, target: &MatchTarget<'_>, pair: ObjectPair<'_>) -> Result<bool> {
+        let Some(selector) = self.objects.label_selector()? else { return Ok(true) };
+        let has_labels = target.attributes.operation != Operation::Connect;
+        let mut objects = [pair.new, pair.old].into_iter().flatten();
+        Ok(has_labels && objects.any(|object| matches(selector, object)))
     }
 }
 

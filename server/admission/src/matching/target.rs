@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use portico_kit::offload::is_abandoned;
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
-use portico_policy::{ExpressionBudget, Subject, UserAuthorizer};
+use portico_policy::{EvaluationInput, ExpressionBudget, UserAuthorizer};
 use portico_registry::{Attributes, Objects, Operation, Result, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -44,21 +44,21 @@ impl<'a> MatchTarget<'a> {
             return None;
         }
         let resource = attributes.resource();
-        let of_namespace = is_namespaces(&resource);
-        let namespace = if of_namespace { attributes.name } else { attributes.namespace };
+        let is_namespace = is_namespaces(&resource);
+        let namespace = if is_namespace { attributes.name } else { attributes.namespace };
         let (equivalents, authorizer) = Default::default();
         let request_budget = ExpressionBudget::new(cost_limit);
         Some(Self { attributes, resource, kind, namespace, equivalents, authorizer, request_budget })
     }
 
     /// True if the resource is `namespaces`.
-    pub(crate) fn is_of_namespaces(&self) -> bool {
+    pub(crate) fn targets_namespaces(&self) -> bool {
         is_namespaces(&self.resource)
     }
 
     /// True if the written object carries the labels of its namespace, that is, if the object is the namespace itself.
     pub(crate) fn carries_namespace_labels(&self) -> bool {
-        self.is_of_namespaces()
+        self.targets_namespaces()
             && self.attributes.subresource().is_empty()
             && matches!(self.attributes.operation, Operation::Create | Operation::Update)
     }
@@ -76,7 +76,7 @@ impl<'a> MatchTarget<'a> {
         })
     }
 
-    /// Evaluates expressions, and repeats this until the authorizer has answered all questions of the expressions. Returns the
+    /// Evaluates expressions. If they need decisions of the authorizer, waits for the decisions and evaluates again. Returns the
     /// result and the duration of the last evaluation. An evaluation that takes long is restarted on the threads for long work.
     ///
     /// # Errors
@@ -85,17 +85,17 @@ impl<'a> MatchTarget<'a> {
         &self,
         objects: &Objects,
         evaluator: &Arc<E>,
-        subject: &Subject<'_>,
-        evaluate: impl Fn(&E, &Subject<'_>) -> T + Copy + Send + 'static,
+        subject: &EvaluationInput<'_>,
+        evaluate: impl Fn(&E, &EvaluationInput<'_>) -> T + Copy + Send + 'static,
     ) -> Result<(T, Duration)> {
         loop {
-            let (before, begun) = (self.request_budget.meter(), Instant::now());
+            let (before, started) = (self.request_budget.meter(), Instant::now());
             let evaluated = match self.request_budget.try_inline(|| evaluate(evaluator, subject)) {
-                Some(outcome) => (outcome, begun.elapsed()),
+                Some(outcome) => (outcome, started.elapsed()),
                 None => self.evaluate_long(objects, Arc::clone(evaluator), subject, evaluate).await?,
             };
             let Some(authorizer) = self.authorizer.get() else { return Ok(evaluated) };
-            if !authorizer.settle().await {
+            if !authorizer.resolve_pending().await {
                 return Ok(evaluated);
             }
             self.request_budget.set_meter(before);
@@ -106,14 +106,14 @@ impl<'a> MatchTarget<'a> {
         &self,
         objects: &Objects,
         evaluator: Arc<E>,
-        subject: &Subject<'_>,
-        evaluate: impl Fn(&E, &Subject<'_>) -> T + Send + 'static,
+        subject: &EvaluationInput<'_>,
+        evaluate: impl Fn(&E, &EvaluationInput<'_>) -> T + Send + 'static,
     ) -> Result<(T, Duration)> {
-        let subject = subject.to_owned_subject(is_abandoned);
+        let subject = subject.to_owned_input(is_abandoned);
         let work = async move {
-            let begun = Instant::now();
-            let outcome = evaluate(&evaluator, &subject.as_subject());
-            ((outcome, begun.elapsed()), subject.request_budget.meter())
+            let started = Instant::now();
+            let outcome = evaluate(&evaluator, &subject.as_input());
+            ((outcome, started.elapsed()), subject.request_budget.meter())
         };
         let (evaluated, meter) = objects.compute(true, work).await?;
         self.request_budget.set_meter(meter);
@@ -127,7 +127,7 @@ fn is_namespaces(resource: &GroupVersionResource) -> bool {
 
 /// Objects of a request, in the version of the request.
 #[derive(Clone, Copy)]
-pub(crate) struct Pair<'a> {
+pub(crate) struct ObjectPair<'a> {
     /// The written object, or the options of a connection; `None` for a delete.
     pub(crate) new: Option<&'a Object>,
     /// The stored object; `None` for a create.

@@ -6,7 +6,7 @@ use portico_registry::Objects;
 use super::node_request::NodeRequest;
 
 /// Volume types in Kubernetes itself that CSI drivers serve today (upstream's `csi-translation-lib`).
-const MIGRATED: [(&str, &str); 7] = [
+const IN_TREE_DRIVERS: [(&str, &str); 7] = [
     ("awsElasticBlockStore", "ebs.csi.aws.com"),
     ("azureDisk", "disk.csi.azure.com"),
     ("azureFile", "file.csi.azure.com"),
@@ -28,20 +28,20 @@ pub(super) async fn check(
     let audiences: Vec<&str> = request.at(&["spec", "audiences"]).items().map(|item| item.str()).collect();
     let audience = match audiences.as_slice() {
         [] => "",
-        [one] => one,
+        [audience] => audience,
         _ => return Err("node may only request 0 or 1 audiences".to_owned()),
     };
-    let needed = needs(node_request.objects, pod, audience).await;
-    if needed.map_err(|why| format!("error validating audience {audience:?}: {why}"))? {
+    let needed = needs_audience(node_request.objects, pod, audience).await;
+    if needed.map_err(|error| format!("error validating audience {audience:?}: {error}"))? {
         return Ok(());
     }
     let user = &node_request.attributes.context.user;
     let (namespace, account) = (node_request.attributes.namespace, node_request.name());
     let resource = GroupResource::new("", audience);
-    let asked = "request-serviceaccounts-token-audience";
+    let verb = "request-serviceaccounts-token-audience";
     let attributes =
-        Attributes::resource(user.clone(), asked, &resource, namespace, account).with_version("v1");
-    if node_request.objects.authorizer.decide(&attributes).await.allowed() {
+        Attributes::resource(user.clone(), verb, &resource, namespace, account).with_version("v1");
+    if node_request.objects.authorizer.decide(&attributes).await.is_allowed() {
         return Ok(());
     }
     Err(format!(
@@ -51,7 +51,7 @@ pub(super) async fn check(
 }
 
 /// True if a volume of the pod needs a token for this audience. Errors of volumes are returned only if no volume needs one.
-async fn needs(objects: &Objects, pod: &Object, audience: &str) -> Result<bool, String> {
+async fn needs_audience(objects: &Objects, pod: &Object, audience: &str) -> Result<bool, String> {
     let mut errors: Vec<String> = Vec::new();
     for volume in pod.at(&["spec", "volumes"]).items() {
         if volume.field("projected").field("sources").items().any(|source| {
@@ -61,20 +61,20 @@ async fn needs(objects: &Objects, pod: &Object, audience: &str) -> Result<bool, 
             return Ok(true);
         }
         let found = match driver(objects, pod, &volume).await {
-            Ok(Some(driver)) => driver_needs(objects, &driver, audience).await,
+            Ok(Some(driver)) => driver_needs_audience(objects, &driver, audience).await,
             Ok(None) => Ok(false),
-            Err(why) => Err(why),
+            Err(error) => Err(error),
         };
         match found {
             Ok(true) => return Ok(true),
             Ok(false) => {}
-            Err(why) if errors.contains(&why) => {}
-            Err(why) => errors.push(why),
+            Err(error) if errors.contains(&error) => {}
+            Err(error) => errors.push(error),
         }
     }
     match errors.as_slice() {
         [] => Ok(false),
-        [one] => Err(one.clone()),
+        [error] => Err(error.clone()),
         all => Err(format!("[{}]", all.join(", "))),
     }
 }
@@ -84,17 +84,17 @@ async fn driver(objects: &Objects, pod: &Object, volume: &Cursor<'_>) -> Result<
     let claim = volume.field("persistentVolumeClaim");
     if volume.field("ephemeral").field("volumeClaimTemplate").is_present() {
         let name = format!("{}-{}", pod.name(), volume.field("name").str());
-        return claimed_driver(objects, pod.namespace(), &name).await;
+        return driver_of_claim(objects, pod.namespace(), &name).await;
     }
     if claim.is_present() {
-        return claimed_driver(objects, pod.namespace(), claim.field("claimName").str()).await;
+        return driver_of_claim(objects, pod.namespace(), claim.field("claimName").str()).await;
     }
     Ok(source_driver(volume))
 }
 
 /// Returns the driver of a volume source that is not a claim.
 fn source_driver(source: &Cursor<'_>) -> Option<String> {
-    let migrated = || MIGRATED.iter().find(|(kind, _)| source.field(kind).is_present());
+    let migrated = || IN_TREE_DRIVERS.iter().find(|(kind, _)| source.field(kind).is_present());
     match source.field("csi").field("driver").str() {
         "" => migrated().map(|(_, driver)| (*driver).to_owned()),
         driver => Some(driver.to_owned()),
@@ -102,13 +102,13 @@ fn source_driver(source: &Cursor<'_>) -> Option<String> {
 }
 
 /// Returns the driver of the volume to which a claim is bound.
-async fn claimed_driver(objects: &Objects, namespace: &str, name: &str) -> Result<Option<String>, String> {
+async fn driver_of_claim(objects: &Objects, namespace: &str, name: &str) -> Result<Option<String>, String> {
     let claim = find(objects, "", "persistentvolumeclaim", namespace, name).await?;
     let volume = find(objects, "", "persistentvolume", "", claim.str_at("spec.volumeName")).await?;
     Ok(source_driver(&volume.at(&["spec"])))
 }
 
-async fn driver_needs(objects: &Objects, driver: &str, audience: &str) -> Result<bool, String> {
+async fn driver_needs_audience(objects: &Objects, driver: &str, audience: &str) -> Result<bool, String> {
     let driver = find(objects, "storage.k8s.io", "csidriver", "", driver).await?;
     let mut requests = driver.at(&["spec", "tokenRequests"]).items();
     Ok(requests.any(|request| request.field("audience").str() == audience))
@@ -131,14 +131,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_driver_of_a_volume_is_its_own_or_the_one_that_replaced_the_tree() {
-        for (json, wanted) in [
+    fn the_driver_of_an_in_tree_volume_is_the_driver_that_replaced_it() {
+        for (json, expected) in [
             (r#"{"csi":{"driver":"d"}}"#, Some("d")),
             (r#"{"gcePersistentDisk":{"pdName":"x"}}"#, Some("pd.csi.storage.gke.io")),
             (r#"{"emptyDir":{}}"#, None),
         ] {
             let volume = Object::from_json(json.as_bytes()).unwrap();
-            assert_eq!(source_driver(&volume.cursor()).as_deref(), wanted);
+            assert_eq!(source_driver(&volume.cursor()).as_deref(), expected);
         }
     }
 }

@@ -6,7 +6,7 @@ use portico_registry::{Operation, Result};
 use super::node_request::NodeRequest;
 
 /// Fields that a kubelet may change.
-const FREE: [&[&str]; 6] = [
+const MUTABLE_FIELDS: [&[&str]; 6] = [
     &["metadata", "resourceVersion"],
     &["metadata", "managedFields"],
     &["status", "capacity"],
@@ -23,7 +23,7 @@ pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result
     else {
         return Err(node_request.unexpected());
     };
-    let changed = changed(new, old);
+    let changed = forbidden_changes(new, old);
     if changed.is_empty() {
         return Ok(());
     }
@@ -34,8 +34,8 @@ pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result
 }
 
 /// Returns the fields that differ and must not.
-fn changed(new: &Object, old: &Object) -> Vec<String> {
-    let (new, old) = (without_free(new), without_free(old));
+fn forbidden_changes(new: &Object, old: &Object) -> Vec<String> {
+    let (new, old) = (without_mutable_fields(new), without_mutable_fields(old));
     let mut fields = Vec::new();
     for part in ["metadata", "spec", "status"] {
         let (new, old) = (new.at(&[part]), old.at(&[part]));
@@ -52,9 +52,9 @@ fn changed(new: &Object, old: &Object) -> Vec<String> {
     fields
 }
 
-fn without_free(object: &Object) -> Object {
+fn without_mutable_fields(object: &Object) -> Object {
     let mut object = object.clone();
-    for path in FREE {
+    for path in MUTABLE_FIELDS {
         object.remove(path);
     }
     object
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_besides_capacity_and_conditions_is_named() {
+    fn changes_other_than_capacity_and_conditions_are_named() {
         let old = br#"{"metadata":{"resourceVersion":"1","labels":{}},"spec":{"volumeName":"v"},"status":{"phase":"Bound"}}"#;
         let old = Object::from_json(old).unwrap();
         let mut new = old.clone();
@@ -73,10 +73,10 @@ mod tests {
         new.remove(&["metadata", "labels"]);
         new.set(&["status", "capacity", "storage"], "2Gi");
         new.set(&["status", "conditions"], [""]);
-        assert!(changed(&new, &old).is_empty());
+        assert!(forbidden_changes(&new, &old).is_empty());
         new.set(&["metadata", "labels", "a"], "b");
         new.set(&["status", "phase"], "Lost");
         new.remove(&["spec", "volumeName"]);
-        assert_eq!(changed(&new, &old), ["metadata.labels", "spec.volumeName", "status.phase"]);
+        assert_eq!(forbidden_changes(&new, &old), ["metadata.labels", "spec.volumeName", "status.phase"]);
     }
 }

@@ -6,7 +6,7 @@ use super::node_request::NodeRequest;
 
 /// Checks an eviction (upstream's `admitPodEviction`).
 pub(super) async fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    if !node_request.is(Operation::Create) {
+    if !node_request.has_operation(Operation::Create) {
         let operation = node_request.attributes.operation_name();
         return Err(node_request.forbidden(&format!("unexpected operation {operation}")));
     }

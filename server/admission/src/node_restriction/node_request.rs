@@ -23,10 +23,14 @@ impl NodeRequest<'_> {
     }
 
     /// Returns 403 with the message of this plugin.
-    pub(super) fn forbidden(&self, why: &str) -> Box<Status> {
+    pub(super) fn forbidden(&self, message: &str) -> Box<Status> {
         let generated = self.new.map_or("", Object::generate_name);
         let name = [self.name(), generated].into_iter().find(|name| !name.is_empty());
-        Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
+        Box::new(Status::forbidden(
+            &self.attributes.served_resource.resource,
+            name.unwrap_or("Unknown"),
+            message,
+        ))
     }
 
     /// Returns 403 for an operation that kubelets do not use.
@@ -35,7 +39,7 @@ impl NodeRequest<'_> {
     }
 
     /// True if the request has this operation.
-    pub(super) fn is(&self, operation: Operation) -> bool {
+    pub(super) fn has_operation(&self, operation: Operation) -> bool {
         self.attributes.operation == operation
     }
 

@@ -24,17 +24,17 @@ const KUBELET_LABELS: [&str; 11] = [
 /// Label domains in which a kubelet may set labels.
 const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 /// Label domain in which no kubelet may set labels.
-const RESTRICTED: &str = "node-restriction.kubernetes.io";
+const RESTRICTED_DOMAIN: &str = "node-restriction.kubernetes.io";
 
 /// Checks a write of a node or of its subresources (upstream's `admitNode`).
 pub(super) fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    let refused = |why: String| Err(node_request.forbidden(&why));
+    let refused = |message: String| Err(node_request.forbidden(&message));
     if node_request.name() != node {
         return refused(format!("node {node:?} is not allowed to modify node {:?}", node_request.name()));
     }
     match (node_request.attributes.operation, node_request.new, node_request.old) {
         (Operation::Create, Some(new), _) => {
-            if source(new).is_present() {
+            if config_source(new).is_present() {
                 return refused(format!(
                     "node {node:?} is not allowed to create pods with a non-nil configSource"
                 ));
@@ -52,16 +52,17 @@ pub(super) fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
 }
 
 fn check_update(node_request: &NodeRequest<'_>, node: &str, new: &Object, old: &Object) -> Result<()> {
-    let refused = |why: String| Err(node_request.forbidden(&why));
-    if source(new).is_present() && !source(new).same_as(&source(old)) {
+    let refused = |message: String| Err(node_request.forbidden(&message));
+    if config_source(new).is_present() && !config_source(new).same_as(&config_source(old)) {
         return refused(format!(
             "node {node:?} is not allowed to update configSource to a new non-nil configSource"
         ));
     }
-    for (path, what) in [(["spec", "taints"], "taints"), (["metadata", "ownerReferences"], "ownerReferences")]
+    for (path, field) in
+        [(["spec", "taints"], "taints"), (["metadata", "ownerReferences"], "ownerReferences")]
     {
         if !is_same_list(&new.at(&path), &old.at(&path)) {
-            return refused(format!("node {node:?} is not allowed to modify {what}"));
+            return refused(format!("node {node:?} is not allowed to modify {field}"));
         }
     }
     match forbidden_labels(&new.labels(), &old.labels()).as_str() {
@@ -70,7 +71,7 @@ fn check_update(node_request: &NodeRequest<'_>, node: &str, new: &Object, old: &
     }
 }
 
-fn source(node: &Object) -> Cursor<'_> {
+fn config_source(node: &Object) -> Cursor<'_> {
     node.at(&["spec", "configSource"])
 }
 
@@ -96,14 +97,14 @@ fn forbidden_labels(new: &BTreeMap<String, String>, old: &BTreeMap<String, Strin
 
 fn is_forbidden(label: &str) -> bool {
     let domain = label.split_once('/').map_or("", |(domain, _)| domain);
-    let of_kubernetes = is_in(domain, "kubernetes.io") || is_in(domain, "k8s.io");
-    let of_kubelets =
-        KUBELET_LABELS.contains(&label) || KUBELET_DOMAINS.iter().any(|allowed| is_in(domain, allowed));
-    is_in(domain, RESTRICTED) || of_kubernetes && !of_kubelets
+    let is_kubernetes_label = is_in_domain(domain, "kubernetes.io") || is_in_domain(domain, "k8s.io");
+    let is_kubelet_label = KUBELET_LABELS.contains(&label)
+        || KUBELET_DOMAINS.iter().any(|allowed| is_in_domain(domain, allowed));
+    is_in_domain(domain, RESTRICTED_DOMAIN) || is_kubernetes_label && !is_kubelet_label
 }
 
 /// True if a domain equals `parent` or is below it.
-fn is_in(domain: &str, parent: &str) -> bool {
+fn is_in_domain(domain: &str, parent: &str) -> bool {
     domain.strip_suffix(parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_steer_workloads_are_not_a_kubelets() {
+    fn a_kubelet_may_not_change_labels_that_steer_workloads() {
         for (label, forbidden) in [
             ("kubernetes.io/hostname", false),
             ("topology.kubernetes.io/zone", false),

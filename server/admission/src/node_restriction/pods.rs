@@ -42,7 +42,7 @@ const VOLUMES: [(&str, &str); 5] = [
 ];
 
 /// Sources of projected volumes that need another object, with upstream's name for that object.
-const SOURCES: [(&str, &str); 3] = [
+const PROJECTED_SOURCES: [(&str, &str); 3] = [
     ("serviceAccountToken", "serviceaccounts (via projected volumes)"),
     ("clusterTrustBundle", "clustertrustbundles"),
     ("podCertificate", "podcertificates"),
@@ -69,7 +69,7 @@ pub(super) async fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<
 }
 
 async fn check_create(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
-    let refused = |why: String| Err(node_request.forbidden(&why));
+    let refused = |message: String| Err(node_request.forbidden(&message));
     if pod.annotation(MIRROR).is_none() {
         return refused(format!(
             "pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"
@@ -79,16 +79,16 @@ async fn check_create(node_request: &NodeRequest<'_>, node: &str, pod: &Object) 
         return refused(format!("node {node:?} can only create pods with spec.nodeName set to itself"));
     }
     check_owner(node_request, node, pod).await?;
-    match reference(pod) {
+    match object_reference(pod) {
         Ok(None) => Ok(()),
-        Ok(Some(what)) => refused(format!("node {node:?} can not create pods that reference {what}")),
-        Err(why) => refused(format!("error checking mirror pod for API references: {why}")),
+        Ok(Some(kind)) => refused(format!("node {node:?} can not create pods that reference {kind}")),
+        Err(error) => refused(format!("error checking mirror pod for API references: {error}")),
     }
 }
 
 /// Checks that the only owner of a mirror pod is its node.
 async fn check_owner(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
-    let refused = |why: String| Err(node_request.forbidden(&why));
+    let refused = |message: String| Err(node_request.forbidden(&message));
     let owners: Vec<_> = pod.at(&["metadata", "ownerReferences"]).items().collect();
     let owner = match owners.as_slice() {
         [owner] => owner,
@@ -115,16 +115,20 @@ async fn check_owner(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -
     if owner.field("blockOwnerDeletion").bool() {
         return refused(format!("node {node:?} must not set blockOwnerDeletion on an owner reference"));
     }
-    let (claimed, there) = (owner.field("uid").str(), node_request.core_object("node", "", node).await?);
-    if claimed != there.uid() {
-        return refused(format!("node {node} UID mismatch: expected {claimed} got {}", there.uid()));
+    let (expected_uid, node_object) =
+        (owner.field("uid").str(), node_request.core_object("node", "", node).await?);
+    if expected_uid != node_object.uid() {
+        return refused(format!(
+            "node {node} UID mismatch: expected {expected_uid} got {}",
+            node_object.uid()
+        ));
     }
     Ok(())
 }
 
 /// Returns upstream's name for the first object that a pod refers to (upstream's `HasAPIObjectReference`), or an error for an
 /// unknown volume type.
-fn reference(pod: &Object) -> std::result::Result<Option<&'static str>, String> {
+fn object_reference(pod: &Object) -> std::result::Result<Option<&'static str>, String> {
     let spec = pod.at(&["spec"]);
     if !spec.field("serviceAccountName").str().is_empty() {
         return Ok(Some("serviceaccounts"));
@@ -139,13 +143,15 @@ fn reference(pod: &Object) -> std::result::Result<Option<&'static str>, String> 
         return Ok(Some("resourceclaims"));
     }
     for volume in spec.field("volumes").items() {
-        if let Some((_, what)) = VOLUMES.iter().find(|(kind, _)| volume.field(kind).is_present()) {
-            return Ok(Some(what));
+        if let Some((_, kind)) = VOLUMES.iter().find(|(kind, _)| volume.field(kind).is_present()) {
+            return Ok(Some(kind));
         }
         let projected = volume.field("projected");
         for source in projected.field("sources").items() {
-            if let Some((_, what)) = SOURCES.iter().find(|(kind, _)| source.field(kind).is_present()) {
-                return Ok(Some(what));
+            if let Some((_, kind)) =
+                PROJECTED_SOURCES.iter().find(|(kind, _)| source.field(kind).is_present())
+            {
+                return Ok(Some(kind));
             }
             if !source.field("downwardAPI").is_present() {
                 return Err(format!("unknown source for projected volume {:?}", volume.field("name").str()));
@@ -166,26 +172,26 @@ pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result
     else {
         return Err(node_request.unexpected());
     };
-    let why = if old.str_at("spec.nodeName") != node {
+    let message = if old.str_at("spec.nodeName") != node {
         "can only update pod status for pods with spec.nodeName set to itself"
     } else if old.labels() != new.labels() {
         "cannot update labels through pod status"
-    } else if claims(old) != claims(new) {
+    } else if claim_statuses(old) != claim_statuses(new) {
         "cannot update resource claim statues"
-    } else if !extended(old).same_as(&extended(new)) {
+    } else if !extended_claim_status(old).same_as(&extended_claim_status(new)) {
         "cannot update extended resource claim status"
     } else {
         return Ok(());
     };
-    Err(node_request.forbidden(&format!("node {node:?} {why}")))
+    Err(node_request.forbidden(&format!("node {node:?} {message}")))
 }
 
-fn claims(pod: &Object) -> Vec<(&str, Option<&str>)> {
+fn claim_statuses(pod: &Object) -> Vec<(&str, Option<&str>)> {
     let statuses = pod.at(&["status", "resourceClaimStatuses"]).items();
     statuses.map(|status| (status.field("name").str(), status.field("resourceClaimName").opt_str())).collect()
 }
 
-fn extended(pod: &Object) -> portico_machinery::Cursor<'_> {
+fn extended_claim_status(pod: &Object) -> portico_machinery::Cursor<'_> {
     pod.at(&["status", "extendedResourceClaimStatus"])
 }
 
@@ -194,9 +200,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pod_refers_to_is_found() {
+    fn object_references_of_a_pod_are_found() {
         let volume = |json: &str| format!(r#"{{"volumes":[{{"name":"v",{json}}}]}}"#);
-        for (spec, wanted) in [
+        for (spec, expected) in [
             ("{}".to_owned(), Ok(None)),
             (r#"{"serviceAccountName":"a"}"#.to_owned(), Ok(Some("serviceaccounts"))),
             (r#"{"imagePullSecrets":[{"name":"a"}]}"#.to_owned(), Ok(Some("secrets"))),
@@ -218,7 +224,7 @@ mod tests {
             (volume(r#""new":{}"#), Err("unknown volume type for volume  \"v\"".to_owned())),
         ] {
             let pod = Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap();
-            assert_eq!(reference(&pod), wanted, "{spec}");
+            assert_eq!(object_reference(&pod), expected, "{spec}");
         }
     }
 }

@@ -11,7 +11,7 @@ pub(super) async fn check(
     node: &str,
     restricts_audiences: bool,
 ) -> Result<()> {
-    let Some(request) = node_request.new.filter(|_| node_request.is(Operation::Create)) else {
+    let Some(request) = node_request.new.filter(|_| node_request.has_operation(Operation::Create)) else {
         return Ok(());
     };
     let bound = request.at(&["spec", "boundObjectRef"]);
@@ -35,7 +35,9 @@ pub(super) async fn check(
         );
     }
     if restricts_audiences {
-        audiences::check(node_request, &pod, request).await.map_err(|why| node_request.forbidden(&why))?;
+        audiences::check(node_request, &pod, request)
+            .await
+            .map_err(|error| node_request.forbidden(&error))?;
     }
     Ok(())
 }

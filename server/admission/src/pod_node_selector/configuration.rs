@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use portico_schema::Format;
 
-use crate::configuration_kinds::{PluginConfigurationError, untagged};
+use crate::configuration_kinds::{PluginConfigurationError, decode_untagged};
 
 const TYPES: &str = r#"{"Configuration": {"fields": {"podNodeSelectorPluginConfig": {"type": "{}string"}}}}"#;
 
@@ -19,7 +19,7 @@ impl PodNodeSelectorConfiguration {
     /// Reads a configuration. As in upstream, selectors are parsed only when they are used.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
-        let object = untagged(TYPES, "Configuration", bytes, Format::Yaml)?;
+        let object = decode_untagged(TYPES, "Configuration", bytes, Format::Yaml)?;
         let selectors = object.at(&["podNodeSelectorPluginConfig"]);
         let selectors = selectors.entries().map(|(name, text)| (name.to_owned(), text.str().to_owned()));
         Ok(Self { selectors: selectors.collect() })

@@ -12,15 +12,15 @@ struct Check {
     /// Minor versions from which a test applies.
     since: &'static [(u32, Test)],
     /// Index of the baseline check that this check replaces in the restricted level.
-    instead_of: Option<usize>,
+    replaces: Option<usize>,
 }
 
 const fn baseline(since: &'static [(u32, Test)]) -> Check {
-    Check { level: Level::Baseline, since, instead_of: None }
+    Check { level: Level::Baseline, since, replaces: None }
 }
 
-const fn restricted(since: &'static [(u32, Test)], instead_of: Option<usize>) -> Check {
-    Check { level: Level::Restricted, since, instead_of }
+const fn restricted(since: &'static [(u32, Test)], replaces: Option<usize>) -> Check {
+    Check { level: Level::Restricted, since, replaces }
 }
 
 /// Indexes of the checks that others replace.
@@ -38,7 +38,7 @@ const CHECKS: [Check; 19] = [
     baseline(&[(0, containers::host_ports)]),
     baseline(&[(34, containers::probed_hosts)]),
     baseline(&[(0, containers::privileged)]),
-    baseline(&[(0, containers::proc_mount), (35, containers::proc_mount_unless_own_users)]),
+    baseline(&[(0, containers::proc_mount), (35, containers::proc_mount_unless_user_namespace)]),
     baseline(&[(0, pods::selinux), (31, pods::selinux_with_engine)]),
     baseline(&[(0, pods::seccomp_annotations), (19, pods::seccomp)]),
     baseline(&[
@@ -55,32 +55,32 @@ const CHECKS: [Check; 19] = [
     ),
     restricted(&[(35, containers::proc_mount)], Some(PROC_MOUNT)),
     restricted(&[(0, volumes::restricted)], Some(HOST_PATHS)),
-    restricted(&[(0, pods::non_root), (35, pods::non_root_unless_own_users)], None),
-    restricted(&[(23, pods::root_user), (35, pods::root_user_unless_own_users)], None),
+    restricted(&[(0, pods::non_root), (35, pods::non_root_unless_user_namespace)], None),
+    restricted(&[(23, pods::root_user), (35, pods::root_user_unless_user_namespace)], None),
     restricted(&[(19, pods::seccomp_required), (25, pods::seccomp_required_unless_windows)], Some(SECCOMP)),
 ];
 
 impl Check {
     /// Returns the test as of a version of upstream.
-    fn test(&self, version: Option<u32>) -> Option<Test> {
-        let known = |(since, _): &&(u32, Test)| version.is_none_or(|version| *since <= version);
-        self.since.iter().rev().find(known).map(|(_, test)| *test)
+    fn test_for_version(&self, version: Option<u32>) -> Option<Test> {
+        let applies = |(since, _): &&(u32, Test)| version.is_none_or(|version| *since <= version);
+        self.since.iter().rev().find(applies).map(|(_, test)| *test)
     }
 }
 
 /// Returns the violations of a standard by a pod.
 pub(super) fn violations(standard: Standard, pod: &Pod<'_>) -> Vec<Violation> {
     let Standard { level, version } = standard;
-    let in_force: Vec<&Check> = CHECKS.iter().filter(|check| check.level <= level).collect();
+    let active: Vec<&Check> = CHECKS.iter().filter(|check| check.level <= level).collect();
     let replaced = |at: usize| {
-        in_force.iter().any(|check| check.instead_of == Some(at) && check.test(version).is_some())
+        active.iter().any(|check| check.replaces == Some(at) && check.test_for_version(version).is_some())
     };
-    let tests = in_force.iter().enumerate().filter(|(at, _)| !replaced(*at));
-    tests.filter_map(|(_, check)| check.test(version)?(pod)).collect()
+    let tests = active.iter().enumerate().filter(|(index, _)| !replaced(*index));
+    tests.filter_map(|(_, check)| check.test_for_version(version)?(pod)).collect()
 }
 
 /// Joins the reasons with their details.
-pub(super) fn detailed(found: &[Violation]) -> String {
+pub(super) fn join_details(found: &[Violation]) -> String {
     let each = found.iter().map(|violation| match violation.detail.as_str() {
         "" => violation.reason.clone(),
         detail => format!("{} ({detail})", violation.reason),
@@ -89,7 +89,7 @@ pub(super) fn detailed(found: &[Violation]) -> String {
 }
 
 /// Joins the reasons without details.
-pub(super) fn brief(found: &[Violation]) -> String {
+pub(super) fn join_reasons(found: &[Violation]) -> String {
     found.iter().map(|violation| violation.reason.as_str()).collect::<Vec<_>>().join(", ")
 }
 

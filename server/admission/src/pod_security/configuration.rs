@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Object, aggregate, names};
 
-use super::policy::{Policy, Standard, level, version};
+use super::policy::{Policy, Standard, parse_level, parse_version};
 use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
 
 const KIND: &str = "PodSecurityConfiguration";
@@ -54,8 +54,8 @@ impl PodSecurityConfiguration {
         let runtime_classes = exemptions(&object, "runtimeClasses", names::dns1123_subdomain, &mut errors);
         let users = exemptions(&object, "usernames", user_name, &mut errors);
         if !errors.is_empty() {
-            let why = format!("PodSecurity invalid: {}", aggregate(&errors));
-            return Err(PluginConfigurationError::Words(why));
+            let message = format!("PodSecurity invalid: {}", aggregate(&errors));
+            return Err(PluginConfigurationError::Message(message));
         }
         Ok(Self { default, users, namespaces, runtime_classes })
     }
@@ -82,23 +82,23 @@ fn policy(object: &Object) -> Result<Policy, PluginConfigurationError> {
         let of_version = format!("{mode}-version");
         let text_of = |field: &str| object.at(&["defaults", field]).str().to_owned();
         if let Some(text) = Some(text_of(mode)).filter(|text| !text.is_empty()) {
-            match level(&text) {
+            match parse_level(&text) {
                 Ok(level) => standard.level = level,
-                Err(why) => errors.push(format!("{mode}: {why}")),
+                Err(error) => errors.push(format!("{mode}: {error}")),
             }
         }
         if let Some(text) = Some(text_of(&of_version)).filter(|text| !text.is_empty()) {
-            match version(&text) {
+            match parse_version(&text) {
                 Ok(version) => standard.version = version,
-                Err(why) => errors.push(format!("{of_version}: {why}")),
+                Err(error) => errors.push(format!("{of_version}: {error}")),
             }
         }
     }
     if errors.is_empty() {
         return Ok(policy);
     }
-    let why = format!("PodSecurity configuration error: {}", aggregate(errors));
-    Err(PluginConfigurationError::Words(why))
+    let message = format!("PodSecurity configuration error: {}", aggregate(errors));
+    Err(PluginConfigurationError::Message(message))
 }
 
 /// Reads a list of exempt names, which must be unique and valid.
@@ -108,16 +108,16 @@ fn exemptions(
     diagnose: fn(&str) -> Vec<String>,
     errors: &mut Vec<Error>,
 ) -> BTreeSet<String> {
-    let mut known = BTreeSet::new();
+    let mut names = BTreeSet::new();
     for name in object.at(&["exemptions", list]).items() {
         let diagnostics = diagnose(name.str());
         if !diagnostics.is_empty() {
             errors.push(name.invalid(&diagnostics.join(", ")));
-        } else if !known.insert(name.str().to_owned()) {
+        } else if !names.insert(name.str().to_owned()) {
             errors.push(name.duplicate());
         }
     }
-    known
+    names
 }
 
 fn user_name(name: &str) -> Vec<String> {

@@ -76,27 +76,35 @@ impl PodSecurityMetrics {
     }
 
     /// Counts an evaluation of a policy for a pod or a template.
-    pub(super) fn evaluated(&self, allowed: bool, of: Standard, mode: Mode, attributes: &Attributes<'_>) {
-        self.evaluations.get_or_create(&evaluation(allowed, of, mode, request_of(attributes))).inc();
+    pub(super) fn count_evaluation(
+        &self,
+        allowed: bool,
+        standard: Standard,
+        mode: Mode,
+        attributes: &Attributes<'_>,
+    ) {
+        self.evaluations.get_or_create(&evaluation(allowed, standard, mode, request_of(attributes))).inc();
     }
 
     /// Counts a request that is exempt.
-    pub(super) fn exempted(&self, attributes: &Attributes<'_>) {
+    pub(super) fn count_exemption(&self, attributes: &Attributes<'_>) {
         self.exemptions.get_or_create(&request_of(attributes)).inc();
     }
 
     /// Counts an error that prevented an evaluation (`fatal`), or made it use another policy than the labels require.
-    pub(super) fn failed(&self, fatal: bool, attributes: &Attributes<'_>) {
+    pub(super) fn count_error(&self, fatal: bool, attributes: &Attributes<'_>) {
         let fatal = ("fatal", Cow::from(if fatal { "true" } else { "false" }));
         let [operation, resource, subresource] = request_of(attributes);
         self.errors.get_or_create(&[fatal, operation, resource, subresource]).inc();
     }
 }
 
-fn evaluation(allowed: bool, of: Standard, mode: Mode, request: [Label; 3]) -> [Label; 7] {
-    let version = match of.version {
-        Some(minor) if of.level != Level::Privileged && minor <= MINOR => Cow::from(format!("v1.{minor}")),
-        Some(_) if of.level != Level::Privileged => Cow::from("future"),
+fn evaluation(allowed: bool, standard: Standard, mode: Mode, request: [Label; 3]) -> [Label; 7] {
+    let version = match standard.version {
+        Some(minor) if standard.level != Level::Privileged && minor <= MINOR => {
+            Cow::from(format!("v1.{minor}"))
+        }
+        Some(_) if standard.level != Level::Privileged => Cow::from("future"),
         _ => Cow::from("latest"),
     };
     let mode = match mode {
@@ -107,7 +115,7 @@ fn evaluation(allowed: bool, of: Standard, mode: Mode, request: [Label; 3]) -> [
     let [operation, resource, subresource] = request;
     [
         ("decision", Cow::from(if allowed { "allow" } else { "deny" })),
-        ("policy_level", Cow::from(of.level.name())),
+        ("policy_level", Cow::from(standard.level.name())),
         ("policy_version", version),
         ("mode", Cow::from(mode)),
         operation,
@@ -118,7 +126,7 @@ fn evaluation(allowed: bool, of: Standard, mode: Mode, request: [Label; 3]) -> [
 
 fn request_of(attributes: &Attributes<'_>) -> [Label; 3] {
     let operation = if attributes.operation == Operation::Create { "create" } else { "update" };
-    let resource = match attributes.served.resource.resource.as_str() {
+    let resource = match attributes.served_resource.resource.resource.as_str() {
         "pods" => "pod",
         _ => "controller",
     };
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn versions_count_as_upstream_names_them() {
-        for (level, version, named) in [
+        for (level, version, expected) in [
             (Level::Baseline, None, "latest"),
             (Level::Baseline, Some(24), "v1.24"),
             (Level::Restricted, Some(36), "v1.36"),
@@ -154,7 +162,7 @@ mod tests {
         ] {
             let labels =
                 evaluation(false, Standard { level, version }, Mode::Warn, request("create", "pod", ""));
-            assert_eq!(labels[2], ("policy_version", Cow::from(named)), "{level:?} {version:?}");
+            assert_eq!(labels[2], ("policy_version", Cow::from(expected)), "{level:?} {version:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use portico_machinery::Cursor;
 
-use super::violation::{Pod, Violation, containers_named, named, quoted};
+use super::violation::{Pod, Violation, describe_containers, describe_names, quote_names};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -38,28 +38,31 @@ struct Setters<'a> {
 }
 
 impl<'a> Setters<'a> {
-    /// Finds the security contexts for which `bad` is true.
-    fn of(pod: &Pod<'a>, mut bad: impl FnMut(&Cursor<'a>) -> bool) -> Self {
-        let mut setters = Self { pod: bad(&pod.spec.field("securityContext")), containers: Vec::new() };
-        for container in pod.containers().filter(|container| bad(&container.field("securityContext"))) {
+    /// Finds the security contexts for which `is_forbidden` returns true.
+    fn find(pod: &Pod<'a>, mut is_forbidden: impl FnMut(&Cursor<'a>) -> bool) -> Self {
+        let mut setters =
+            Self { pod: is_forbidden(&pod.spec.field("securityContext")), containers: Vec::new() };
+        for container in
+            pod.containers().filter(|container| is_forbidden(&container.field("securityContext")))
+        {
             setters.containers.push(container.field("name").str());
         }
         setters
     }
 
     /// Returns `pod` and `container "a"`; empty if the value is not set.
-    fn words(&self) -> Vec<String> {
-        let mut words: Vec<String> = self.pod.then(|| "pod".to_owned()).into_iter().collect();
+    fn descriptions(&self) -> Vec<String> {
+        let mut descriptions: Vec<String> = self.pod.then(|| "pod".to_owned()).into_iter().collect();
         if !self.containers.is_empty() {
-            words.push(containers_named(&self.containers));
+            descriptions.push(describe_containers(&self.containers));
         }
-        words
+        descriptions
     }
 
     /// Joins the descriptions; `None` if the value is not set.
-    fn joined(&self) -> Option<String> {
-        let words = self.words();
-        (!words.is_empty()).then(|| words.join(" and "))
+    fn join_descriptions(&self) -> Option<String> {
+        let descriptions = self.descriptions();
+        (!descriptions.is_empty()).then(|| descriptions.join(" and "))
     }
 }
 
@@ -75,14 +78,14 @@ pub(super) fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
 
 pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     let mut kinds = BTreeSet::new();
-    let setters = Setters::of(pod, |context| {
+    let setters = Setters::find(pod, |context| {
         let profile = context.field("appArmorProfile");
         let kind = profile.field("type").str();
-        let bad = profile.is_present() && !matches!(kind, "RuntimeDefault" | "Localhost");
-        if bad {
+        let is_forbidden = profile.is_present() && !matches!(kind, "RuntimeDefault" | "Localhost");
+        if is_forbidden {
             kinds.insert(kind.to_owned());
         }
-        bad
+        is_forbidden
     });
     let allowed =
         |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
@@ -93,18 +96,19 @@ pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
         .filter(|(key, value)| key.starts_with(APP_ARMOR) && !allowed(value.str()))
         .map(|(key, value)| format!("{key}={:?}", value.str()))
         .collect();
-    let mut who = setters.words();
+    let mut subjects = setters.descriptions();
     match annotations.len() {
         0 => {}
-        1 => who.push("annotation".to_owned()),
-        _ => who.push("annotations".to_owned()),
+        1 => subjects.push("annotation".to_owned()),
+        _ => subjects.push("annotations".to_owned()),
     }
-    if who.is_empty() {
+    if subjects.is_empty() {
         return None;
     }
     let values: Vec<String> = kinds.into_iter().chain(annotations).collect();
     let reason = if values.len() == 1 { "forbidden AppArmor profile" } else { "forbidden AppArmor profiles" };
-    let detail = format!("{} must not set AppArmor profile type to {}", who.join(" and "), quoted(&values));
+    let detail =
+        format!("{} must not set AppArmor profile type to {}", subjects.join(" and "), quote_names(&values));
     Some(Violation::new(reason, detail))
 }
 
@@ -118,7 +122,7 @@ pub(super) fn selinux_with_engine(pod: &Pod<'_>) -> Option<Violation> {
 
 fn selinux_among(pod: &Pod<'_>, allowed: &[&str]) -> Option<Violation> {
     let (mut types, mut user, mut role) = (BTreeSet::new(), false, false);
-    let setters = Setters::of(pod, |context| {
+    let setters = Setters::find(pod, |context| {
         let options = context.field("seLinuxOptions");
         let kind = options.field("type").str();
         let bad_type = !allowed.contains(&kind);
@@ -130,19 +134,19 @@ fn selinux_among(pod: &Pod<'_>, allowed: &[&str]) -> Option<Violation> {
         role |= sets_role;
         bad_type || sets_user || sets_role
     });
-    let who = setters.joined()?;
+    let subject = setters.join_descriptions()?;
     let types: Vec<String> = types.into_iter().collect();
-    let mut what = Vec::new();
+    let mut options = Vec::new();
     if !types.is_empty() {
-        what.push(named("type", "types", &types));
+        options.push(describe_names("type", "types", &types));
     }
     if user {
-        what.push("user may not be set".to_owned());
+        options.push("user may not be set".to_owned());
     }
     if role {
-        what.push("role may not be set".to_owned());
+        options.push("role may not be set".to_owned());
     }
-    let detail = format!("{who} set forbidden securityContext.seLinuxOptions: {}", what.join("; "));
+    let detail = format!("{subject} set forbidden securityContext.seLinuxOptions: {}", options.join("; "));
     Some(Violation::new("seLinuxOptions", detail))
 }
 
@@ -150,17 +154,17 @@ pub(super) fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
     let annotations = pod.metadata.field("annotations");
     let keys = pod.containers().map(|c| format!("{SECCOMP_CONTAINER}{}", c.field("name").str()));
     let allowed = |v: &str| matches!(v, "runtime/default" | "docker/default") || v.starts_with("localhost/");
-    let bad: BTreeSet<String> = keys
+    let forbidden: BTreeSet<String> = keys
         .chain([SECCOMP_POD.to_owned()])
         .filter_map(|key| {
             let value = annotations.entry_str(&key).filter(|value| !allowed(value))?;
             Some(format!("{key}={value:?}"))
         })
         .collect();
-    let word = if bad.len() == 1 { "annotation" } else { "annotations" };
-    (!bad.is_empty()).then(|| {
-        let bad: Vec<String> = bad.into_iter().collect();
-        Violation::new("seccompProfile", format!("forbidden {word} {}", bad.join(", ")))
+    let noun = if forbidden.len() == 1 { "annotation" } else { "annotations" };
+    (!forbidden.is_empty()).then(|| {
+        let forbidden: Vec<String> = forbidden.into_iter().collect();
+        Violation::new("seccompProfile", format!("forbidden {noun} {}", forbidden.join(", ")))
     })
 }
 
@@ -172,16 +176,17 @@ fn seccomp_profile(context: &Cursor<'_>) -> Option<bool> {
 
 pub(super) fn seccomp(pod: &Pod<'_>) -> Option<Violation> {
     let mut kinds = BTreeSet::new();
-    let setters = Setters::of(pod, |context| {
-        let bad = seccomp_profile(context) == Some(false);
-        if bad {
+    let setters = Setters::find(pod, |context| {
+        let is_forbidden = seccomp_profile(context) == Some(false);
+        if is_forbidden {
             kinds.insert(context.field("seccompProfile").field("type").str().to_owned());
         }
-        bad
+        is_forbidden
     });
-    let who = setters.joined()?;
+    let subject = setters.join_descriptions()?;
     let kinds: Vec<String> = kinds.into_iter().collect();
-    let detail = format!("{who} must not set securityContext.seccompProfile.type to {}", quoted(&kinds));
+    let detail =
+        format!("{subject} must not set securityContext.seccompProfile.type to {}", quote_names(&kinds));
     Some(Violation::new("seccompProfile", detail))
 }
 
@@ -189,9 +194,10 @@ pub(super) fn seccomp_required(pod: &Pod<'_>) -> Option<Violation> {
     if let Some(violation) = seccomp(pod) {
         return Some(violation);
     }
-    let silent = silent(pod, seccomp_profile(&pod.spec.field("securityContext")).is_some(), |context| {
-        seccomp_profile(context).is_none()
-    })?;
+    let silent =
+        describe_unset(pod, seccomp_profile(&pod.spec.field("securityContext")).is_some(), |context| {
+            seccomp_profile(context).is_none()
+        })?;
     let detail = format!(
         "pod or {silent} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\""
     );
@@ -203,48 +209,55 @@ pub(super) fn seccomp_required_unless_windows(pod: &Pod<'_>) -> Option<Violation
 }
 
 /// Describes the containers that do not set a value, if the pod does not set it either. `None` if there are none.
-fn silent<'a>(pod: &Pod<'a>, pod_sets: bool, is_silent: impl Fn(&Cursor<'a>) -> bool) -> Option<String> {
+fn describe_unset<'a>(
+    pod: &Pod<'a>,
+    pod_sets: bool,
+    is_silent: impl Fn(&Cursor<'a>) -> bool,
+) -> Option<String> {
     let silent = pod.containers().filter(|c| !pod_sets && is_silent(&c.field("securityContext")));
     let names: Vec<&str> = silent.map(|container| container.field("name").str()).collect();
-    (!names.is_empty()).then(|| containers_named(&names))
+    (!names.is_empty()).then(|| describe_containers(&names))
 }
 
 pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
     let non_root_of = |context: &Cursor<'_>| context.field("runAsNonRoot").opt_bool();
-    if let Some(who) = Setters::of(pod, |context| non_root_of(context) == Some(false)).joined() {
-        let detail = format!("{who} must not set securityContext.runAsNonRoot=false");
+    if let Some(subject) =
+        Setters::find(pod, |context| non_root_of(context) == Some(false)).join_descriptions()
+    {
+        let detail = format!("{subject} must not set securityContext.runAsNonRoot=false");
         return Some(Violation::new(REASON, detail));
     }
     let pod_sets = non_root_of(&pod.spec.field("securityContext")) == Some(true);
-    let silent = silent(pod, pod_sets, |context| non_root_of(context).is_none())?;
+    let silent = describe_unset(pod, pod_sets, |context| non_root_of(context).is_none())?;
     Some(Violation::new(REASON, format!("pod or {silent} must set securityContext.runAsNonRoot=true")))
 }
 
-pub(super) fn non_root_unless_own_users(pod: &Pod<'_>) -> Option<Violation> {
-    if pod.has_own_users() { None } else { non_root(pod) }
+pub(super) fn non_root_unless_user_namespace(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.has_user_namespace() { None } else { non_root(pod) }
 }
 
 pub(super) fn root_user(pod: &Pod<'_>) -> Option<Violation> {
-    let who = Setters::of(pod, |context| context.field("runAsUser").i64() == Some(0)).joined()?;
-    Some(Violation::new("runAsUser=0", format!("{who} must not set runAsUser=0")))
+    let subject =
+        Setters::find(pod, |context| context.field("runAsUser").i64() == Some(0)).join_descriptions()?;
+    Some(Violation::new("runAsUser=0", format!("{subject} must not set runAsUser=0")))
 }
 
-pub(super) fn root_user_unless_own_users(pod: &Pod<'_>) -> Option<Violation> {
-    if pod.has_own_users() { None } else { root_user(pod) }
+pub(super) fn root_user_unless_user_namespace(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.has_user_namespace() { None } else { root_user(pod) }
 }
 
 /// Checks sysctls against the first `N` entries of the table.
 pub(super) fn sysctls<const N: usize>(pod: &Pod<'_>) -> Option<Violation> {
     let set = pod.spec.field("securityContext").field("sysctls");
     let names = set.items().map(|sysctl| sysctl.field("name").str());
-    let bad: Vec<&str> = names.filter(|name| !SYSCTLS[..N].contains(name)).collect();
-    (!bad.is_empty()).then(|| Violation::new("forbidden sysctls", bad.join(", ")))
+    let forbidden: Vec<&str> = names.filter(|name| !SYSCTLS[..N].contains(name)).collect();
+    (!forbidden.is_empty()).then(|| Violation::new("forbidden sysctls", forbidden.join(", ")))
 }
 
 pub(super) fn host_process(pod: &Pod<'_>) -> Option<Violation> {
-    let who =
-        Setters::of(pod, |context| context.field("windowsOptions").field("hostProcess").bool()).joined()?;
-    let detail = format!("{who} must not set securityContext.windowsOptions.hostProcess=true");
+    let subject = Setters::find(pod, |context| context.field("windowsOptions").field("hostProcess").bool())
+        .join_descriptions()?;
+    let detail = format!("{subject} must not set securityContext.windowsOptions.hostProcess=true");
     Some(Violation::new("hostProcess", detail))
 }

@@ -93,10 +93,10 @@ impl Policy {
 
     /// True if both policies have the same effect (upstream's `Equivalent`).
     pub(super) fn is_equivalent(&self, other: &Self) -> bool {
-        let same = |(one, other): (&Standard, &Standard)| {
-            one == other || one.level == Level::Privileged && other.level == Level::Privileged
+        let is_same = |(first, other): (&Standard, &Standard)| {
+            first == other || first.level == Level::Privileged && other.level == Level::Privileged
         };
-        self.standards().iter().zip(&other.standards()).all(same)
+        self.standards().iter().zip(&other.standards()).all(is_same)
     }
 
     /// Lists the levels above privileged that a namespace's labels set, in upstream's format.
@@ -116,12 +116,12 @@ impl Policy {
 }
 
 /// Parses the name of a level.
-pub(super) fn level(text: &str) -> Result<Level, &'static str> {
+pub(super) fn parse_level(text: &str) -> Result<Level, &'static str> {
     Level::read(text).ok_or("must be one of privileged, baseline, restricted")
 }
 
 /// Parses a version; `None` for the latest.
-pub(super) fn version(text: &str) -> Result<Option<u32>, &'static str> {
+pub(super) fn parse_version(text: &str) -> Result<Option<u32>, &'static str> {
     if text == "latest" {
         return Ok(None);
     }
@@ -140,14 +140,14 @@ impl Labels<'_> {
     /// Reads the level in a label: `None` without a label, `Some(None)` if the label is invalid.
     fn level(&mut self, mode: &str) -> Option<Option<Level>> {
         let (label, text) = self.label(mode.to_owned())?;
-        let read = level(&text);
-        Some(read.map_err(|why| self.refuse(&label, &text, why)).ok())
+        let read = parse_level(&text);
+        Some(read.map_err(|error| self.refuse(&label, &text, error)).ok())
     }
 
     /// Reads the version in a label, if it exists; an invalid version counts as the latest. Returns true if the label exists.
     fn version(&mut self, mode: &str, into: &mut Option<u32>) -> bool {
         let Some((label, text)) = self.label(format!("{mode}-version")) else { return false };
-        *into = version(&text).map_err(|why| self.refuse(&label, &text, why)).unwrap_or(None);
+        *into = parse_version(&text).map_err(|error| self.refuse(&label, &text, error)).unwrap_or(None);
         true
     }
 
@@ -157,9 +157,9 @@ impl Labels<'_> {
         Some((label, text))
     }
 
-    fn refuse(&mut self, label: &str, text: &str, why: &str) {
+    fn refuse(&mut self, label: &str, text: &str, message: &str) {
         let path = Path::new("metadata.labels").key(label);
-        self.errors.push(Error::invalid(&path, text, why));
+        self.errors.push(Error::invalid(&path, text, message));
     }
 }
 

@@ -12,8 +12,8 @@ pub(super) struct Pod<'a> {
 
 impl<'a> Pod<'a> {
     /// Creates a view of an object that has the metadata and spec of a pod.
-    pub(super) fn of(at: Cursor<'a>) -> Self {
-        Self { metadata: at.field("metadata"), spec: at.field("spec") }
+    pub(super) fn of(object: Cursor<'a>) -> Self {
+        Self { metadata: object.field("metadata"), spec: object.field("spec") }
     }
 
     /// Returns all containers, in upstream's order.
@@ -29,7 +29,7 @@ impl<'a> Pod<'a> {
     }
 
     /// True if the pod has its own user namespace, so that root in the pod has no privileges on the host.
-    pub(super) fn has_own_users(&self) -> bool {
+    pub(super) fn has_user_namespace(&self) -> bool {
         self.spec.field("hostUsers").opt_bool() == Some(false)
     }
 }
@@ -48,17 +48,17 @@ impl Violation {
 }
 
 /// Formats names as `"a", "b"`, after a noun in the singular or plural.
-pub(super) fn named(one: &str, several: &str, names: &[impl AsRef<str>]) -> String {
-    let word = if names.len() == 1 { one } else { several };
-    format!("{word} {}", quoted(names))
+pub(super) fn describe_names(singular: &str, plural: &str, names: &[impl AsRef<str>]) -> String {
+    let noun = if names.len() == 1 { singular } else { plural };
+    format!("{noun} {}", quote_names(names))
 }
 
 /// Formats names as `"a", "b"`.
-pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
+pub(super) fn quote_names(names: &[impl AsRef<str>]) -> String {
     names.iter().map(|name| format!("\"{}\"", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats names as `container "a"` or `containers "a", "b"`.
-pub(super) fn containers_named(names: &[impl AsRef<str>]) -> String {
-    named("container", "containers", names)
+pub(super) fn describe_containers(names: &[impl AsRef<str>]) -> String {
+    describe_names("container", "containers", names)
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use portico_machinery::Cursor;
 
-use super::violation::{Pod, Violation, named};
+use super::violation::{Pod, Violation, describe_names};
 
 /// Volume sources that every pod may have.
-const FREE: [&str; 9] = [
+const UNRESTRICTED: [&str; 9] = [
     "configMap",
     "csi",
     "downwardAPI",
@@ -51,13 +51,14 @@ fn has(volume: &Cursor<'_>, source: &str) -> bool {
 pub(super) fn host_paths(pod: &Pod<'_>) -> Option<Violation> {
     let volumes = pod.spec.field("volumes").items().filter(|volume| has(volume, "hostPath"));
     let names: Vec<&str> = volumes.map(|volume| volume.field("name").str()).collect();
-    (!names.is_empty()).then(|| Violation::new("hostPath volumes", named("volume", "volumes", &names)))
+    (!names.is_empty())
+        .then(|| Violation::new("hostPath volumes", describe_names("volume", "volumes", &names)))
 }
 
 pub(super) fn restricted(pod: &Pod<'_>) -> Option<Violation> {
     let (mut names, mut kinds) = (Vec::new(), BTreeSet::new());
     for volume in pod.spec.field("volumes").items() {
-        if !FREE.iter().any(|source| has(&volume, source)) {
+        if !UNRESTRICTED.iter().any(|source| has(&volume, source)) {
             names.push(volume.field("name").str());
             let kind = RESTRICTED.into_iter().find(|source| has(&volume, source));
             kinds.insert(kind.unwrap_or("unknown"));
@@ -66,8 +67,8 @@ pub(super) fn restricted(pod: &Pod<'_>) -> Option<Violation> {
     (!names.is_empty()).then(|| {
         let kinds: Vec<&str> = kinds.into_iter().collect();
         let uses = if names.len() == 1 { "uses" } else { "use" };
-        let what = named("restricted volume type", "restricted volume types", &kinds);
-        let detail = format!("{} {uses} {what}", named("volume", "volumes", &names));
+        let volume_types = describe_names("restricted volume type", "restricted volume types", &kinds);
+        let detail = format!("{} {uses} {volume_types}", describe_names("volume", "volumes", &names));
         Violation::new("restricted volume types", detail)
     })
 }

@@ -5,7 +5,7 @@ use portico_schema::Format;
 use portico_validation::tolerations::tolerations;
 
 use super::toleration::Toleration;
-use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, untagged};
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, decode_untagged};
 
 /// Types of the configuration, and of an annotation: its list is decoded as a field of an object.
 const TYPES: &str = r#"{
@@ -34,14 +34,14 @@ const SCHEME: Scheme = Scheme {
 ///
 /// # Errors
 /// Go's message about the invalid JSON.
-pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, String> {
-    let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat(), Format::Json);
+pub(super) fn parse_list(json: &[u8]) -> Result<Vec<Toleration>, String> {
+    let object = decode_untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat(), Format::Json);
     // Upstream decodes the list without an object around it.
-    let alone = |text: String| {
+    let without_wrapper = |text: String| {
         let text = text.replace("struct field Annotation.list", "value").replace(".list.", ".");
         text.trim_start_matches("json parse error: ").to_owned()
     };
-    let object = object.map_err(|error| alone(error.to_string()))?;
+    let object = object.map_err(|error| without_wrapper(error.to_string()))?;
     Ok(object.at(&["list"]).items().map(|item| Toleration::read(&item)).collect())
 }
 
@@ -73,7 +73,7 @@ impl PodTolerationRestrictionConfiguration {
         if !errors.is_empty() {
             let errors: Vec<_> =
                 errors.iter().map(|error| format!("{}: {}", error.path, error.body)).collect();
-            return Err(PluginConfigurationError::Words(format!("invalid config: [{}]", errors.join(" "))));
+            return Err(PluginConfigurationError::Message(format!("invalid config: [{}]", errors.join(" "))));
         }
         let [default, whitelist] =
             [default, whitelist].map(|list| list.items().map(|item| Toleration::read(&item)).collect());
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_list_of_tolerations_is_refused_in_gos_words() {
+    fn invalid_lists_are_refused_with_gos_messages() {
         for (text, error) in [
             ("{", "unexpected end of JSON input"),
             (r#"{"key":1}"#, "json: cannot unmarshal object into Go value of type []v1.Toleration"),
@@ -95,8 +95,8 @@ mod tests {
                 "json: cannot unmarshal number into Go struct field Toleration.key of type string",
             ),
         ] {
-            assert_eq!(list(text.as_bytes()), Err(error.to_owned()), "{text}");
+            assert_eq!(parse_list(text.as_bytes()), Err(error.to_owned()), "{text}");
         }
-        assert_eq!(list(b"[]"), Ok(Vec::new()));
+        assert_eq!(parse_list(b"[]"), Ok(Vec::new()));
     }
 }

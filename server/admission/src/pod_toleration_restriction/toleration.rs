@@ -61,11 +61,11 @@ pub(super) fn merge(first: Vec<Toleration>, second: &[Toleration]) -> Vec<Tolera
     let mut all = first;
     all.extend_from_slice(second);
     let mut merged: Vec<Toleration> = Vec::with_capacity(all.len());
-    for (at, toleration) in all.iter().enumerate() {
-        let covered = |by: &Toleration| by.covers(toleration);
+    for (index, toleration) in all.iter().enumerate() {
+        let is_covered_by = |other: &Toleration| other.covers(toleration);
         // The first of equal tolerations remains.
-        let later = |by: &Toleration| by != toleration && covered(by);
-        if !merged.iter().any(covered) && !all[at + 1..].iter().any(later) {
+        let later = |other: &Toleration| other != toleration && is_covered_by(other);
+        if !merged.iter().any(is_covered_by) && !all[index + 1..].iter().any(later) {
             merged.push(toleration.clone());
         }
     }
@@ -75,7 +75,7 @@ pub(super) fn merge(first: Vec<Toleration>, second: &[Toleration]) -> Vec<Tolera
 /// True if an item of the whitelist covers each toleration. An empty whitelist allows everything (upstream's
 /// `VerifyAgainstWhitelist`).
 pub(super) fn are_allowed(tolerations: &[Toleration], whitelist: &[Toleration]) -> bool {
-    let allowed = |toleration: &Toleration| whitelist.iter().any(|by| by.covers(toleration));
+    let allowed = |toleration: &Toleration| whitelist.iter().any(|entry| entry.covers(toleration));
     whitelist.is_empty() || tolerations.iter().all(allowed)
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_covered_is_left_out_of_a_merge() {
+    fn covered_tolerations_are_omitted_from_a_merge() {
         let list = |texts: &[&str]| texts.iter().map(|text| toleration(text)).collect::<Vec<_>>();
         for (first, second, merged) in [
             (&["a Exists - - -"][..], &["a Exists - - -"][..], &["a Exists - - -"][..]),

@@ -9,7 +9,7 @@ use super::binding::Binding;
 use super::exclusion::is_excluded;
 use super::hooks::{Hook, Hooks};
 use super::params::ParamKind;
-use crate::matching::{Configured, Constraints, MatchTarget};
+use crate::matching::{Constraints, HookSource, MatchTarget};
 use crate::write_target::{ExplainedRequests, WriteTarget};
 
 /// Policy whose rules match a write.
@@ -23,7 +23,7 @@ pub struct ExplainedPolicy {
     /// True if selectors or match conditions may exclude a request that the rules match.
     pub selective: bool,
     /// True if a request fails when the policy cannot be evaluated.
-    pub fails: bool,
+    pub fails_closed: bool,
     /// Errors that prevent the evaluation of the policy.
     pub problems: Vec<String>,
     /// Bindings whose rules match, sorted by name.
@@ -45,7 +45,7 @@ pub struct ExplainedBinding {
 }
 
 /// Compiled expressions of a policy.
-pub(crate) trait Compiles {
+pub(crate) trait CompiledPolicy {
     /// True if the policy may change the object. Such policies do not apply to deletes.
     const MUTATES: bool;
 
@@ -56,7 +56,7 @@ pub(crate) trait Compiles {
     fn has_conditions(&self) -> bool;
 }
 
-impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
+impl<E: CompiledPolicy + Send + Sync + 'static> Hooks<E> {
     /// Returns the policies that have a binding such that the rules of both match a write, in order.
     ///
     /// # Errors
@@ -64,25 +64,25 @@ impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
     pub(crate) async fn explain(
         &self,
         objects: &Objects,
-        written: WriteTarget<'_>,
+        write_target: WriteTarget<'_>,
     ) -> Result<Vec<ExplainedPolicy>> {
-        if is_excluded(written.served) {
+        if is_excluded(write_target.served) {
             return Ok(Vec::new());
         }
-        let all = self.read(objects).await?;
-        Ok(explain(objects, Self::items(&all), written).await)
+        let all = self.load(objects).await?;
+        Ok(explain(objects, Self::items(&all), write_target).await)
     }
 }
 
-async fn explain<'h, E: Compiles + 'h>(
+async fn explain<'h, E: CompiledPolicy + 'h>(
     objects: &Objects,
     hooks: impl Iterator<Item = &'h Arc<Hook<E>>>,
-    written: WriteTarget<'_>,
+    write_target: WriteTarget<'_>,
 ) -> Vec<ExplainedPolicy> {
     let requests = ExplainedRequests::new();
-    let mut targets = requests.targets(written);
+    let mut targets = requests.targets(write_target);
     targets.retain(|target| !E::MUTATES || target.attributes.operation != Operation::Delete);
-    let mut met = Vec::new();
+    let mut explained = Vec::new();
     for hook in hooks {
         let policy = &*hook.policy;
         let operations = operations(objects, &targets, &[&policy.constraints]);
@@ -91,8 +91,8 @@ async fn explain<'h, E: Compiles + 'h>(
             let both: Vec<_> = [&policy.constraints].into_iter().chain(&binding.constraints).collect();
             let operations = self::operations(objects, &targets, &both);
             if !operations.is_empty() {
-                let problem = problem(objects, policy.params.as_ref(), binding, written).await;
-                bindings.push(binding.explained(operations, problem));
+                let problem = problem(objects, policy.params.as_ref(), binding, write_target).await;
+                bindings.push(binding.to_explained(operations, problem));
             }
         }
         if bindings.is_empty() {
@@ -103,17 +103,17 @@ async fn explain<'h, E: Compiles + 'h>(
         let compile = |expression: &Expression| {
             expression.error().map(|error| format!("{:?} does not compile: {error}", expression.text()))
         };
-        met.push(ExplainedPolicy {
+        explained.push(ExplainedPolicy {
             mutates: E::MUTATES,
             name: policy.name.clone(),
             operations,
-            selective: policy.constraints.selects() || evaluator.has_conditions(),
-            fails: policy.fails,
+            selective: policy.constraints.has_selectors() || evaluator.has_conditions(),
+            fails_closed: policy.fails_closed,
             problems: params.into_iter().chain(evaluator.expressions().filter_map(compile)).collect(),
             bindings,
         });
     }
-    met
+    explained
 }
 
 /// Returns the operations for which all given rules match.
@@ -122,8 +122,9 @@ fn operations(
     targets: &[MatchTarget<'_>],
     constraints: &[&Constraints],
 ) -> Vec<&'static str> {
-    let matches =
-        |target: &&MatchTarget<'_>| constraints.iter().all(|one| one.match_rules(objects, target).is_some());
+    let matches = |target: &&MatchTarget<'_>| {
+        constraints.iter().all(|constraint| constraint.match_rules(objects, target).is_some())
+    };
     targets.iter().filter(matches).map(|target| target.attributes.operation_name()).collect()
 }
 
@@ -132,21 +133,21 @@ async fn problem(
     objects: &Objects,
     kind: Option<&ParamKind>,
     binding: &Binding,
-    written: WriteTarget<'_>,
+    write_target: WriteTarget<'_>,
 ) -> Option<String> {
     let (kind, reference) = kind.and_then(|kind| kind.served(objects).ok()).zip(binding.params.as_ref())?;
-    if written.served.info.namespaced && written.namespace.is_empty() {
+    if write_target.served.info.namespaced && write_target.namespace.is_empty() {
         return None;
     }
-    reference.collect(objects, &kind, written.namespace).await.err()
+    reference.collect(objects, &kind, write_target.namespace).await.err()
 }
 
 impl Binding {
-    fn explained(&self, operations: Vec<&'static str>, problem: Option<String>) -> ExplainedBinding {
+    fn to_explained(&self, operations: Vec<&'static str>, problem: Option<String>) -> ExplainedBinding {
         ExplainedBinding {
             name: self.name.clone(),
             operations,
-            selective: self.constraints.as_ref().is_some_and(Constraints::selects),
+            selective: self.constraints.as_ref().is_some_and(Constraints::has_selectors),
             actions: self.actions.iter().map(|action| action.name()).collect(),
             problem,
         }

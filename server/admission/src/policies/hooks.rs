@@ -9,8 +9,8 @@ use portico_registry::{Objects, Result};
 
 use super::binding::Binding;
 use super::policy::Policy;
-use crate::derived::{Derived, DerivedSet};
-use crate::matching::{Configured, Constrained, Constraints};
+use crate::derived_cache::{DerivedCache, DerivedSet};
+use crate::matching::{Constraints, HasConstraints, HookSource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -22,13 +22,13 @@ pub(crate) struct Hook<E> {
 
 /// All policies of one kind that have bindings.
 pub(crate) struct Hooks<E> {
-    policies: Derived<Policy<E>>,
-    bindings: Derived<Binding>,
-    joined: ArcSwap<Joined<E>>,
+    policies: DerivedCache<Policy<E>>,
+    bindings: DerivedCache<Binding>,
+    joined: ArcSwap<JoinedPolicies<E>>,
 }
 
 /// Policies and bindings, and the hooks that result from joining them.
-pub(crate) struct Joined<E> {
+pub(crate) struct JoinedPolicies<E> {
     policies: Arc<DerivedSet<Policy<E>>>,
     bindings: Arc<DerivedSet<Binding>>,
     hooks: Box<[Arc<Hook<E>>]>,
@@ -41,10 +41,11 @@ impl<E> Hooks<E> {
         bindings: &str,
         compile: impl Fn(&Object) -> Policy<E> + Send + Sync + 'static,
     ) -> Self {
-        let none = Joined { policies: Arc::default(), bindings: Arc::default(), hooks: Box::default() };
+        let none =
+            JoinedPolicies { policies: Arc::default(), bindings: Arc::default(), hooks: Box::default() };
         Self {
-            policies: Derived::new(GROUP, policies, compile),
-            bindings: Derived::new(GROUP, bindings, Binding::read),
+            policies: DerivedCache::new(GROUP, policies, compile),
+            bindings: DerivedCache::new(GROUP, bindings, Binding::read),
             joined: ArcSwap::from_pointee(none),
         }
     }
@@ -53,7 +54,7 @@ impl<E> Hooks<E> {
         &self,
         policies: Arc<DerivedSet<Policy<E>>>,
         bindings: Arc<DerivedSet<Binding>>,
-    ) -> Arc<Joined<E>> {
+    ) -> Arc<JoinedPolicies<E>> {
         let joined = self.joined.load_full();
         if Arc::ptr_eq(&joined.policies, &policies) && Arc::ptr_eq(&joined.bindings, &bindings) {
             return joined;
@@ -67,35 +68,35 @@ impl<E> Hooks<E> {
             Some(Arc::new(Hook { policy: Arc::clone(policy), bindings }))
         };
         let hooks = policies.iter().filter_map(hook).collect();
-        let joined = Arc::new(Joined { policies, bindings: Arc::clone(&bindings), hooks });
+        let joined = Arc::new(JoinedPolicies { policies, bindings: Arc::clone(&bindings), hooks });
         self.joined.store(Arc::clone(&joined));
         joined
     }
 }
 
-impl<E: Send + Sync + 'static> Configured for Hooks<E> {
+impl<E: Send + Sync + 'static> HookSource for Hooks<E> {
     type Item = Hook<E>;
-    type All = Arc<Joined<E>>;
+    type HookSet = Arc<JoinedPolicies<E>>;
 
-    fn known(&self, objects: &Objects) -> Option<Self::All> {
-        Some(self.join(self.policies.known(objects)?, self.bindings.known(objects)?))
+    fn cached(&self, objects: &Objects) -> Option<Self::HookSet> {
+        Some(self.join(self.policies.cached(objects)?, self.bindings.cached(objects)?))
     }
 
-    async fn read(&self, objects: &Objects) -> Result<Self::All> {
-        let (policies, bindings) = (self.policies.all(objects).await?, self.bindings.all(objects).await?);
+    async fn load(&self, objects: &Objects) -> Result<Self::HookSet> {
+        let (policies, bindings) = (self.policies.load(objects).await?, self.bindings.load(objects).await?);
         Ok(self.join(policies, bindings))
     }
 
-    fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Hook<E>>> {
+    fn items(all: &Self::HookSet) -> impl Iterator<Item = &Arc<Hook<E>>> {
         all.hooks.iter()
     }
 
-    fn problem(all: &Self::All) -> Option<&str> {
+    fn problem(all: &Self::HookSet) -> Option<&str> {
         all.policies.problem().or(all.bindings.problem())
     }
 }
 
-impl<E> Constrained for Hook<E> {
+impl<E> HasConstraints for Hook<E> {
     fn constraints(&self) -> &Constraints {
         &self.policy.constraints
     }

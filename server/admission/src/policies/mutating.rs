@@ -4,22 +4,23 @@ use std::sync::Arc;
 
 use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{
-    Change, Expression, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Problem, Subject,
+    EvaluationInput, Expression, ExpressionError, LazyObject, MatchResult, MutatingPolicy,
+    MutatingPolicySource, MutationResult, MutationSource,
 };
 use portico_registry::{Objects, Result, ServedResource, VersionError};
 use portico_schema::Schema;
 use portico_schema::merge::{self, PatchError};
 
-use super::explain::Compiles;
+use super::explain::CompiledPolicy;
 use super::hooks::{Hook, Hooks};
-use super::invocations::{self, Found, Invocation, Names};
-use super::policy::{Common, Policy};
+use super::invocations::{self, Invocation, PolicyNames, ResolvedBinding};
+use super::policy::{CommonExpressions, Policy};
 use super::refusal;
-use crate::matching::{Match, MatchTarget, Pair};
-use crate::metrics::{Counted, Metrics};
-use crate::policy_metrics::{Checked, ErrorType};
+use crate::matching::{MatchTarget, ObjectPair, RuleMatch};
+use crate::metrics::{HookLabels, Metrics};
+use crate::policy_metrics::{BindingLabels, ErrorType};
+use crate::request_view::RequestView;
 use crate::rounds::{Reinvocation, Rounds};
-use crate::shown::Shown;
 
 /// Value of the metric label for policies.
 const KIND: &str = "policy";
@@ -27,7 +28,7 @@ const KIND: &str = "policy";
 /// Compiled mutating policy with its reinvocation policy.
 pub(crate) struct MutatingHook {
     policy: MutatingPolicy,
-    reinvoked: bool,
+    is_reinvocable: bool,
 }
 
 /// Request in one round of the mutating policies.
@@ -40,7 +41,7 @@ pub(crate) struct Round<'a> {
 }
 
 /// Failure of a policy whose failure policy is `Fail`.
-struct Denial {
+struct PolicyDenial {
     message: String,
     reason: &'static str,
 }
@@ -48,8 +49,9 @@ struct Denial {
 impl Hooks<MutatingHook> {
     /// Creates the source of all MutatingAdmissionPolicies that have bindings.
     pub(crate) fn mutating(metrics: Arc<Metrics>) -> Self {
-        let compile =
-            move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
+        let compile = move |object: &Object| {
+            Policy::read(object, metrics.policies.time_compilation(|| compile(object)))
+        };
         Self::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", compile)
     }
 }
@@ -60,33 +62,37 @@ impl Hooks<MutatingHook> {
 /// 403 with the failures of policies whose failure policy is `Fail`, 404 if the namespace does not exist.
 pub(crate) async fn mutate(
     mut round: Round<'_>,
-    matches: &[Match<Hook<MutatingHook>>],
+    matches: &[RuleMatch<Hook<MutatingHook>>],
     new: &mut Object,
     old: Option<&Object>,
 ) -> Result<()> {
     round.reinvocation.begin(round.rounds, Some(new));
     let (objects, target) = (round.objects, round.target);
-    let found = invocations::find(objects, target, Pair { new: Some(new), old }, matches).await?;
+    let found =
+        invocations::resolve_invocations(objects, target, ObjectPair { new: Some(new), old }, matches)
+            .await?;
     let namespace = if found.is_empty() { None } else { invocations::namespace(objects, target).await? };
     let mut denials = Vec::new();
     for found in found {
         match found {
-            Found::Misconfigured(why) if why.policy.fails => {
-                let message = denied(&why.names(), &why.message());
-                denials.push(Denial { message, reason: "" });
+            ResolvedBinding::Misconfigured(misconfiguration) if misconfiguration.policy.fails_closed => {
+                let message = denial_message(&misconfiguration.names(), &misconfiguration.message());
+                denials.push(PolicyDenial { message, reason: "" });
             }
-            Found::Misconfigured(_) => {}
-            Found::Invocation(invocation) => {
+            ResolvedBinding::Misconfigured(_) => {}
+            ResolvedBinding::Invocation(invocation) => {
                 let failed = round.invoke(&invocation, new, old, namespace.as_ref()).await?;
-                let reported = failed.into_iter().filter(|_| invocation.policy.fails);
-                let denial =
-                    |why: String| Denial { message: denied(&invocation.names(), &why), reason: "Invalid" };
-                denials.extend(reported.map(denial));
+                let denied = failed.into_iter().filter(|_| invocation.policy.fails_closed);
+                let denial = |detail: String| PolicyDenial {
+                    message: denial_message(&invocation.names(), &detail),
+                    reason: "Invalid",
+                };
+                denials.extend(denied.map(denial));
             }
         }
     }
     round.reinvocation.end(round.rounds, Some(new));
-    refused(target, Pair { new: Some(new), old }, &denials)
+    reject(target, ObjectPair { new: Some(new), old }, &denials)
 }
 
 impl Round<'_> {
@@ -99,37 +105,40 @@ impl Round<'_> {
         namespace: Option<&LazyObject>,
     ) -> Result<Vec<String>> {
         let (objects, target) = (self.objects, self.target);
-        let MutatingHook { policy, reinvoked } = &invocation.policy.evaluator;
-        let matches =
-            |policy: &Policy<MutatingHook>, subject: &Subject<'_>| policy.evaluator.policy.matches(subject);
+        let MutatingHook { policy, is_reinvocable } = &invocation.policy.evaluator;
+        let matches = |policy: &Policy<MutatingHook>, subject: &EvaluationInput<'_>| {
+            policy.evaluator.policy.matches(subject)
+        };
         let (id, mut failed, mut changed) = (invocation.id(), Vec::new(), false);
-        for index in 0..policy.mutations() {
-            let pair = Pair { new: Some(new), old };
-            let shown = Shown::of(objects, target, invocation.version.clone(), pair).await?;
+        for index in 0..policy.mutation_count() {
+            let pair = ObjectPair { new: Some(new), old };
+            let view = RequestView::convert(objects, target, invocation.version.clone(), pair).await?;
             let params = invocation.param.as_deref();
-            let subject = Subject { params, namespace, ..shown.subject(objects, target) };
+            let subject = EvaluationInput { params, namespace, ..view.subject(objects, target) };
             if index == 0 {
                 let (matched, _) = target.evaluate(objects, invocation.policy, &subject, matches).await?;
-                if !self.is_meant(invocation, &id, matched, &mut failed) {
+                if !self.should_evaluate(invocation, &id, matched, &mut failed) {
                     return Ok(failed);
                 }
             }
-            let change = move |policy: &Policy<MutatingHook>, subject: &Subject<'_>| {
-                policy.evaluator.policy.change(index, subject)
+            let change = move |policy: &Policy<MutatingHook>, subject: &EvaluationInput<'_>| {
+                policy.evaluator.policy.evaluate_mutation(index, subject)
             };
-            let (change, took) = target.evaluate(objects, invocation.policy, &subject, change).await?;
+            let (change, duration) = target.evaluate(objects, invocation.policy, &subject, change).await?;
             drop(subject);
-            self.metrics.policies.evaluated(took);
+            self.metrics.policies.observe_evaluation(duration);
             let applied = match change {
-                Ok(change) => carry_out(objects, target, &shown, change).await?,
-                Err(why) => Err(why),
+                Ok(change) => apply_change(objects, target, &view, change).await?,
+                Err(error) => Err(error),
             };
-            let checked = Checked { policy: &invocation.policy.name, binding: &invocation.binding.name };
-            let error = applied.as_ref().err().map_or(ErrorType::None, |why| match policy.compiles(index) {
-                true => ErrorType::of_problem(why),
-                false => ErrorType::Compile,
-            });
-            self.metrics.policies.mutated(checked, error, took);
+            let checked =
+                BindingLabels { policy: &invocation.policy.name, binding: &invocation.binding.name };
+            let error =
+                applied.as_ref().err().map_or(ErrorType::None, |error| match policy.is_valid(index) {
+                    true => ErrorType::from_problem(error),
+                    false => ErrorType::Compile,
+                });
+            self.metrics.policies.observe_mutation(checked, error, duration);
             match applied {
                 Ok(next) => {
                     changed = true;
@@ -139,41 +148,41 @@ impl Round<'_> {
             }
         }
         if changed {
-            self.reinvocation.changed();
-            self.rounds.wanted = true;
+            self.reinvocation.require_reinvoking();
+            self.rounds.should_reinvoke = true;
         }
-        if *reinvoked {
-            self.reinvocation.asked(&id);
+        if *is_reinvocable {
+            self.reinvocation.add_invoked(&id);
         }
         Ok(failed)
     }
 
     /// True if the match conditions hold and the policy is due in this round. Errors of conditions are added to `failed`.
-    fn is_meant(
+    fn should_evaluate(
         &self,
         invocation: &Invocation<'_, MutatingHook>,
         id: &str,
-        matched: Matched,
+        matched: MatchResult,
         failed: &mut Vec<String>,
     ) -> bool {
         let operation = self.target.attributes.operation_name();
-        let counted = Counted { name: &invocation.policy.name, step: "validate", operation };
+        let labels = HookLabels { name: &invocation.policy.name, step: "validate", operation };
         match matched {
-            Matched::Yes => self.reinvocation.is_due(self.rounds, id),
-            Matched::No => {
-                self.metrics.excluded(counted, KIND);
+            MatchResult::Yes => self.reinvocation.is_due(self.rounds, id),
+            MatchResult::No => {
+                self.metrics.count_exclusion(labels, KIND);
                 false
             }
-            Matched::Failed(why) => {
-                self.metrics.condition_failed(counted, KIND);
-                failed.push(why);
+            MatchResult::Failed(error) => {
+                self.metrics.count_condition_error(labels, KIND);
+                failed.push(error);
                 false
             }
         }
     }
 }
 
-impl Compiles for MutatingHook {
+impl CompiledPolicy for MutatingHook {
     const MUTATES: bool = true;
 
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
@@ -181,71 +190,73 @@ impl Compiles for MutatingHook {
     }
 
     fn has_conditions(&self) -> bool {
-        self.policy.has_conditions()
+        self.policy.has_match_conditions()
     }
 }
 
 fn compile(object: &Object) -> MutatingHook {
     let spec = object.at(&["spec"]);
-    let Common { conditions, variables } = Common::read(&spec);
-    let policy = MutatingPolicy::compile(&MutatingSource {
-        params: spec.field("paramKind").is_present(),
-        conditions,
+    let CommonExpressions { conditions: match_conditions, variables } = CommonExpressions::read(&spec);
+    let policy = MutatingPolicy::compile(&MutatingPolicySource {
+        has_params: spec.field("paramKind").is_present(),
+        match_conditions,
         variables,
         mutations: spec.field("mutations").items().map(|at| mutation(&at)).collect(),
     });
-    MutatingHook { policy, reinvoked: spec.field("reinvocationPolicy").str() == "IfNeeded" }
+    MutatingHook { policy, is_reinvocable: spec.field("reinvocationPolicy").str() == "IfNeeded" }
 }
 
 fn mutation<'s>(at: &Cursor<'s>) -> MutationSource<'s> {
     match at.field("patchType").str() {
-        "JSONPatch" => MutationSource::Patch(at.field("jsonPatch").field("expression").str()),
-        _ => MutationSource::Configuration(at.field("applyConfiguration").field("expression").str()),
+        "JSONPatch" => MutationSource::JsonPatch(at.field("jsonPatch").field("expression").str()),
+        _ => MutationSource::ApplyConfiguration(at.field("applyConfiguration").field("expression").str()),
     }
 }
 
 /// Applies a change to the object of the request. The inner error is a failure of the policy.
-async fn carry_out(
+async fn apply_change(
     objects: &Objects,
     target: &MatchTarget<'_>,
-    shown: &Shown<'_>,
-    change: Change,
-) -> Result<Result<Object, Problem>> {
-    let Some(object) = shown.new.as_deref() else {
-        return Ok(Err(Problem::Failed("no object to change".to_owned())));
+    view: &RequestView<'_>,
+    change: MutationResult,
+) -> Result<Result<Object, ExpressionError>> {
+    let Some(object) = view.new.as_deref() else {
+        return Ok(Err(ExpressionError::Failed("no object to change".to_owned())));
     };
-    let served = shown.version.served(target);
-    let (is_patch, is_typed) = (matches!(change, Change::Patch(_)), !served.is_custom());
+    let served = view.version.served(target);
+    let (is_patch, is_typed) = (matches!(change, MutationResult::Patch(_)), !served.is_custom());
     let changed = match change {
-        Change::Apply(config) => apply(target.attributes.schema_in(served)?, object, config),
-        Change::Patch(patch) => patched(object, &patch),
+        MutationResult::Apply(config) => {
+            apply_configuration(target.attributes.schema_in(served)?, object, config)
+        }
+        MutationResult::Patch(patch) => apply_json_patch(object, &patch),
     };
     let changed = match changed {
         Ok(changed) => changed,
-        Err(why) => return Ok(Err(Problem::Failed(why))),
+        Err(error) => return Ok(Err(ExpressionError::Failed(error))),
     };
     let (next, dropped) = match target.attributes.from_version(objects, served, &changed).await {
-        Err(VersionError::Undecodable(why)) if is_typed && !is_patch => {
-            return Ok(Err(Problem::Failed(inconvertible(served, &why))));
+        Err(VersionError::Undecodable(error)) if is_typed && !is_patch => {
+            return Ok(Err(ExpressionError::Failed(conversion_error(served, &error))));
         }
         read => read?,
     };
     // Unknown fields of custom resources are pruned.
     if is_patch && is_typed && !dropped.is_empty() {
-        let why = format!("strict decoding error: {}", dropped.join(", "));
-        return Err(Box::new(Status::internal(why)));
+        let message = format!("strict decoding error: {}", dropped.join(", "));
+        return Err(Box::new(Status::internal(message)));
     }
     Ok(Ok(next))
 }
 
 /// Message about an applied configuration whose result cannot be decoded as the kind of the object.
-fn inconvertible(served: &ServedResource, why: &str) -> String {
+fn conversion_error(served: &ServedResource, message: &str) -> String {
     let (version, kind) = (served.info.gvk.group_version(), &served.info.gvk.kind);
     let slash = if version.group.is_empty() { "/" } else { "" };
-    format!("unable to convert unstructured object to {slash}{version}, Kind={kind}: {why}")
+    format!("unable to convert unstructured object to {slash}{version}, Kind={kind}: {message}")
 }
 
-fn apply(schema: &Schema, object: &Object, mut config: Object) -> Result<Object, String> {
+fn apply_configuration(schema: &Schema, object: &Object, mut config: Object) -> Result<Object, String> {
     for field in ["kind", "apiVersion"] {
         config.copy_from(object, &[field]);
     }
@@ -264,16 +275,16 @@ fn apply(schema: &Schema, object: &Object, mut config: Object) -> Result<Object,
 }
 
 /// Applies a JSON patch. If a test operation fails, the object is not changed.
-fn patched(object: &Object, patch: &[u8]) -> Result<Object, String> {
+fn apply_json_patch(object: &Object, patch: &[u8]) -> Result<Object, String> {
     match merge::json_patch(object, patch) {
         Ok(patched) => Ok(patched),
         Err(PatchError::TestFailed(_)) => Ok(object.clone()),
-        Err(PatchError::Failed(why)) => Err(format!("JSON Patch: {why}")),
+        Err(PatchError::Failed(error)) => Err(format!("JSON Patch: {error}")),
         Err(error) => Err(format!("JSON Patch: {error}")),
     }
 }
 
-fn denied(names: &Names<'_>, message: &str) -> String {
+fn denial_message(names: &PolicyNames<'_>, message: &str) -> String {
     let policy = names.policy;
     match names.binding {
         Some(binding) => format!("policy '{policy}' with binding '{binding}' denied request: {message}"),
@@ -282,7 +293,7 @@ fn denied(names: &Names<'_>, message: &str) -> String {
 }
 
 /// Returns 403 with all denials as causes, and with the message and reason of the first one.
-fn refused(target: &MatchTarget<'_>, pair: Pair<'_>, denials: &[Denial]) -> Result<()> {
+fn reject(target: &MatchTarget<'_>, pair: ObjectPair<'_>, denials: &[PolicyDenial]) -> Result<()> {
     let Some(first) = denials.first() else { return Ok(()) };
     let mut status = refusal::forbidden(target, pair, "admission request denied by policy");
     status.message.clone_from(&first.message);

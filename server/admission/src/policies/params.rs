@@ -26,26 +26,26 @@ pub(super) struct ParamRef {
     /// `None` if the reference has no selector; an error if the selector is invalid.
     selector: Option<Result<LabelSelector, String>>,
     /// Parameters that the selector matched for the last request.
-    selected: Mutex<Arc<Selected>>,
+    selected: Mutex<Arc<SelectedParams>>,
     /// True if a request is denied when no parameters are found.
-    denies_without: bool,
+    denies_if_not_found: bool,
 }
 
 /// Decoded parameters that a selector matched. The next request decodes only those that have changed.
 #[derive(Default)]
-struct Selected {
+struct SelectedParams {
     api_version: String,
     /// Records and their objects, in key order.
     params: Vec<(Arc<Record>, Arc<Object>)>,
 }
 
-impl Selected {
+impl SelectedParams {
     /// Returns the decoded object of a record, if the record and the version are unchanged.
     fn find(&self, api_version: &str, record: &Arc<Record>) -> Option<Arc<Object>> {
         let path = record.key.path();
-        let at = self.params.binary_search_by(|(known, _)| known.key.path().cmp(path)).ok()?;
-        let (known, object) = &self.params[at];
-        (self.api_version == api_version && Arc::ptr_eq(known, record)).then(|| Arc::clone(object))
+        let at = self.params.binary_search_by(|(cached, _)| cached.key.path().cmp(path)).ok()?;
+        let (cached, object) = &self.params[at];
+        (self.api_version == api_version && Arc::ptr_eq(cached, record)).then(|| Arc::clone(object))
     }
 
     fn bytes(&self) -> usize {
@@ -75,13 +75,13 @@ impl ParamKind {
 
 impl ParamRef {
     pub(super) fn read(reference: &Cursor<'_>) -> Self {
-        let selector = LabelSelector::of_object(&reference.field("selector"));
+        let selector = LabelSelector::from_object(&reference.field("selector"));
         Self {
             name: reference.field("name").str().to_owned(),
             namespace: reference.field("namespace").str().to_owned(),
             selector: selector.map_err(|error| error.to_string()).transpose(),
             selected: Mutex::default(),
-            denies_without: reference.field("parameterNotFoundAction").str() == "Deny",
+            denies_if_not_found: reference.field("parameterNotFoundAction").str() == "Deny",
         }
     }
 
@@ -102,16 +102,16 @@ impl ParamRef {
         let namespace = match (namespaced, self.namespace.as_str()) {
             (false, _) => "",
             (true, "") => namespace,
-            (true, own) => own,
+            (true, namespace) => namespace,
         };
         if namespaced && namespace.is_empty() {
-            let why =
+            let message =
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
-            return Err(why.to_owned());
+            return Err(message.to_owned());
         }
         let found = match &self.selector {
             None => {
-                let found = objects.shown(served, namespace, &self.name).await;
+                let found = objects.read_in_version(served, namespace, &self.name).await;
                 let found: Vec<_> =
                     found.map_err(|status| status.message)?.into_iter().map(Arc::new).collect();
                 if found.is_empty() {
@@ -119,15 +119,15 @@ impl ParamRef {
                 }
                 found
             }
-            Some(selector) => self.select(objects, served, namespace, selector.clone()?).await?,
+            Some(selector) => self.list_selected(objects, served, namespace, selector.clone()?).await?,
         };
-        if found.is_empty() && self.denies_without {
+        if found.is_empty() && self.denies_if_not_found {
             return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
         }
         Ok(found)
     }
 
-    async fn select(
+    async fn list_selected(
         &self,
         objects: &Objects,
         served: &ServedResource,
@@ -137,18 +137,20 @@ impl ParamRef {
         let options = ListOptions { labels, ..ListOptions::default() };
         let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
         // An unreadable parameter object does not count as missing.
-        let records = objects.complete(served, namespace, page).await.map_err(|status| status.message)?;
-        let known = Arc::clone(&self.selected.lock());
+        let records =
+            objects.require_complete(served, namespace, page).await.map_err(|status| status.message)?;
+        let previous = Arc::clone(&self.selected.lock());
         let decoded = |record: Arc<Record>| {
-            let object = known.find(&served.api_version, &record);
-            let object = object.unwrap_or_else(|| Arc::new(objects.show(served, Arc::clone(&record))));
+            let object = previous.find(&served.api_version, &record);
+            let object =
+                object.unwrap_or_else(|| Arc::new(objects.decode_in_version(served, Arc::clone(&record))));
             (record, object)
         };
         let params: Vec<_> = records.into_iter().map(decoded).collect();
         let found = params.iter().map(|(_, object)| Arc::clone(object)).collect();
-        let selected = Selected { api_version: served.api_version.clone(), params };
-        let kept = if selected.bytes() <= MAX_DECODED_BYTES { selected } else { Selected::default() };
-        *self.selected.lock() = Arc::new(kept);
+        let selected = SelectedParams { api_version: served.api_version.clone(), params };
+        let cached = if selected.bytes() <= MAX_DECODED_BYTES { selected } else { SelectedParams::default() };
+        *self.selected.lock() = Arc::new(cached);
         Ok(found)
     }
 }

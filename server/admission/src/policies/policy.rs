@@ -9,14 +9,14 @@ use crate::matching::Constraints;
 pub(super) struct Policy<E> {
     pub(super) name: String,
     /// True if a request fails when the policy cannot be evaluated.
-    pub(super) fails: bool,
+    pub(super) fails_closed: bool,
     pub(super) constraints: Constraints,
     pub(super) params: Option<ParamKind>,
     pub(super) evaluator: E,
 }
 
 /// Expressions that both kinds have.
-pub(super) struct Common<'s> {
+pub(super) struct CommonExpressions<'s> {
     pub(super) conditions: Vec<&'s str>,
     pub(super) variables: Vec<(&'s str, &'s str)>,
 }
@@ -27,7 +27,7 @@ impl<E> Policy<E> {
         let params = spec.field("paramKind");
         Self {
             name: object.name().to_owned(),
-            fails: fails(&spec),
+            fails_closed: fails_closed(&spec),
             constraints: Constraints::of_policy(&spec.field("matchConstraints")),
             params: params.is_present().then(|| ParamKind::read(&params)),
             evaluator,
@@ -35,7 +35,7 @@ impl<E> Policy<E> {
     }
 }
 
-impl<'s> Common<'s> {
+impl<'s> CommonExpressions<'s> {
     pub(super) fn read(spec: &Cursor<'s>) -> Self {
         let (conditions, variables) = (spec.field("matchConditions"), spec.field("variables"));
         let variable = |at: Cursor<'s>| (at.field("name").str(), at.field("expression").str());
@@ -47,6 +47,6 @@ impl<'s> Common<'s> {
 }
 
 /// True if the failure policy is `Fail`.
-pub(super) fn fails(spec: &Cursor<'_>) -> bool {
+pub(super) fn fails_closed(spec: &Cursor<'_>) -> bool {
     spec.field("failurePolicy").str() != "Ignore"
 }

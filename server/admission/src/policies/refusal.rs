@@ -3,20 +3,20 @@
 use portico_machinery::Status;
 use portico_machinery::status::{Cause, Reason};
 
-use crate::matching::{MatchTarget, Pair};
+use crate::matching::{MatchTarget, ObjectPair};
 
 /// Returns 403 for the object of a request (upstream's `admission.NewForbidden`).
-pub(super) fn forbidden(target: &MatchTarget<'_>, pair: Pair<'_>, why: &str) -> Status {
-    let named = target.attributes.name;
+pub(super) fn forbidden(target: &MatchTarget<'_>, pair: ObjectPair<'_>, message: &str) -> Status {
+    let request_name = target.attributes.name;
     let of_object = pair.new.map(|object| [object.name(), object.generate_name()]).unwrap_or_default();
-    let name = [named].into_iter().chain(of_object).find(|name| !name.is_empty()).unwrap_or("Unknown");
-    Status::forbidden(&target.resource.group_resource(), name, why)
+    let name = [request_name].into_iter().chain(of_object).find(|name| !name.is_empty()).unwrap_or("Unknown");
+    Status::forbidden(&target.resource.group_resource(), name, message)
 }
 
 /// Returns the refusal of a validating policy with a reason; 422 if the reason has no specific code.
-pub(super) fn of_validation(
+pub(super) fn validation_failure(
     target: &MatchTarget<'_>,
-    pair: Pair<'_>,
+    pair: ObjectPair<'_>,
     message: &str,
     reason: &str,
 ) -> Box<Status> {
@@ -24,7 +24,7 @@ pub(super) fn of_validation(
     let reason = if reason.is_empty() { Reason::Invalid.as_str() } else { reason };
     reason.clone_into(&mut status.reason);
     status.code = match Reason::parse(reason) {
-        known @ (Reason::Forbidden | Reason::Unauthorized | Reason::RequestEntityTooLarge) => known.code(),
+        reason @ (Reason::Forbidden | Reason::Unauthorized | Reason::RequestEntityTooLarge) => reason.code(),
         _ => Reason::Invalid.code(),
     };
     Box::new(status.with_cause(cause(message)))

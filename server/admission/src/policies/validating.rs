@@ -7,20 +7,21 @@ use std::time::Duration;
 use portico_machinery::object::{cut_at, to_go_json};
 use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{
-    Concerned, Denial, Expression, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
+    Denial, EvaluationInput, Expression, MatchState, ValidatingPolicy, ValidatingPolicySource,
+    ValidationOutcome, ValidationSource,
 };
 use portico_registry::{Objects, Result};
 
 use super::binding::Action;
-use super::explain::Compiles;
+use super::explain::CompiledPolicy;
 use super::hooks::{Hook, Hooks};
-use super::invocations::{self, Found, Invocation, Misconfigured, Names};
-use super::policy::{Common, Policy, fails};
+use super::invocations::{self, Invocation, Misconfiguration, PolicyNames, ResolvedBinding};
+use super::policy::{CommonExpressions, Policy, fails_closed};
 use super::refusal;
-use crate::matching::{Match, MatchTarget, Pair};
-use crate::metrics::{Counted, Metrics};
-use crate::policy_metrics::{Checked, ErrorType};
-use crate::shown::Shown;
+use crate::matching::{MatchTarget, ObjectPair, RuleMatch};
+use crate::metrics::{HookLabels, Metrics};
+use crate::policy_metrics::{BindingLabels, ErrorType};
+use crate::request_view::RequestView;
 
 /// Size of an audit annotation of a policy.
 ///
@@ -34,8 +35,9 @@ const STEP: &str = "validate";
 impl Hooks<ValidatingPolicy> {
     /// Creates the source of all ValidatingAdmissionPolicies that have bindings.
     pub(crate) fn validating(metrics: Arc<Metrics>) -> Self {
-        let compile =
-            move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
+        let compile = move |object: &Object| {
+            Policy::read(object, metrics.policies.time_compilation(|| compile(object)))
+        };
         Self::new("validatingadmissionpolicies", "validatingadmissionpolicybindings", compile)
     }
 }
@@ -45,11 +47,11 @@ impl Hooks<ValidatingPolicy> {
 /// # Errors
 /// Message of the first failed validation, or 404 if the namespace does not exist.
 pub(crate) async fn validate(
-    matches: &[Match<Hook<ValidatingPolicy>>],
+    matches: &[RuleMatch<Hook<ValidatingPolicy>>],
     objects: &Objects,
     target: &MatchTarget<'_>,
     metrics: &Metrics,
-    pair: Pair<'_>,
+    pair: ObjectPair<'_>,
 ) -> Result<Vec<String>> {
     let validation = Validation {
         objects,
@@ -63,7 +65,7 @@ pub(crate) async fn validate(
     validation.run(matches).await
 }
 
-impl Compiles for ValidatingPolicy {
+impl CompiledPolicy for ValidatingPolicy {
     const MUTATES: bool = false;
 
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
@@ -71,21 +73,21 @@ impl Compiles for ValidatingPolicy {
     }
 
     fn has_conditions(&self) -> bool {
-        self.has_conditions()
+        self.has_match_conditions()
     }
 }
 
 fn compile(object: &Object) -> ValidatingPolicy {
     let spec = object.at(&["spec"]);
-    let Common { conditions, variables } = Common::read(&spec);
+    let CommonExpressions { conditions: match_conditions, variables } = CommonExpressions::read(&spec);
     let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
-    ValidatingPolicy::compile(&ValidatingSource {
-        params: spec.field("paramKind").is_present(),
-        fails: fails(&spec),
-        conditions,
+    ValidatingPolicy::compile(&ValidatingPolicySource {
+        has_params: spec.field("paramKind").is_present(),
+        fails_closed: fails_closed(&spec),
+        match_conditions,
         variables,
         validations: validations.items().map(|at| validation(&at)).collect(),
-        annotations: annotations
+        audit_annotations: annotations
             .items()
             .map(|at| (at.field("key").str(), at.field("valueExpression").str()))
             .collect(),
@@ -106,7 +108,7 @@ struct Validation<'a> {
     objects: &'a Objects,
     target: &'a MatchTarget<'a>,
     metrics: &'a Metrics,
-    pair: Pair<'a>,
+    pair: ObjectPair<'a>,
     warnings: Vec<String>,
     /// The first refusal.
     refusal: Option<Box<Status>>,
@@ -115,16 +117,16 @@ struct Validation<'a> {
 }
 
 impl<'a> Validation<'a> {
-    async fn run(mut self, matches: &[Match<Hook<ValidatingPolicy>>]) -> Result<Vec<String>> {
+    async fn run(mut self, matches: &[RuleMatch<Hook<ValidatingPolicy>>]) -> Result<Vec<String>> {
         let Self { objects, target, pair, .. } = self;
-        let found = invocations::find(objects, target, pair, matches).await?;
-        let mut shown: Vec<Shown<'a>> = Vec::new();
+        let found = invocations::resolve_invocations(objects, target, pair, matches).await?;
+        let mut views: Vec<RequestView<'a>> = Vec::new();
         let mut namespace = None;
         for found in found {
             let invocation = match found {
-                Found::Invocation(invocation) => invocation,
-                Found::Misconfigured(why) => {
-                    self.misconfigured(&why);
+                ResolvedBinding::Invocation(invocation) => invocation,
+                ResolvedBinding::Misconfigured(misconfiguration) => {
+                    self.handle_misconfiguration(&misconfiguration);
                     continue;
                 }
             };
@@ -132,18 +134,20 @@ impl<'a> Validation<'a> {
                 namespace = Some(invocations::namespace(objects, target).await?);
             }
             let at =
-                Shown::find_or_make(&mut shown, objects, target, invocation.version.clone(), pair).await?;
-            let subject = Subject {
+                RequestView::find_or_convert(&mut views, objects, target, invocation.version.clone(), pair)
+                    .await?;
+            let subject = EvaluationInput {
                 params: invocation.param.as_deref(),
                 namespace: namespace.as_ref().and_then(Option::as_ref),
-                ..shown[at].subject(objects, target)
+                ..views[at].subject(objects, target)
             };
-            let evaluate =
-                |policy: &Policy<ValidatingPolicy>, subject: &Subject<'_>| policy.evaluator.evaluate(subject);
-            let (verdict, took) = target.evaluate(objects, invocation.policy, &subject, evaluate).await?;
+            let evaluate = |policy: &Policy<ValidatingPolicy>, subject: &EvaluationInput<'_>| {
+                policy.evaluator.evaluate(subject)
+            };
+            let (verdict, duration) = target.evaluate(objects, invocation.policy, &subject, evaluate).await?;
             drop(subject);
-            self.metrics.policies.evaluated(took);
-            self.carry_out(&invocation, verdict, took);
+            self.metrics.policies.observe_evaluation(duration);
+            self.apply_verdict(&invocation, verdict, duration);
         }
         for (key, values) in self.annotations {
             target.attributes.context.annotations.note(key, values.join(", "));
@@ -154,57 +158,73 @@ impl<'a> Validation<'a> {
         }
     }
 
-    fn carry_out(&mut self, invocation: &Invocation<'_, ValidatingPolicy>, verdict: Verdict, took: Duration) {
+    fn apply_verdict(
+        &mut self,
+        invocation: &Invocation<'_, ValidatingPolicy>,
+        verdict: ValidationOutcome,
+        duration: Duration,
+    ) {
         let Invocation { policy, binding, .. } = invocation;
-        let Verdict { denials, ignored, annotations, failed_annotations, conditions } = verdict;
-        self.count_conditions(&policy.name, conditions);
-        let checked = Checked { policy: &policy.name, binding: &binding.name };
+        let ValidationOutcome { denials, ignored_errors, audit_annotations, failed_annotations, match_state } =
+            verdict;
+        self.count_conditions(&policy.name, match_state);
+        let checked = BindingLabels { policy: &policy.name, binding: &binding.name };
         let metrics = &self.metrics.policies;
-        for why in &ignored {
-            metrics.validated(checked, ErrorType::of(why), "allow", took);
+        for error in &ignored_errors {
+            metrics.observe_validation(checked, ErrorType::from_message(error), "allow", duration);
         }
         for denial in &denials {
             for action in &binding.actions {
-                metrics.validated(checked, ErrorType::of(&denial.message), action.label(), took);
+                metrics.observe_validation(
+                    checked,
+                    ErrorType::from_message(&denial.message),
+                    action.label(),
+                    duration,
+                );
                 match action {
                     Action::Deny => self.refuse(&invocation.names(), &denial.message, &denial.reason),
                     Action::Warn => self.warnings.push(format!(
                         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
                         policy.name, binding.name, denial.message
                     )),
-                    Action::Audit => self.note_failure(invocation, denial),
+                    Action::Audit => self.annotate_failure(invocation, denial),
                 }
             }
         }
-        for why in failed_annotations {
-            self.metrics.policies.validated(checked, ErrorType::of(&why), Action::Deny.label(), took);
-            self.refuse(&invocation.names(), &why, "");
+        for error in failed_annotations {
+            self.metrics.policies.observe_validation(
+                checked,
+                ErrorType::from_message(&error),
+                Action::Deny.label(),
+                duration,
+            );
+            self.refuse(&invocation.names(), &error, "");
         }
-        for (key, value) in annotations {
+        for (key, value) in audit_annotations {
             self.annotate(&format!("{}/{key}", policy.name), cut_at(value, MAX_ANNOTATION_BYTES));
         }
     }
 
-    fn count_conditions(&self, name: &str, conditions: Concerned) {
+    fn count_conditions(&self, name: &str, conditions: MatchState) {
         let operation = self.target.attributes.operation_name();
-        let counted = Counted { name, step: STEP, operation };
+        let labels = HookLabels { name, step: STEP, operation };
         match conditions {
-            Concerned::Yes => {}
-            Concerned::No => self.metrics.excluded(counted, KIND),
-            Concerned::Failed => self.metrics.condition_failed(counted, KIND),
+            MatchState::Yes => {}
+            MatchState::No => self.metrics.count_exclusion(labels, KIND),
+            MatchState::Failed => self.metrics.count_condition_error(labels, KIND),
         }
     }
 
     /// Adds an audit annotation; equal values of several bindings are added once.
     fn annotate(&mut self, key: &str, value: String) {
-        match self.annotations.iter_mut().find(|(known, _)| known == key) {
+        match self.annotations.iter_mut().find(|(existing, _)| existing == key) {
             Some((_, values)) if values.contains(&value) => {}
             Some((_, values)) => values.push(value),
             None => self.annotations.push((key.to_owned(), vec![value])),
         }
     }
 
-    fn note_failure(&self, invocation: &Invocation<'_, ValidatingPolicy>, denial: &Denial) {
+    fn annotate_failure(&self, invocation: &Invocation<'_, ValidatingPolicy>, denial: &Denial) {
         let Invocation { policy, binding, .. } = invocation;
         let mut failure = Object::default();
         failure.set(&["message"], &denial.message);
@@ -219,14 +239,14 @@ impl<'a> Validation<'a> {
     }
 
     /// Applies the failure policy to a policy or binding that cannot be used.
-    fn misconfigured(&mut self, why: &Misconfigured<'_, ValidatingPolicy>) {
-        if why.policy.fails {
-            self.refuse(&why.names(), &why.message(), "");
+    fn handle_misconfiguration(&mut self, misconfiguration: &Misconfiguration<'_, ValidatingPolicy>) {
+        if misconfiguration.policy.fails_closed {
+            self.refuse(&misconfiguration.names(), &misconfiguration.message(), "");
         }
     }
 
     /// Records a refusal; the caller gets the first one.
-    fn refuse(&mut self, names: &Names<'_>, message: &str, reason: &str) {
+    fn refuse(&mut self, names: &PolicyNames<'_>, message: &str, reason: &str) {
         let policy = names.policy;
         let message = match names.binding {
             Some(binding) => format!(
@@ -235,7 +255,7 @@ impl<'a> Validation<'a> {
             None => format!("ValidatingAdmissionPolicy '{policy}' denied request: {message}"),
         };
         if self.refusal.is_none() {
-            self.refusal = Some(refusal::of_validation(self.target, self.pair, &message, reason));
+            self.refusal = Some(refusal::validation_failure(self.target, self.pair, &message, reason));
         }
     }
 }

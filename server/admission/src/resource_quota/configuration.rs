@@ -2,7 +2,7 @@
 
 use portico_machinery::{Cursor, Object};
 
-use super::limited::{LimitedResource, MatchScope};
+use super::limited_resources::{LimitedResource, MatchScope};
 use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
 
 const TYPE: &str = "Configuration";
@@ -40,28 +40,28 @@ impl QuotaConfiguration {
     /// Reads a configuration. Without one, no resource requires a quota.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let object = bytes.map_or_else(|| Ok(Object::default()), |bytes| SCHEME.decode(bytes))?;
-        let limited = object.at(&["limitedResources"]);
-        let unnamed = limited.items().map(|limited| limited.field("resource"));
+        let list = object.at(&["limitedResources"]);
+        let unnamed = list.items().map(|limited| limited.field("resource"));
         let errors: Vec<_> =
             unnamed.filter(|name| name.str().is_empty()).map(|name| name.required("")).collect();
         if !errors.is_empty() {
             return Err(PluginConfigurationError::Invalid(errors));
         }
-        Ok(Self { limited_resources: limited.items().map(|limited| resource(&limited)).collect() })
+        Ok(Self { limited_resources: list.items().map(|limited| resource(&limited)).collect() })
     }
 }
 
-fn resource(limited: &Cursor<'_>) -> LimitedResource {
+fn resource(entry: &Cursor<'_>) -> LimitedResource {
     let scope = |scope: Cursor<'_>| MatchScope {
         scope_name: scope.field("scopeName").str().to_owned(),
         operator: scope.field("operator").str().to_owned(),
         values: texts(&scope.field("values")),
     };
     LimitedResource {
-        api_group: limited.field("apiGroup").str().to_owned(),
-        resource: limited.field("resource").str().to_owned(),
-        match_contains: texts(&limited.field("matchContains")),
-        match_scopes: limited.field("matchScopes").items().map(scope).collect(),
+        api_group: entry.field("apiGroup").str().to_owned(),
+        resource: entry.field("resource").str().to_owned(),
+        match_contains: texts(&entry.field("matchContains")),
+        match_scopes: entry.field("matchScopes").items().map(scope).collect(),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Selection of writes that may change the usage (upstream's `Evaluator.Handles`).
 
 use portico_machinery::{GroupResource, Object};
-use portico_quota::{Evaluator, Requirement};
-use portico_registry::{Part, Write};
+use portico_quota::{Evaluator, ScopeRequirement};
+use portico_registry::{ObjectPart, Write};
 
 /// True if a write may change the usage.
 pub(super) fn handles(resource: &GroupResource, evaluator: &dyn Evaluator, write: &Write<'_>) -> bool {
     let part = match write.part {
-        Part::Main => "",
-        Part::Subresource(part) => part,
+        ObjectPart::Main => "",
+        ObjectPart::Subresource(part) => part,
     };
     match (resource.group.as_str(), resource.resource.as_str(), part) {
         ("" | "events.k8s.io", "events", _) => false,
@@ -25,6 +25,6 @@ pub(super) fn handles(resource: &GroupResource, evaluator: &dyn Evaluator, write
     }
 }
 
-fn terminating() -> Requirement<'static> {
-    Requirement { scope: "Terminating", operator: "Exists", values: Vec::new() }
+fn terminating() -> ScopeRequirement<'static> {
+    ScopeRequirement { scope: "Terminating", operator: "Exists", values: Vec::new() }
 }

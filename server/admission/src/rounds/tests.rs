@@ -15,19 +15,19 @@ enum Effect {
     Add(u8),
     /// Sets the number.
     Set(u8),
-    /// Adds where the number is odd.
+    /// Adds to odd numbers only.
     AddIfOdd(u8),
     /// Halves the number.
     Halve,
 }
 
 impl Effect {
-    fn on(self, number: u8) -> u8 {
+    fn apply(self, number: u8) -> u8 {
         match self {
             Self::Nothing => number,
-            Self::Add(more) => number.wrapping_add(more),
-            Self::Set(other) => other,
-            Self::AddIfOdd(more) if number % 2 == 1 => number.wrapping_add(more),
+            Self::Add(addend) => number.wrapping_add(addend),
+            Self::Set(value) => value,
+            Self::AddIfOdd(addend) if number % 2 == 1 => number.wrapping_add(addend),
             Self::AddIfOdd(_) => number,
             Self::Halve => number / 2,
         }
@@ -39,12 +39,12 @@ impl Effect {
 struct Actor {
     effect: Effect,
     /// True for `reinvocationPolicy: IfNeeded`.
-    again: bool,
+    is_reinvocable: bool,
 }
 
 /// All steps that change the object, in order.
 #[derive(Clone, Debug)]
-struct World {
+struct Steps {
     plugins: Vec<Effect>,
     policies: Vec<Actor>,
     webhooks: Vec<Actor>,
@@ -58,33 +58,33 @@ fn object(number: u8) -> Object {
 }
 
 /// Runs the steps with [`Rounds`] and [`Reinvocation`], as the chain does.
-fn by_code(world: &World, mut number: u8) -> History {
+fn run_by_code(steps: &Steps, mut number: u8) -> History {
     let (mut rounds, mut history) = (Rounds::default(), Vec::new());
     let mut reinvocations = [Reinvocation::default(), Reinvocation::default()];
     loop {
-        world.plugins.iter().for_each(|effect| number = effect.on(number));
-        let kinds = [("policy", &world.policies), ("webhook", &world.webhooks)];
+        steps.plugins.iter().for_each(|effect| number = effect.apply(number));
+        let kinds = [("policy", &steps.policies), ("webhook", &steps.webhooks)];
         for ((kind, actors), reinvocation) in kinds.into_iter().zip(&mut reinvocations) {
             reinvocation.begin(&rounds, Some(&object(number)));
-            for (at, actor) in actors.iter().enumerate() {
-                let id = at.to_string();
+            for (index, actor) in actors.iter().enumerate() {
+                let id = index.to_string();
                 if !reinvocation.is_due(&rounds, &id) {
                     continue;
                 }
-                history.push((rounds.number(), kind, at));
-                let changed = actor.effect.on(number);
+                history.push((rounds.number(), kind, index));
+                let changed = actor.effect.apply(number);
                 if changed != number {
                     number = changed;
-                    reinvocation.changed();
-                    rounds.wanted = true;
+                    reinvocation.require_reinvoking();
+                    rounds.should_reinvoke = true;
                 }
-                if actor.again {
-                    reinvocation.asked(&id);
+                if actor.is_reinvocable {
+                    reinvocation.add_invoked(&id);
                 }
             }
             reinvocation.end(&rounds, Some(&object(number)));
         }
-        if !rounds.go_on() {
+        if !rounds.advance() {
             return (history, number);
         }
     }
@@ -93,19 +93,19 @@ fn by_code(world: &World, mut number: u8) -> History {
 /// Runs the steps by the rules. There is a second round if a policy or webhook changed the object. In the second round, a policy
 /// or webhook with `IfNeeded` runs again if the object differs from the object after the first run of its kind, or if another one
 /// of its kind changes the object after it ran in the first round and before its turn in the second.
-fn by_rules(world: &World, mut number: u8) -> History {
-    let kinds = [("policy", &world.policies), ("webhook", &world.webhooks)];
+fn run_by_rules(steps: &Steps, mut number: u8) -> History {
+    let kinds = [("policy", &steps.policies), ("webhook", &steps.webhooks)];
     let mut history = Vec::new();
     // Per kind: the positions at which the object was changed, and the resulting number.
     let mut first = Vec::new();
-    world.plugins.iter().for_each(|effect| number = effect.on(number));
+    steps.plugins.iter().for_each(|effect| number = effect.apply(number));
     for (kind, actors) in kinds {
         let mut changed = Vec::new();
-        for (at, actor) in actors.iter().enumerate() {
-            history.push((0, kind, at));
-            let next = actor.effect.on(number);
+        for (index, actor) in actors.iter().enumerate() {
+            history.push((0, kind, index));
+            let next = actor.effect.apply(number);
             if next != number {
-                changed.push(at);
+                changed.push(index);
             }
             number = next;
         }
@@ -114,17 +114,17 @@ fn by_rules(world: &World, mut number: u8) -> History {
     if first.iter().all(|(changed, _)| changed.is_empty()) {
         return (history, number);
     }
-    world.plugins.iter().for_each(|effect| number = effect.on(number));
-    for ((kind, actors), (changed, left)) in kinds.into_iter().zip(first) {
-        let came_back_changed = number != left;
+    steps.plugins.iter().for_each(|effect| number = effect.apply(number));
+    for ((kind, actors), (changed, first_result)) in kinds.into_iter().zip(first) {
+        let differs_from_first_run = number != first_result;
         let mut changed_in_second = false;
-        for (at, actor) in actors.iter().enumerate() {
-            let changed_behind = changed.iter().any(|position| *position > at);
-            if !actor.again || !(came_back_changed || changed_behind || changed_in_second) {
+        for (index, actor) in actors.iter().enumerate() {
+            let changed_after = changed.iter().any(|position| *position > index);
+            if !actor.is_reinvocable || !(differs_from_first_run || changed_after || changed_in_second) {
                 continue;
             }
-            history.push((1, kind, at));
-            let next = actor.effect.on(number);
+            history.push((1, kind, index));
+            let next = actor.effect.apply(number);
             changed_in_second |= next != number;
             number = next;
         }
@@ -144,14 +144,14 @@ fn effects() -> impl Strategy<Value = Effect> {
 
 fn actors() -> impl Strategy<Value = Vec<Actor>> {
     proptest::collection::vec(
-        (effects(), any::<bool>()).prop_map(|(effect, again)| Actor { effect, again }),
+        (effects(), any::<bool>()).prop_map(|(effect, is_reinvocable)| Actor { effect, is_reinvocable }),
         0..6,
     )
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn any_steps() -> impl Strategy<Value = Steps> {
     let plugins = proptest::collection::vec(effects(), 0..3);
-    (plugins, actors(), actors()).prop_map(|(plugins, policies, webhooks)| World {
+    (plugins, actors(), actors()).prop_map(|(plugins, policies, webhooks)| Steps {
         plugins,
         policies,
         webhooks,
@@ -162,24 +162,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_are_asked_in_the_rounds_that_upstreams_rules_require(world in worlds(), number: u8) {
-        prop_assert_eq!(by_code(&world, number), by_rules(&world, number));
+    fn steps_run_in_the_rounds_that_upstreams_rules_require(world in any_steps(), number: u8) {
+        prop_assert_eq!(run_by_code(&world, number), run_by_rules(&world, number));
     }
 }
 
 #[test]
-fn those_behind_whom_something_changed_are_asked_again() {
+fn steps_are_reinvoked_if_the_object_changed_after_them() {
     let (mut rounds, mut reinvocation) = (Rounds::default(), Reinvocation::default());
     assert!(reinvocation.is_due(&rounds, "a"));
-    reinvocation.asked("a");
-    reinvocation.changed();
-    reinvocation.asked("b");
+    reinvocation.add_invoked("a");
+    reinvocation.require_reinvoking();
+    reinvocation.add_invoked("b");
     reinvocation.end(&rounds, None);
-    rounds.wanted = true;
-    assert!(rounds.go_on());
+    rounds.should_reinvoke = true;
+    assert!(rounds.advance());
     reinvocation.begin(&rounds, None);
     assert!(reinvocation.is_due(&rounds, "a") && !reinvocation.is_due(&rounds, "b"));
     reinvocation.begin(&rounds, Some(&Object::default()));
-    assert!(reinvocation.is_due(&rounds, "b"), "a plugin has changed it in between");
-    assert!(!rounds.go_on(), "there are two rounds at most");
+    assert!(reinvocation.is_due(&rounds, "b"), "a plugin changed the object after the step ran");
+    assert!(!rounds.advance(), "there are at most two rounds");
 }

@@ -18,8 +18,8 @@ pub(super) fn mount(spec: &mut Object) {
     let mut needed = false;
     for list in ["initContainers", "containers"] {
         spec.edit_each(&[list], |container| {
-            let own = |mount: Cursor<'_>| mount.field("mountPath").str() == MOUNT_PATH;
-            if !container.at(&["volumeMounts"]).items().any(own) {
+            let is_token_mount = |mount: Cursor<'_>| mount.field("mountPath").str() == MOUNT_PATH;
+            if !container.at(&["volumeMounts"]).items().any(is_token_mount) {
                 needed = true;
                 container.push_node(&["volumeMounts"], mount_of(&name));
             }

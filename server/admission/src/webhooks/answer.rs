@@ -16,7 +16,7 @@ use super::configuration::ReviewVersion;
 
 /// Verified answer of a webhook.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ReviewAnswer {
     pub(super) allowed: bool,
     /// `None` if the webhook does not change the object.
     pub(super) patch: Option<Patch>,
@@ -41,7 +41,7 @@ const KIND: &str = "AdmissionReview";
 
 /// Properties of a review request that its answer must match.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected<'a> {
+pub(super) struct ExpectedReview<'a> {
     pub(super) version: ReviewVersion,
     pub(super) uid: &'a str,
     /// True if the webhook may change the object.
@@ -91,12 +91,12 @@ impl<'de> Deserialize<'de> for Base64 {
 const BASE64: &str = "illegal base64 data";
 
 /// Returns the error message for a body that is not a review.
-fn not_json(error: &serde_json::Error) -> String {
+fn json_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let why = if text.starts_with(BASE64) { text } else { json::error_text(error) };
+    let message = if text.starts_with(BASE64) { text } else { json::error_text(error) };
     match error.classify() {
-        Category::Data => format!("failed to call webhook: {why}"),
-        _ => format!("failed to call webhook: couldn't get version/kind; json parse error: {why}"),
+        Category::Data => format!("failed to call webhook: {message}"),
+        _ => format!("failed to call webhook: couldn't get version/kind; json parse error: {message}"),
     }
 }
 
@@ -111,37 +111,38 @@ pub(super) struct Denial {
     code: Option<i64>,
 }
 
-impl Expected<'_> {
+impl ExpectedReview<'_> {
     /// Decodes and verifies a response.
     ///
     /// # Errors
     /// The response is invalid; the error is upstream's message.
-    pub(super) fn read(self, body: &[u8]) -> Result<Answer, String> {
-        let review: Review = json::from_slice(body).map_err(|error| not_json(&error))?;
-        self.check_known(&review).map_err(|why| format!("failed to call webhook: {why}"))?;
-        self.verify(review).map_err(|why| format!("received invalid webhook response: {why}"))
+    pub(super) fn read(self, body: &[u8]) -> Result<ReviewAnswer, String> {
+        let review: Review = json::from_slice(body).map_err(|error| json_error(&error))?;
+        self.check_kind(&review).map_err(|error| format!("failed to call webhook: {error}"))?;
+        self.verify(review).map_err(|error| format!("received invalid webhook response: {error}"))
     }
 
     /// Checks that upstream's scheme for reviews knows the kind, and that the kind is the one that was sent. Missing kinds and
     /// versions default to those that were sent.
-    fn check_known(self, review: &Review) -> Result<(), String> {
+    fn check_kind(self, review: &Review) -> Result<(), String> {
         let expected = self.version.api_version();
-        let named = |name: &Option<String>, default: &'static str| {
+        let name_or_default = |name: &Option<String>, default: &'static str| {
             name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| default.to_owned())
         };
-        let (api_version, kind) = (named(&review.api_version, expected), named(&review.kind, KIND));
-        if kind != KIND || !ReviewVersion::ALL.iter().any(|known| known.api_version() == api_version) {
+        let (api_version, kind) =
+            (name_or_default(&review.api_version, expected), name_or_default(&review.kind, KIND));
+        if kind != KIND || !ReviewVersion::ALL.iter().any(|version| version.api_version() == api_version) {
             return Err(format!("no kind {kind:?} is registered for version {api_version:?}"));
         }
         if api_version != expected {
             let go_type = |api_version: &str| api_version.replace("admission.k8s.io/", "") + "." + KIND;
-            let (from, to) = (go_type(&api_version), go_type(expected));
-            return Err(format!("converting ({from}) to ({to}): unknown conversion"));
+            let (actual, wanted_type) = (go_type(&api_version), go_type(expected));
+            return Err(format!("converting ({actual}) to ({wanted_type}): unknown conversion"));
         }
         Ok(())
     }
 
-    fn verify(self, review: Review) -> Result<Answer, String> {
+    fn verify(self, review: Review) -> Result<ReviewAnswer, String> {
         let (api_version, kind) = (review.api_version.unwrap_or_default(), review.kind.unwrap_or_default());
         let response = review.response.ok_or("webhook response was absent")?;
         let patch = response.patch.unwrap_or_default().0;
@@ -154,7 +155,7 @@ impl Expected<'_> {
             // A patch in v1beta1 need not have a type, and only one type exists.
             ReviewVersion::V1Beta1 => JSON_PATCH.to_owned(),
         };
-        Ok(Answer {
+        Ok(ReviewAnswer {
             allowed: response.allowed.unwrap_or_default(),
             patch: Some(Patch { json: patch, patch_type })
                 .filter(|patch| self.mutates && !patch.json.is_empty()),
@@ -179,7 +180,7 @@ impl Expected<'_> {
     }
 
     fn check_patch(self, patch: &[u8], patch_type: Option<&str>) -> Result<(), String> {
-        let wrong = match (self.mutates, patch.is_empty(), patch_type) {
+        let error = match (self.mutates, patch.is_empty(), patch_type) {
             (true, false, None) => "webhook returned response.patch but not response.patchType",
             (true, true, Some(_)) => "webhook returned response.patchType but not response.patch",
             (true, false, Some("")) => "webhook returned invalid response.patchType of \"\"",
@@ -187,18 +188,18 @@ impl Expected<'_> {
             (false, true, Some(_)) => "validating webhook may not return response.patchType",
             _ => return Ok(()),
         };
-        Err(wrong.to_owned())
+        Err(error.to_owned())
     }
 }
 
 /// Returns the error for the caller: the status of the webhook, with a message that names the webhook (upstream's `ToStatusErr`).
-pub(super) fn denied(webhook: &str, denial: Option<Denial>) -> Box<Status> {
+pub(super) fn denial_status(webhook: &str, denial: Option<Denial>) -> Box<Status> {
     let Denial { metadata, message, reason, details, code } = denial.unwrap_or_default();
-    let by = format!("admission webhook {webhook:?} denied the request");
-    let why = [message, reason.clone()].into_iter().flatten().find(|text| !text.is_empty());
-    let message = match why {
-        Some(why) => format!("{by}: {why}"),
-        None => format!("{by} without explanation"),
+    let prefix = format!("admission webhook {webhook:?} denied the request");
+    let detail = [message, reason.clone()].into_iter().flatten().find(|text| !text.is_empty());
+    let message = match detail {
+        Some(message) => format!("{prefix}: {message}"),
+        None => format!("{prefix} without explanation"),
     };
     let mut status = Status::bad_request(message);
     status.metadata = metadata.unwrap_or_default();
@@ -217,8 +218,8 @@ pub(super) fn denied(webhook: &str, denial: Option<Denial>) -> Box<Status> {
 pub fn read_any(body: &[u8]) {
     for version in [ReviewVersion::V1, ReviewVersion::V1Beta1] {
         for mutates in [true, false] {
-            if let Ok(answer) = (Expected { version, uid: "u", mutates }).read(body) {
-                drop(denied("w", answer.denial));
+            if let Ok(answer) = (ExpectedReview { version, uid: "u", mutates }).read(body) {
+                drop(denial_status("w", answer.denial));
             }
         }
     }
@@ -228,15 +229,15 @@ pub fn read_any(body: &[u8]) {
 mod tests {
     use super::*;
 
-    fn read(version: ReviewVersion, mutates: bool, response: &str) -> Result<Answer, String> {
+    fn read(version: ReviewVersion, mutates: bool, response: &str) -> Result<ReviewAnswer, String> {
         let api_version = version.api_version();
         let body =
             format!(r#"{{"kind":"AdmissionReview","apiVersion":"{api_version}","response":{response}}}"#);
-        Expected { version, uid: "u", mutates }.read(body.as_bytes())
+        ExpectedReview { version, uid: "u", mutates }.read(body.as_bytes())
     }
 
     #[test]
-    fn an_answer_must_fit_its_question() {
+    fn an_answer_must_match_its_request() {
         let table = [
             (true, "null", "webhook response was absent"),
             (true, r#"{"uid":"v"}"#, r#"expected response.uid="u", got "v""#),
@@ -258,14 +259,14 @@ mod tests {
             (false, r#"{"uid":"u","patch":"W10="}"#, "validating webhook may not return response.patch"),
             (false, r#"{"uid":"u","patchType":""}"#, "validating webhook may not return response.patchType"),
         ];
-        for (mutates, response, why) in table {
-            let expected = format!("received invalid webhook response: {why}");
+        for (mutates, response, expected) in table {
+            let expected = format!("received invalid webhook response: {expected}");
             assert_eq!(read(ReviewVersion::V1, mutates, response).unwrap_err(), expected, "{response}");
         }
         assert!(read(ReviewVersion::V1Beta1, true, r#"{"patch":"W10="}"#).unwrap().patch.is_some());
         assert!(read(ReviewVersion::V1Beta1, false, r#"{"patch":"W10="}"#).unwrap().patch.is_none());
-        let other = Expected { version: ReviewVersion::V1, uid: "u", mutates: false };
-        for (body, words) in [
+        let other = ExpectedReview { version: ReviewVersion::V1, uid: "u", mutates: false };
+        for (body, expected) in [
             (
                 r#"{"kind":"Pod","apiVersion":"v1","response":{"uid":"u"}}"#,
                 r#"failed to call webhook: no kind "Pod" is registered for version "v1""#,
@@ -281,11 +282,11 @@ mod tests {
             ("null", "received invalid webhook response: webhook response was absent"),
             (r#"{"response":{"patch":"%"}}"#, "failed to call webhook: illegal base64 data at input byte 0"),
         ] {
-            assert_eq!(other.read(body.as_bytes()).unwrap_err(), words, "{body}");
+            assert_eq!(other.read(body.as_bytes()).unwrap_err(), expected, "{body}");
         }
-        let twice = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"x","uid":"u","allowed":true,"status":null}}"#;
+        let duplicate_fields = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"x","uid":"u","allowed":true,"status":null}}"#;
         assert!(
-            other.read(twice.as_bytes()).unwrap().allowed,
+            other.read(duplicate_fields.as_bytes()).unwrap().allowed,
             "of a field that stands there twice the last one counts"
         );
         assert!(other.read(b"<html>").unwrap_err().contains("json parse error"));
@@ -293,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_denial_names_its_webhook_and_is_always_a_failure() {
-        let denial = |json: &str| denied("w.x.y", serde_json::from_str(json).unwrap());
+        let denial = |json: &str| denial_status("w.x.y", serde_json::from_str(json).unwrap());
         let table = [
             ("null", 400, "", " without explanation"),
             (r#"{"code":200,"message":"no"}"#, 400, "", ": no"),
@@ -306,7 +307,7 @@ mod tests {
             assert_eq!((status.code, status.reason.as_str()), (code, reason), "{json}");
             assert_eq!(status.message, format!("admission webhook \"w.x.y\" denied the request{end}"));
         }
-        let kept = denial(r#"{"details":{"causes":[{"message":"because"}]}}"#);
-        assert_eq!(kept.details.unwrap().causes.len(), 1);
+        let status = denial(r#"{"details":{"causes":[{"message":"because"}]}}"#);
+        assert_eq!(status.details.unwrap().causes.len(), 1);
     }
 }

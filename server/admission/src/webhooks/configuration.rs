@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use portico_machinery::resolve::{BACKEND_SERVER_NAME, BACKEND_URLS, backend_urls};
 use portico_machinery::{Cursor, Object};
-use portico_policy::{Compiler, Conditions, Release};
+use portico_policy::{Compiler, EnvironmentType, MatchConditions};
 use portico_registry::{Backends, ClientConfig, WebhookEndpoint, WebhookService};
 
-use super::health::Health;
+use super::health::WebhookHealth;
 use crate::matching::Constraints;
-use crate::metrics::PassedCalls;
+use crate::metrics::AdmittedCallMetrics;
 
 /// Upstream's default timeout, in seconds.
 const DEFAULT_TIMEOUT: i64 = 10;
@@ -34,19 +34,19 @@ pub(crate) struct Webhook {
     pub(crate) id: String,
     pub(crate) endpoint: WebhookEndpoint,
     pub(crate) constraints: Constraints,
-    pub(crate) conditions: Arc<Conditions>,
+    pub(crate) conditions: Arc<MatchConditions>,
     /// True if a request fails when the webhook cannot be called.
-    pub(crate) fails: bool,
+    pub(crate) fails_closed: bool,
     /// True if the webhook may be called for a dry run.
-    pub(crate) takes_dry_runs: bool,
+    pub(crate) accepts_dry_run: bool,
     /// `None` if the webhook accepts no supported version.
     pub(crate) version: Option<ReviewVersion>,
     /// True if the webhook is called again when the object changes afterwards.
-    pub(crate) reinvoked: bool,
+    pub(crate) is_reinvocable: bool,
     /// Results of its calls since the configuration changed.
-    pub(crate) health: Health,
+    pub(crate) health: WebhookHealth,
     /// Metrics of its calls that admitted requests.
-    pub(crate) passed: PassedCalls,
+    pub(crate) admitted_calls: AdmittedCallMetrics,
 }
 
 impl ReviewVersion {
@@ -54,7 +54,7 @@ impl ReviewVersion {
     pub(crate) const ALL: [Self; 2] = [Self::V1, Self::V1Beta1];
 
     /// Returns the first supported version in a list.
-    fn first_of(names: &Cursor<'_>) -> Option<Self> {
+    fn first_supported(names: &Cursor<'_>) -> Option<Self> {
         names.items().find_map(|name| match name.str() {
             "v1" => Some(Self::V1),
             "v1beta1" => Some(Self::V1Beta1),
@@ -74,10 +74,10 @@ impl ReviewVersion {
 pub(crate) fn read(configuration: &Object) -> Vec<Arc<Webhook>> {
     let backends = backends(configuration);
     // Objects stored by older versions may contain several webhooks with the same name.
-    let mut of_name = HashMap::new();
+    let mut name_counts = HashMap::new();
     let mut webhooks = Vec::new();
     for at in configuration.at(&["webhooks"]).items() {
-        let count: &mut usize = of_name.entry(at.field("name").str()).or_default();
+        let count: &mut usize = name_counts.entry(at.field("name").str()).or_default();
         webhooks.push(Arc::new(Webhook::read(configuration.name(), *count, &at, backends.as_ref())));
         *count += 1;
     }
@@ -98,13 +98,16 @@ impl Webhook {
             name,
             endpoint: WebhookEndpoint::new(&client(&at.field("clientConfig"), backends), timeout),
             constraints: Constraints::of_webhook(at),
-            conditions: Arc::new(Conditions::compile(&Compiler::new(Release::Stored, false), texts)),
-            fails: at.field("failurePolicy").str() != "Ignore",
-            takes_dry_runs: matches!(at.field("sideEffects").str(), "None" | "NoneOnDryRun"),
-            version: ReviewVersion::first_of(&at.field("admissionReviewVersions")),
-            reinvoked: at.field("reinvocationPolicy").str() == "IfNeeded",
-            health: Health::default(),
-            passed: PassedCalls::default(),
+            conditions: Arc::new(MatchConditions::compile(
+                &Compiler::new(EnvironmentType::StoredExpressions, false),
+                texts,
+            )),
+            fails_closed: at.field("failurePolicy").str() != "Ignore",
+            accepts_dry_run: matches!(at.field("sideEffects").str(), "None" | "NoneOnDryRun"),
+            version: ReviewVersion::first_supported(&at.field("admissionReviewVersions")),
+            is_reinvocable: at.field("reinvocationPolicy").str() == "IfNeeded",
+            health: WebhookHealth::default(),
+            admitted_calls: AdmittedCallMetrics::default(),
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use portico_registry::{Objects, OpenCircuit, WebhookUsers};
 
 use super::configuration::Webhook;
-use super::health::Failing;
+use super::health::FailureRecord;
 use crate::write_target::{ExplainedRequests, WriteTarget};
 
 /// Webhook whose rules match a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+pub struct ExplainedWebhook {
     /// True if the webhook may change the object.
     pub mutates: bool,
     /// Name of the configuration object.
@@ -21,22 +21,22 @@ pub struct Explained {
     /// True if selectors or match conditions may exclude a request that the rules match.
     pub selective: bool,
     /// True if a request fails when the webhook cannot be called.
-    pub fails: bool,
+    pub fails_closed: bool,
     /// Time of the last answer since the configuration changed, in milliseconds since 1970; `None` if there was none.
     pub answered_ms: Option<u64>,
     /// Last failure since the configuration changed; `None` if there was none.
-    pub trouble: Option<Trouble>,
+    pub last_failure: Option<WebhookFailure>,
     /// Number of calls in progress to the endpoint of the webhook.
-    pub under_way: usize,
+    pub active_calls: usize,
     /// Addresses with an open circuit, which only probes dial.
-    pub open: Vec<OpenCircuit>,
+    pub open_circuits: Vec<OpenCircuit>,
     /// Earliest expiry of a certificate in the CA bundle, in Unix seconds; `None` without a bundle.
-    pub first_ca_end: Option<i64>,
+    pub first_ca_expiry: Option<i64>,
 }
 
 /// Failure of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct WebhookFailure {
     /// Error of the last failed call.
     pub reason: String,
     /// Time of the last failed call, in milliseconds since 1970.
@@ -45,8 +45,8 @@ pub struct Trouble {
     pub since_ms: u64,
 }
 
-impl From<Failing> for Trouble {
-    fn from(Failing { reason, at_ms, since_ms }: Failing) -> Self {
+impl From<FailureRecord> for WebhookFailure {
+    fn from(FailureRecord { reason, at_ms, since_ms }: FailureRecord) -> Self {
         Self { reason, at_ms, since_ms }
     }
 }
@@ -54,46 +54,46 @@ impl From<Failing> for Trouble {
 /// Returns the webhooks whose rules match a write, in the order of calls.
 pub(super) fn explain<'w>(
     objects: &Objects,
-    configured: impl Iterator<Item = &'w Arc<Webhook>>,
+    webhooks: impl Iterator<Item = &'w Arc<Webhook>>,
     (mutates, users): (bool, &WebhookUsers),
-    written: WriteTarget<'_>,
-) -> Vec<Explained> {
+    write_target: WriteTarget<'_>,
+) -> Vec<ExplainedWebhook> {
     let requests = ExplainedRequests::new();
-    let targets = requests.targets(written);
-    let mut met = Vec::new();
-    for webhook in configured {
+    let targets = requests.targets(write_target);
+    let mut explained = Vec::new();
+    for webhook in webhooks {
         let matching =
             targets.iter().filter(|target| webhook.constraints.match_rules(objects, target).is_some());
         let operations: Vec<_> = matching.map(|target| target.attributes.operation_name()).collect();
         if !operations.is_empty() {
-            met.push(webhook.explained(objects, mutates, users, operations));
+            explained.push(webhook.to_explained(objects, mutates, users, operations));
         }
     }
-    met
+    explained
 }
 
 impl Webhook {
-    fn explained(
+    fn to_explained(
         &self,
         objects: &Objects,
         mutates: bool,
         users: &WebhookUsers,
         operations: Vec<&'static str>,
-    ) -> Explained {
+    ) -> ExplainedWebhook {
         let state = objects.webhooks().and_then(|webhooks| webhooks.state(&self.endpoint, users));
         let state = state.unwrap_or_default();
-        Explained {
+        ExplainedWebhook {
             mutates,
             configuration: self.configuration.clone(),
             name: self.name.clone(),
             operations,
-            selective: self.constraints.selects() || !self.conditions.is_empty(),
-            fails: self.fails,
+            selective: self.constraints.has_selectors() || !self.conditions.is_empty(),
+            fails_closed: self.fails_closed,
             answered_ms: self.health.answered_ms(),
-            trouble: self.health.last_failure().map(Trouble::from),
-            under_way: state.under_way,
-            open: state.open,
-            first_ca_end: self.endpoint.first_ca_end(),
+            last_failure: self.health.last_failure().map(WebhookFailure::from),
+            active_calls: state.in_flight,
+            open_circuits: state.open_circuits,
+            first_ca_expiry: self.endpoint.ca_expiry(),
         }
     }
 }

@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 
 /// Results of the calls of a webhook.
 #[derive(Default)]
-pub(crate) struct Health {
+pub(crate) struct WebhookHealth {
     /// Time of the last answer, in milliseconds since 1970; zero if there was none.
     answered_ms: AtomicU64,
-    failure: Mutex<Option<Failing>>,
+    failure: Mutex<Option<FailureRecord>>,
 }
 
 /// Last failure in a series of consecutive failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failing {
+pub(crate) struct FailureRecord {
     /// Error of the call.
     pub(crate) reason: String,
     /// Time of the failure, in milliseconds since 1970.
@@ -24,20 +24,20 @@ pub(crate) struct Failing {
     pub(crate) since_ms: u64,
 }
 
-impl Health {
+impl WebhookHealth {
     /// Records an answer, regardless of its content.
-    pub(super) fn answered(&self) {
+    pub(super) fn record_answer(&self) {
         self.answered_ms.store(now_ms(), Ordering::Relaxed);
     }
 
     /// Records a failed call. Returns true for the first failure since the last answer.
-    pub(super) fn failed(&self, reason: &str) -> bool {
+    pub(super) fn record_failure(&self, reason: &str) -> bool {
         let (mut failure, at_ms) = (self.failure.lock(), now_ms());
-        let answered = self.answered_ms.load(Ordering::Relaxed);
-        let before = failure.as_ref().filter(|failing| failing.at_ms >= answered);
-        let since_ms = before.map_or(at_ms, |failing| failing.since_ms);
+        let last_answer_ms = self.answered_ms.load(Ordering::Relaxed);
+        let before = failure.as_ref().filter(|failure| failure.at_ms >= last_answer_ms);
+        let since_ms = before.map_or(at_ms, |failure| failure.since_ms);
         let first = before.is_none();
-        *failure = Some(Failing { reason: reason.to_owned(), at_ms, since_ms });
+        *failure = Some(FailureRecord { reason: reason.to_owned(), at_ms, since_ms });
         first
     }
 
@@ -47,7 +47,7 @@ impl Health {
     }
 
     /// Returns the last failure, even if there was an answer since.
-    pub(crate) fn last_failure(&self) -> Option<Failing> {
+    pub(crate) fn last_failure(&self) -> Option<FailureRecord> {
         self.failure.lock().clone()
     }
 }
@@ -62,16 +62,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_in_a_row_began_with_the_first() {
-        let health = Health::default();
+    fn consecutive_failures_start_with_the_first() {
+        let health = WebhookHealth::default();
         assert_eq!((health.answered_ms(), health.last_failure()), (None, None));
-        assert!(health.failed("a"));
+        assert!(health.record_failure("a"));
         let first = health.last_failure().unwrap();
-        assert!(!health.failed("b"));
+        assert!(!health.record_failure("b"));
         let last = health.last_failure().unwrap();
         assert_eq!((last.reason.as_str(), last.since_ms), ("b", first.since_ms));
-        health.answered();
+        health.record_answer();
         assert!(health.answered_ms().unwrap() >= last.at_ms);
-        assert_eq!(health.last_failure(), Some(last), "what was wrong is known afterwards, too");
+        assert_eq!(health.last_failure(), Some(last), "an answer does not remove the last failure");
     }
 }

@@ -43,12 +43,12 @@ impl WebhookPluginConfiguration {
             return Err(invalid(file.invalid_text("must be an absolute file path")));
         }
         if !folder.str().is_empty() {
-            let why = if features.enabled(MANIFESTS) {
+            let message = if features.enabled(MANIFESTS) {
                 "manifests in a folder are not read here"
             } else {
                 "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
             };
-            return Err(invalid(folder.forbidden(why)));
+            return Err(invalid(folder.forbidden(message)));
         }
         let file = Some(file.str()).filter(|file| !file.is_empty()).map(PathBuf::from);
         if let Some(file) = &file {

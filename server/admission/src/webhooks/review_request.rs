@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::configuration::ReviewVersion;
-use crate::shown::Shown;
+use crate::request_view::RequestView;
 
 /// Body of a request, and the UID that its answer must repeat.
 pub(super) struct ReviewRequest {
@@ -13,9 +13,9 @@ pub(super) struct ReviewRequest {
 
 impl ReviewRequest {
     /// Encodes a review of a request view, with a new UID.
-    pub(super) fn new(version: ReviewVersion, shown: &Shown<'_>) -> Self {
+    pub(super) fn new(version: ReviewVersion, view: &RequestView<'_>) -> Self {
         let uid = uuid::Uuid::new_v4().to_string();
-        let (api_version, members) = (version.api_version(), shown.members());
+        let (api_version, members) = (version.api_version(), view.members());
         let head =
             format!(r#"{{"kind":"AdmissionReview","apiVersion":"{api_version}","request":{{"uid":"{uid}","#);
         let mut body = Vec::with_capacity(head.len() + members.len() + 3);

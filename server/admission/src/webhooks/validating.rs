@@ -3,13 +3,13 @@
 use futures::stream::{FuturesOrdered, StreamExt};
 use portico_registry::{Objects, Result};
 
-use super::answer::Answer;
-use super::call::{Failure, ReviewContext};
+use super::answer::ReviewAnswer;
+use super::call::{CallFailure, ReviewContext};
 use super::configuration::Webhook;
-use super::configured::ConfiguredWebhooks;
-use crate::matching::{Match, MatchTarget, Pair};
+use super::configured_webhooks::ConfiguredWebhooks;
+use crate::matching::{MatchTarget, ObjectPair, RuleMatch};
 use crate::metrics::Metrics;
-use crate::shown::Shown;
+use crate::request_view::RequestView;
 
 impl ConfiguredWebhooks {
     /// Calls the matching webhooks that selectors and conditions do not exclude; returns the warnings for the caller.
@@ -18,42 +18,45 @@ impl ConfiguredWebhooks {
     /// The first denial of a webhook, or the failure of its call.
     pub(crate) async fn validate(
         &self,
-        matches: &[Match<Webhook>],
+        matches: &[RuleMatch<Webhook>],
         objects: &Objects,
         target: &MatchTarget<'_>,
         metrics: &Metrics,
-        pair: Pair<'_>,
+        pair: ObjectPair<'_>,
     ) -> Result<Vec<String>> {
         let cx = ReviewContext { objects, target, metrics, users: &self.users, mutates: false };
-        let mut versions: Vec<Shown<'_>> = Vec::new();
-        let mut asked: Vec<(&Webhook, usize)> = Vec::new();
-        for Match { item: webhook, version, .. } in matches {
-            if !webhook.constraints.select(objects, target, pair).await? {
+        let mut versions: Vec<RequestView<'_>> = Vec::new();
+        let mut selected: Vec<(&Webhook, usize)> = Vec::new();
+        for RuleMatch { item: webhook, version, .. } in matches {
+            if !webhook.constraints.match_selectors(objects, target, pair).await? {
                 continue;
             }
-            let at = Shown::find_or_make(&mut versions, objects, target, version.clone(), pair).await?;
-            if cx.is_meant(webhook, &versions[at]).await? {
-                asked.push((webhook, at));
+            let at =
+                RequestView::find_or_convert(&mut versions, objects, target, version.clone(), pair).await?;
+            if cx.matches_conditions(webhook, &versions[at]).await? {
+                selected.push((webhook, at));
             }
         }
-        let calls =
-            asked.iter().enumerate().map(|(index, (webhook, at))| ask(&cx, index, webhook, &versions[*at]));
+        let calls = selected
+            .iter()
+            .enumerate()
+            .map(|(index, (webhook, at))| call(&cx, index, webhook, &versions[*at]));
         // With an ordered queue, an answer wakes only the call that it belongs to.
-        gathered(calls.collect::<FuturesOrdered<_>>().collect().await)
+        combine(calls.collect::<FuturesOrdered<_>>().collect().await)
     }
 }
 
-async fn ask(
+async fn call(
     cx: &ReviewContext<'_>,
     index: usize,
     webhook: &Webhook,
-    shown: &Shown<'_>,
+    view: &RequestView<'_>,
 ) -> Result<Vec<String>> {
-    let answered = cx.call(webhook, shown, async |answer: Answer| {
-        cx.note(webhook, &answer);
-        Ok::<_, Failure>(answer.warnings)
+    let outcome = cx.call(webhook, view, async |answer: ReviewAnswer| {
+        cx.annotate(webhook, &answer);
+        Ok::<_, CallFailure>(answer.warnings)
     });
-    let warnings = answered.await?;
+    let warnings = outcome.await?;
     if warnings.is_none() {
         let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
         cx.target.attributes.context.annotations.note(key, webhook.name.clone());
@@ -62,11 +65,11 @@ async fn ask(
 }
 
 /// Returns all warnings, or the first refusal with all warnings.
-fn gathered(answers: Vec<Result<Vec<String>>>) -> Result<Vec<String>> {
+fn combine(answers: Vec<Result<Vec<String>>>) -> Result<Vec<String>> {
     let (mut warnings, mut refusal) = (Vec::new(), None);
     for answer in answers {
         match answer {
-            Ok(further) => warnings.extend(further),
+            Ok(more) => warnings.extend(more),
             Err(status) => refusal = refusal.or(Some(status)),
         }
     }

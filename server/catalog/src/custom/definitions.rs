@@ -23,9 +23,9 @@ impl Definitions {
         types: &Arc<TypeSet>,
         changes: impl IntoIterator<Item = (String, Option<Definition>)>,
     ) -> Vec<(GroupVersion, Option<Group>)> {
-        let mut touched = BTreeSet::new();
+        let mut affected = BTreeSet::new();
         for (name, after) in changes {
-            self.set(name, after.filter(Definition::is_published), &mut touched);
+            self.set(name, after.filter(Definition::is_published), &mut affected);
         }
         let group = |gv: GroupVersion| {
             let members = self.by_group_version.get(&gv);
@@ -33,7 +33,7 @@ impl Definitions {
                 members.map(|members| Group::new(gv.clone(), members.values().cloned().collect(), types));
             (gv, group)
         };
-        touched.into_iter().map(group).collect()
+        affected.into_iter().map(group).collect()
     }
 
     /// Returns the names of all definitions.
@@ -41,11 +41,11 @@ impl Definitions {
         self.by_name.keys()
     }
 
-    fn set(&mut self, name: String, after: Option<Definition>, touched: &mut BTreeSet<GroupVersion>) {
+    fn set(&mut self, name: String, after: Option<Definition>, affected: &mut BTreeSet<GroupVersion>) {
         if let (Some(before), Some(after)) = (self.by_name.get(&name), &after)
-            && before.is_published_like(after)
+            && before.has_same_documents(after)
         {
-            before.renew(after);
+            before.replace_stored(after);
             return;
         }
         let after = after.map(Arc::new);
@@ -54,16 +54,16 @@ impl Definitions {
             None => self.by_name.remove(&name),
         };
         if let Some(before) = before {
-            self.leave(&before, touched);
+            self.remove(&before, affected);
         }
         for gv in after.iter().flat_map(|after| after.group_versions()) {
-            touched.insert(gv.clone());
+            affected.insert(gv.clone());
             let (resource, after) = (after.iter().map(|a| a.facts().names().plural.clone()), after.clone());
             self.by_group_version.entry(gv).or_default().extend(resource.zip(after));
         }
     }
 
-    fn leave(&mut self, before: &Definition, touched: &mut BTreeSet<GroupVersion>) {
+    fn remove(&mut self, before: &Definition, affected: &mut BTreeSet<GroupVersion>) {
         for gv in before.group_versions() {
             if let Some(members) = self.by_group_version.get_mut(&gv) {
                 members.remove(&before.facts().names().plural);
@@ -71,7 +71,7 @@ impl Definitions {
                     self.by_group_version.remove(&gv);
                 }
             }
-            touched.insert(gv);
+            affected.insert(gv);
         }
     }
 }

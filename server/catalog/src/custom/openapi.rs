@@ -3,9 +3,9 @@
 //! A definition whose schema cannot be decoded is described as an arbitrary object, without affecting other definitions.
 
 mod additions;
+mod common_descriptions;
 mod dialects;
-mod phrases;
-mod props;
+mod schema_props;
 
 use std::sync::Arc;
 
@@ -13,47 +13,59 @@ use portico_registry::definition::schema_of;
 use serde_json::value::to_raw_value;
 
 use super::Definition;
-use crate::local::openapi::{self, Dialect, Own, Words};
-use crate::local::{Described, Kind};
-use additions::Resource;
-use phrases::Phrases;
-use props::Props;
+use crate::local::openapi::{self, CustomTypes, Descriptions, Dialect};
+use crate::local::{GroupDescription, KindDescription};
+use additions::KindTypes;
+use common_descriptions::CommonDescriptions;
+use schema_props::SchemaProps;
 
-/// Returns the version 3 document of a group version. `words` is `None` to omit descriptions of operations.
-pub(super) fn v3(described: &Described<'_>, members: &[Arc<Definition>], words: Option<&Words>) -> Vec<u8> {
-    openapi::v3(described, types(described, members, Dialect::V3), words, "")
+/// Returns the version 3 document of a group version. `descriptions` is `None` to omit descriptions of operations.
+pub(super) fn v3_document(
+    group: &GroupDescription<'_>,
+    members: &[Arc<Definition>],
+    descriptions: Option<&Descriptions>,
+) -> Vec<u8> {
+    openapi::v3_document(group, custom_types(group, members, Dialect::V3), descriptions, "")
 }
 
 /// Returns the part of the version 2 document of a group version.
-pub(super) fn v2(described: &Described<'_>, members: &[Arc<Definition>], words: Option<&Words>) -> Vec<u8> {
-    openapi::v2(described, types(described, members, Dialect::V2), words)
+pub(super) fn v2_part(
+    group: &GroupDescription<'_>,
+    members: &[Arc<Definition>],
+    descriptions: Option<&Descriptions>,
+) -> Vec<u8> {
+    openapi::v2_part(group, custom_types(group, members, Dialect::V2), descriptions)
 }
 
 /// Returns the types of all definitions: each kind and its list.
-fn types(described: &Described<'_>, members: &[Arc<Definition>], dialect: Dialect) -> Own {
-    let (words, mut types) = (Words::open(), Own::new());
-    for kind in &described.kinds {
+fn custom_types(group: &GroupDescription<'_>, members: &[Arc<Definition>], dialect: Dialect) -> CustomTypes {
+    let (descriptions, mut types) = (Descriptions::open(), CustomTypes::new());
+    for kind in &group.kinds {
         let Some(member) = members.iter().find(|m| m.facts().names().plural == kind.resource) else {
             continue;
         };
-        let (stored, phrases) = (member.stored(), Phrases::new(kind, &words));
-        let resource = Resource { kind, selectable: member.selectable(&kind.gvk.version), dialect };
-        let schema = member_schema(&stored, kind);
+        let (stored, common_descriptions) =
+            (member.stored_object(), CommonDescriptions::new(kind, &descriptions));
+        let resource = KindTypes { kind, selectable: member.selectable_fields(&kind.gvk.version), dialect };
+        let schema = version_schema(&stored, kind);
         let preserves = member.facts().preserves_unknown_fields();
-        let one = resource.complete(schema, preserves, &phrases);
-        let list = resource.list(&phrases);
+        let kind_schema = resource.type_schema(schema, preserves, &common_descriptions);
+        let list = resource.list_schema(&common_descriptions);
         // Encoding maps with string keys cannot fail.
-        types.extend(to_raw_value(&one).map(|schema| (kind.type_name.clone(), schema)));
+        types.extend(to_raw_value(&kind_schema).map(|schema| (kind.type_name.clone(), schema)));
         types.extend(to_raw_value(&list).map(|schema| (kind.list_type(), schema)));
     }
     types
 }
 
 /// Parses the schema of a version from the stored definition; `None` if there is none that OpenAPI can express.
-fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> Option<Props<'a>> {
+fn version_schema<'a>(
+    stored: &'a portico_registry::StoredObject,
+    kind: &KindDescription<'_>,
+) -> Option<SchemaProps<'a>> {
     let schema = schema_of(stored.record().value.json(), &kind.gvk.version);
-    let read = schema.and_then(|schema| schema.map(Props::read).transpose());
-    let read = read.inspect_err(|error| {
+    let parsed = schema.and_then(|schema| schema.map(SchemaProps::parse).transpose());
+    let parsed = parsed.inspect_err(|error| {
         tracing::warn!(
             kind = %kind.gvk.kind,
             group = %kind.gvk.group,
@@ -61,5 +73,5 @@ fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> O
             "cannot publish a schema in OpenAPI, schema skipped"
         );
     });
-    read.ok().flatten().filter(Props::is_structural)
+    parsed.ok().flatten().filter(SchemaProps::is_structural)
 }

@@ -12,9 +12,9 @@ use portico_machinery::discovery::{
 use portico_machinery::gvk::GroupVersionKind;
 use serde::Serialize;
 
-use super::{Described, Kind, Subresource};
+use super::{GroupDescription, KindDescription, SubresourceDescription};
 
-impl Described<'_> {
+impl GroupDescription<'_> {
     /// Returns the JSON of the aggregated document of the version.
     pub(crate) fn discovery(&self) -> Vec<u8> {
         encode(&VersionDiscovery {
@@ -24,29 +24,29 @@ impl Described<'_> {
         })
     }
 
-    fn resource(&self, kind: &Kind<'_>) -> ResourceDiscovery {
+    fn resource(&self, kind: &KindDescription<'_>) -> ResourceDiscovery {
         ResourceDiscovery {
             resource: kind.resource.to_owned(),
             response_kind: self.response_kind(&kind.gvk),
             scope: if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned(),
             singular_resource: kind.singular.to_owned(),
-            verbs: owned(&kind.verbs),
+            verbs: to_strings(&kind.verbs),
             short_names: kind.short_names.to_vec(),
             categories: kind.categories.to_vec(),
             subresources: kind.subresources.iter().map(|s| self.subresource(s)).collect(),
         }
     }
 
-    fn subresource(&self, subresource: &Subresource<'_>) -> SubresourceDiscovery {
+    fn subresource(&self, subresource: &SubresourceDescription<'_>) -> SubresourceDiscovery {
         SubresourceDiscovery {
             subresource: subresource.name.to_owned(),
             response_kind: self.response_kind(&subresource.kind),
-            verbs: owned(&subresource.verbs),
+            verbs: to_strings(&subresource.verbs),
         }
     }
 
     fn response_kind(&self, gvk: &GroupVersionKind) -> ResponseKind {
-        if self.custom || self.is_foreign(gvk) {
+        if self.is_custom || self.is_foreign(gvk) {
             return ResponseKind::from(gvk);
         }
         ResponseKind { kind: gvk.kind.clone(), ..ResponseKind::default() }
@@ -73,25 +73,34 @@ impl Described<'_> {
         })
     }
 
-    fn api_resource(&self, kind: &Kind<'_>) -> ApiResource {
+    fn api_resource(&self, kind: &KindDescription<'_>) -> ApiResource {
         ApiResource {
             name: kind.resource.to_owned(),
             singular_name: kind.singular.to_owned(),
             short_names: kind.short_names.to_vec(),
             categories: kind.categories.to_vec(),
             storage_version_hash: storage_version_hash(&kind.stored_as),
-            ..self.named(kind, &kind.gvk, &kind.verbs)
+            ..self.api_resource_of_kind(kind, &kind.gvk, &kind.verbs)
         }
     }
 
-    fn api_subresource(&self, kind: &Kind<'_>, subresource: &Subresource<'_>) -> ApiResource {
+    fn api_subresource(
+        &self,
+        kind: &KindDescription<'_>,
+        subresource: &SubresourceDescription<'_>,
+    ) -> ApiResource {
         ApiResource {
             name: format!("{}/{}", kind.resource, subresource.name),
-            ..self.named(kind, &subresource.kind, &subresource.verbs)
+            ..self.api_resource_of_kind(kind, &subresource.kind, &subresource.verbs)
         }
     }
 
-    fn named(&self, kind: &Kind<'_>, gvk: &GroupVersionKind, verbs: &[&str]) -> ApiResource {
+    fn api_resource_of_kind(
+        &self,
+        kind: &KindDescription<'_>,
+        gvk: &GroupVersionKind,
+        verbs: &[&str],
+    ) -> ApiResource {
         let (group, version) = match self.is_foreign(gvk) {
             true => (gvk.group.clone(), gvk.version.clone()),
             false => (String::new(), String::new()),
@@ -101,7 +110,7 @@ impl Described<'_> {
             group,
             version,
             kind: gvk.kind.clone(),
-            verbs: owned(verbs),
+            verbs: to_strings(verbs),
             ..ApiResource::default()
         }
     }
@@ -115,8 +124,8 @@ fn storage_version_hash(stored_as: &str) -> String {
     STANDARD.encode(&digest(&SHA256, stored_as.as_bytes()).as_ref()[..8])
 }
 
-fn owned(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
+fn to_strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {

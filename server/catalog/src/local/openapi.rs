@@ -5,6 +5,7 @@
 //! from this module.
 
 mod definition;
+mod descriptions;
 mod meta;
 mod names;
 mod operation;
@@ -13,7 +14,6 @@ mod paths;
 mod schema;
 mod scheme;
 mod types;
-mod words;
 mod write_v2;
 mod write_v3;
 
@@ -22,61 +22,86 @@ use std::collections::BTreeMap;
 use portico_machinery::GroupVersion;
 use serde_json::value::RawValue;
 
-use super::Described;
+use super::GroupDescription;
 use definition::Definition;
-pub(crate) use meta::META;
+pub(crate) use descriptions::Descriptions;
+pub(crate) use meta::META_PREFIX;
 use names::Names;
 pub(crate) use schema::{Dialect, KindRef};
-use schema::{Pen, definition};
-use types::Reached;
-pub(crate) use words::Words;
+use schema::{WriteOptions, type_schema};
+use types::ReachableType;
 
 /// Encoded types of custom resources, by name. They refer to [`SHARED_META_TYPES`].
-pub(crate) type Own = BTreeMap<String, Box<RawValue>>;
+pub(crate) type CustomTypes = BTreeMap<String, Box<RawValue>>;
 
 /// Types of `meta/v1` that types of custom resources refer to.
-const SHARED: [&str; 2] = ["ObjectMeta", "ListMeta"];
+const SHARED_META_TYPES: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
 /// Returns the version 3 document; `version` is the Kubernetes version in `info`.
-pub(crate) fn v3(described: &Described<'_>, own: Own, words: Option<&Words>, version: &str) -> Vec<u8> {
-    let paths = paths::all(described);
-    let types = types::reached(described, &known(described), &paths, shared(&own));
-    write_v3::document(described.custom, &paths, |pen| definitions(pen, &types, own), words, version)
+pub(crate) fn v3_document(
+    group: &GroupDescription<'_>,
+    custom_types: CustomTypes,
+    descriptions: Option<&Descriptions>,
+    version: &str,
+) -> Vec<u8> {
+    let paths = paths::all_paths(group);
+    let types =
+        types::reachable_types(group, &known_group_versions(group), &paths, shared_meta_types(&custom_types));
+    write_v3::document(
+        group.is_custom,
+        &paths,
+        |options| definitions(options, &types, custom_types),
+        descriptions,
+        version,
+    )
 }
 
 /// Returns the part of the version 2 document.
-pub(crate) fn v2(described: &Described<'_>, own: Own, words: Option<&Words>) -> Vec<u8> {
-    let paths = paths::all(described);
-    let types = types::reached(described, &scheme::of_server(), &paths, shared(&own));
-    write_v2::part(&paths, |pen| definitions(pen, &types, own), words)
+pub(crate) fn v2_part(
+    group: &GroupDescription<'_>,
+    custom_types: CustomTypes,
+    descriptions: Option<&Descriptions>,
+) -> Vec<u8> {
+    let paths = paths::all_paths(group);
+    let types = types::reachable_types(
+        group,
+        &scheme::server_group_versions(),
+        &paths,
+        shared_meta_types(&custom_types),
+    );
+    write_v2::part(&paths, |options| definitions(options, &types, custom_types), descriptions)
 }
 
 /// Returns the group versions in a version 3 document: the core group's and the document's own. Documents of custom resources
 /// contain those of all client-go types, as upstream.
-fn known(described: &Described<'_>) -> Vec<GroupVersion> {
-    let own = described.group_version;
+fn known_group_versions(group: &GroupDescription<'_>) -> Vec<GroupVersion> {
+    let own = group.group_version;
     let core = GroupVersion::new("", "v1");
-    match described.custom {
-        true => scheme::of_client(),
+    match group.is_custom {
+        true => scheme::client_group_versions(),
         false if own.is_core() => vec![core],
         false => vec![core, own.clone()],
     }
 }
 
-fn shared(own: &Own) -> impl Iterator<Item = String> {
-    let names: &[&str] = if own.is_empty() { &[] } else { &SHARED };
-    names.iter().map(|name| format!("{META}{name}"))
+fn shared_meta_types(custom_types: &CustomTypes) -> impl Iterator<Item = String> {
+    let names: &[&str] = if custom_types.is_empty() { &[] } else { &SHARED_META_TYPES };
+    names.iter().map(|name| format!("{META_PREFIX}{name}"))
 }
 
-fn definitions(pen: Pen<'_>, types: &BTreeMap<String, Reached>, own: Own) -> BTreeMap<String, Definition> {
+fn definitions(
+    options: WriteOptions<'_>,
+    types: &BTreeMap<String, ReachableType>,
+    custom_types: CustomTypes,
+) -> BTreeMap<String, Definition> {
     let typed = types.iter().filter_map(|(name, ty)| {
-        let schema = definition(pen, ty)?;
+        let schema = type_schema(options, ty)?;
         Some((name.clone(), Definition::Typed(Box::new(schema))))
     });
     // Built-in types replace custom types with the same name.
-    own.into_iter().map(|(name, schema)| (name, Definition::Own(schema))).chain(typed).collect()
+    custom_types.into_iter().map(|(name, schema)| (name, Definition::Custom(schema))).chain(typed).collect()
 }
 
-fn names(described: &Described<'_>) -> Names {
-    Names::new(described.group_version)
+fn names(group: &GroupDescription<'_>) -> Names {
+    Names::new(group.group_version)
 }

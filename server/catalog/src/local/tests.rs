@@ -7,15 +7,15 @@ use portico_machinery::openapi::SpecV2;
 
 use super::*;
 
-fn of(group: &str, version: &str) -> Fragment {
+fn fragment_of(group: &str, version: &str) -> Fragment {
     let kinds = Kinds::all().unwrap();
     let gv = GroupVersion::new(group, version);
     let members = kinds.of_group_version(&gv).cloned().collect();
-    fragment(gv, members, kinds.types().clone())
+    new_fragment(gv, members, kinds.types().clone())
 }
 
 /// Parses a document without the descriptions of operations, which the recordings do not contain.
-pub(crate) fn undescribed(json: &[u8]) -> Object {
+pub(crate) fn without_descriptions(json: &[u8]) -> Object {
     let mut text = String::from_utf8(json.to_vec()).unwrap();
     for words in ["OK", "Created", "Accepted", "Unauthorized", "Bearer Token authentication"] {
         for (written, short) in
@@ -32,17 +32,23 @@ pub(crate) fn recorded(json: &str) -> Object {
 }
 
 /// Compares entry by entry, so that a difference reports its location.
-pub(crate) fn assert_entries(ours: &Object, theirs: &Object, path: &[&str]) {
+pub(crate) fn assert_entries(generated: &Object, recorded_document: &Object, path: &[&str]) {
     let keys = |o: &Object| {
         let mut keys: Vec<_> = o.at(path).entries().map(|(k, _)| k.to_owned()).collect();
         keys.sort();
         keys
     };
-    assert_eq!(keys(ours), keys(theirs), "{path:?}");
-    for key in keys(theirs) {
+    assert_eq!(keys(generated), keys(recorded_document), "{path:?}");
+    for key in keys(recorded_document) {
         let at: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();
         let text = |o: &Object| serde_json::to_string_pretty(&o.get(&at).unwrap().0).unwrap();
-        assert_eq!(ours.get(&at), theirs.get(&at), "{key}\nours: {}\ntheirs: {}", text(ours), text(theirs));
+        assert_eq!(
+            generated.get(&at),
+            recorded_document.get(&at),
+            "{key}\nours: {}\ntheirs: {}",
+            text(generated),
+            text(recorded_document)
+        );
     }
 }
 
@@ -61,40 +67,48 @@ fn sort_required(document: &mut Object) {
 
 /// The recorded document contains no descriptions, and no references that are wrapped only because of a description.
 #[test]
-fn the_v3_document_of_leases_is_upstreams() {
-    let mut ours =
-        undescribed(&openapi::v3(&of("coordination.k8s.io", "v1").described(), Own::new(), None, "1.36"));
-    let mut theirs = recorded(include_str!("testdata/coordination_v3.json"));
-    sort_required(&mut ours);
-    sort_required(&mut theirs);
-    assert_entries(&ours, &theirs, &["paths"]);
-    assert_entries(&ours, &theirs, &["components", "schemas"]);
-    assert_eq!(ours, theirs);
+fn the_v3_document_of_leases_equals_upstreams() {
+    let mut generated = without_descriptions(&openapi::v3_document(
+        &fragment_of("coordination.k8s.io", "v1").description(),
+        CustomTypes::new(),
+        None,
+        "1.36",
+    ));
+    let mut recorded_document = recorded(include_str!("testdata/coordination_v3.json"));
+    sort_required(&mut generated);
+    sort_required(&mut recorded_document);
+    assert_entries(&generated, &recorded_document, &["paths"]);
+    assert_entries(&generated, &recorded_document, &["components", "schemas"]);
+    assert_eq!(generated, recorded_document);
 }
 
 #[test]
-fn the_v2_part_of_leases_is_upstreams() {
-    let ours = undescribed(&openapi::v2(&of("coordination.k8s.io", "v1").described(), Own::new(), None));
-    let mut theirs = recorded(include_str!("testdata/coordination_v2.json"));
+fn the_v2_part_of_leases_equals_upstreams() {
+    let generated = without_descriptions(&openapi::v2_part(
+        &fragment_of("coordination.k8s.io", "v1").description(),
+        CustomTypes::new(),
+        None,
+    ));
+    let mut recorded_document = recorded(include_str!("testdata/coordination_v2.json"));
     // The path belongs to the group, not to the version.
-    theirs.remove(&["paths", "/apis/coordination.k8s.io/"]);
-    assert_entries(&ours, &theirs, &["paths"]);
+    recorded_document.remove(&["paths", "/apis/coordination.k8s.io/"]);
+    assert_entries(&generated, &recorded_document, &["paths"]);
     for name in ["Lease", "LeaseList", "LeaseSpec"] {
         let at = ["definitions", &format!("io.k8s.api.coordination.v1.{name}")];
-        assert_eq!(ours.get(&at), theirs.get(&at), "{name}");
+        assert_eq!(generated.get(&at), recorded_document.get(&at), "{name}");
     }
     for name in ["DeleteOptions", "ObjectMeta", "Status", "WatchEvent"] {
         let at = ["definitions", &format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}")];
-        assert_eq!(ours.get(&at), theirs.get(&at), "{name}");
+        assert_eq!(generated.get(&at), recorded_document.get(&at), "{name}");
     }
 }
 
 #[test]
-fn every_reference_of_every_document_leads_somewhere() {
+fn every_reference_of_every_document_resolves() {
     let kinds = Kinds::all().unwrap();
-    for info in kinds.served() {
+    for info in kinds.served_group_versions() {
         let gv = &info.group_version;
-        let fragment = of(&gv.group, &gv.version);
+        let fragment = fragment_of(&gv.group, &gv.version);
         let json = fragment.openapi_v2();
         let part = SpecV2::parse(&json).unwrap();
         let text = String::from_utf8(json).unwrap();
@@ -107,8 +121,8 @@ fn every_reference_of_every_document_leads_somewhere() {
         }
         let v3 = String::from_utf8(fragment.openapi_v3("1.36")).unwrap();
         let document = Object::from_json(v3.as_bytes()).unwrap();
-        for (at, prefix) in v3.match_indices("#/components/schemas/") {
-            let name = v3[at + prefix.len()..].split('"').next().unwrap();
+        for (index, prefix) in v3.match_indices("#/components/schemas/") {
+            let name = v3[index + prefix.len()..].split('"').next().unwrap();
             assert!(document.get(&["components", "schemas", name]).is_some(), "{gv}: {name}");
         }
         assert_eq!(document.at(&["components", "schemas"]).len(), part.definitions.len());
@@ -116,24 +130,24 @@ fn every_reference_of_every_document_leads_somewhere() {
 }
 
 #[test]
-fn discovery_is_upstreams() {
-    let core: VersionDiscovery = serde_json::from_slice(&of("", "v1").discovery()).unwrap();
+fn discovery_equals_upstreams() {
+    let core: VersionDiscovery = serde_json::from_slice(&fragment_of("", "v1").discovery()).unwrap();
     let find = |name: &str| core.resources.iter().find(|r| r.resource == name).unwrap();
     let namespaces = serde_json::to_string(find("namespaces")).unwrap();
-    let want = concat!(
+    let expected = concat!(
         r#"{"resource":"namespaces","responseKind":{"group":"","version":"","kind":"Namespace"},"scope":"Cluster","#,
         r#""singularResource":"namespace","verbs":["create","delete","get","list","patch","update","watch"],"#,
         r#""shortNames":["ns"],"subresources":[{"subresource":"finalize","responseKind":{"group":"","version":"","#,
         r#""kind":"Namespace"},"verbs":["update"]},{"subresource":"status","responseKind":{"group":"","version":"","#,
         r#""kind":"Namespace"},"verbs":["get","patch","update"]}]}"#
     );
-    assert_eq!(namespaces, want);
+    assert_eq!(namespaces, expected);
     let list: ApiResourceList =
-        serde_json::from_slice(&of("apiregistration.k8s.io", "v1").resource_list()).unwrap();
+        serde_json::from_slice(&fragment_of("apiregistration.k8s.io", "v1").resource_list()).unwrap();
     let names: Vec<_> = list.resources.iter().map(|r| (r.name.as_str(), r.verbs.len())).collect();
     assert_eq!(names, [("apiservices", 8), ("apiservices/status", 3)]);
     assert_eq!((list.api_version.as_str(), list.group_version.as_str()), ("v1", "apiregistration.k8s.io/v1"));
-    let core: ApiResourceList = serde_json::from_slice(&of("", "v1").resource_list()).unwrap();
+    let core: ApiResourceList = serde_json::from_slice(&fragment_of("", "v1").resource_list()).unwrap();
     assert_eq!((core.api_version.as_str(), core.group_version.as_str()), ("", "v1"));
     let hash =
         |name: &str| core.resources.iter().find(|r| r.name == name).unwrap().storage_version_hash.clone();
@@ -143,15 +157,15 @@ fn discovery_is_upstreams() {
 
 /// Compares the operations of some paths of the core group: method, action, parameters, status codes and response types.
 #[test]
-fn paths_that_hand_requests_on_are_described_as_upstream_does() {
-    let document = Object::from_json(&of("", "v1").openapi_v3("1.36")).unwrap();
+fn connect_paths_equal_upstreams() {
+    let document = Object::from_json(&fragment_of("", "v1").openapi_v3("1.36")).unwrap();
     let names = |path: &[&str]| -> Vec<String> {
         let listed = document.at(path);
         listed.items().map(|p| p.field("name").str().to_owned()).collect()
     };
     let exec = "/api/v1/namespaces/{namespace}/pods/{name}/exec";
-    let want = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
-    assert_eq!(names(&["paths", exec, "parameters"]), want);
+    let expected = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
+    assert_eq!(names(&["paths", exec, "parameters"]), expected);
     assert_eq!(
         document.at(&["paths", exec, "post", "operationId"]).str(),
         "connectCoreV1PostNamespacedPodExec"
@@ -176,13 +190,13 @@ fn paths_that_hand_requests_on_are_described_as_upstream_does() {
 }
 
 #[test]
-fn documents_name_everything_that_goes_into_them() {
-    let name = |fragment: &Fragment| fragment.made_of("data");
-    let apps = of("apps", "v1");
-    assert_eq!(name(&apps), name(&of("apps", "v1")));
-    assert_ne!(name(&apps), name(&of("batch", "v1")));
+fn document_names_depend_on_all_inputs() {
+    let name = |fragment: &Fragment| fragment.openapi_inputs("data");
+    let apps = fragment_of("apps", "v1");
+    assert_eq!(name(&apps), name(&fragment_of("apps", "v1")));
+    assert_ne!(name(&apps), name(&fragment_of("batch", "v1")));
     let mut fewer = apps.clone();
     fewer.kinds.pop();
     assert_ne!(name(&apps), name(&fewer));
-    assert_ne!(apps.made_of("data"), apps.made_of("other data"));
+    assert_ne!(apps.openapi_inputs("data"), apps.openapi_inputs("other data"));
 }

@@ -13,10 +13,10 @@ use portico_machinery::discovery::{ResourceDiscovery, ResponseKind, SubresourceD
 use portico_machinery::user::{AGGREGATOR, MASTERS};
 use serde::Deserialize;
 
-use super::fetch::{Answer, Fetch, Get};
-use super::known::{Found, Job};
+use super::fetch::{Fetch, FetchedDocument, GetRequest};
 use super::legacy;
-use super::readable::passed_over;
+use super::readable_entries::readable_entries;
+use super::service_state::{FetchJob, ServiceDiscovery};
 
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// Time to fetch a discovery document of a backend.
@@ -28,12 +28,15 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit (Backends, bytes): the fetch fails.
 const MAX_BODY: usize = 4 << 20;
 /// Maximum number of lists fetched from one service at the same time.
-const LISTS_AT_A_TIME: usize = 4;
+const MAX_CONCURRENT_LISTS: usize = 4;
 
 /// Fetches once. Errors describe the failure for the log.
-pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
-    let etag = job.known.as_ref().map_or("", |known| known.etag.as_str());
-    let get = Get {
+pub(super) async fn fetch_discovery(
+    fetch: &dyn Fetch,
+    job: &FetchJob,
+) -> Result<Arc<ServiceDiscovery>, String> {
+    let etag = job.discovery.as_ref().map_or("", |last| last.etag.as_str());
+    let get = GetRequest {
         backend: &job.backend,
         path: "/apis",
         accept: ACCEPT,
@@ -44,12 +47,12 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
         max_body: MAX_BODY,
     };
     // A failed fetch counts as 503: no legacy lists are fetched.
-    let answer = fetch.get(get).await.map_err(|e| e.to_string())?;
-    match (answer.status, &job.known) {
-        (304, Some(known)) if !etag.is_empty() => Ok(known.clone()),
+    let response = fetch.get(get).await.map_err(|e| e.to_string())?;
+    match (response.status, &job.discovery) {
+        (304, Some(last)) if !etag.is_empty() => Ok(last.clone()),
         (503, _) => Err("GET /apis returned 503".to_owned()),
-        (200, _) if is_aggregated(&answer.content_type) => parse(&answer).map(Arc::new),
-        _ => Ok(Arc::new(legacy_lists(fetch, job).await)),
+        (200, _) if is_aggregated(&response.content_type) => parse_aggregated(&response).map(Arc::new),
+        _ => Ok(Arc::new(fetch_legacy_lists(fetch, job).await)),
     }
 }
 
@@ -57,8 +60,8 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
 fn is_aggregated(content_type: &str) -> bool {
     parse_media_type(content_type).is_ok_and(|media| {
         let params: Vec<_> = media.params.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let triple = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
-        media.essence == "application/json" && params == triple
+        let expected = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
+        media.essence == "application/json" && params == expected
     })
 }
 
@@ -110,16 +113,21 @@ struct Subresource {
     verbs: Vec<String>,
 }
 
-fn parse(answer: &Answer) -> Result<Found, String> {
-    let list: List = json::from_slice(&answer.body).map_err(|e| format!("GET /apis: {e}"))?;
+fn parse_aggregated(response: &FetchedDocument) -> Result<ServiceDiscovery, String> {
+    let list: List = json::from_slice(&response.body).map_err(|e| format!("GET /apis: {e}"))?;
     let mut versions = HashMap::new();
-    for item in passed_over("/apis", list.items) {
-        for version in passed_over(&item.metadata.name, item.versions) {
+    for item in readable_entries("/apis", list.items) {
+        for version in readable_entries(&item.metadata.name, item.versions) {
             let gv = GroupVersion::new(&item.metadata.name, &version.version);
             versions.insert(gv, version.into());
         }
     }
-    Ok(Found { etag: answer.etag.clone(), versions, is_whole: true, failures: BTreeMap::new() })
+    Ok(ServiceDiscovery {
+        etag: response.etag.clone(),
+        versions,
+        is_complete: true,
+        failures: BTreeMap::new(),
+    })
 }
 
 impl From<Version> for VersionDiscovery {
@@ -130,7 +138,10 @@ impl From<Version> for VersionDiscovery {
             verbs: s.verbs,
         };
         let resource = |r: Resource| ResourceDiscovery {
-            subresources: passed_over(&r.resource, r.subresources).into_iter().map(subresource).collect(),
+            subresources: readable_entries(&r.resource, r.subresources)
+                .into_iter()
+                .map(subresource)
+                .collect(),
             resource: r.resource,
             response_kind: r.response_kind.unwrap_or_default(),
             scope: r.scope,
@@ -140,7 +151,10 @@ impl From<Version> for VersionDiscovery {
             categories: r.categories,
         };
         Self {
-            resources: passed_over(&version.version, version.resources).into_iter().map(resource).collect(),
+            resources: readable_entries(&version.version, version.resources)
+                .into_iter()
+                .map(resource)
+                .collect(),
             version: version.version,
             freshness: "Current".to_owned(),
         }
@@ -148,13 +162,13 @@ impl From<Version> for VersionDiscovery {
 }
 
 /// Fetches the lists of the available members independently: a failed list does not affect the others.
-async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Found {
+async fn fetch_legacy_lists(fetch: &dyn Fetch, job: &FetchJob) -> ServiceDiscovery {
     let lists = job.available.iter().cloned().map(|gv| async move {
-        let list = legacy_list(fetch, job, &gv).await;
+        let list = fetch_legacy_list(fetch, job, &gv).await;
         (gv, list)
     });
-    let mut lists = stream::iter(lists).buffer_unordered(LISTS_AT_A_TIME);
-    let mut found = Found::default();
+    let mut lists = stream::iter(lists).buffer_unordered(MAX_CONCURRENT_LISTS);
+    let mut found = ServiceDiscovery::default();
     while let Some((gv, list)) = lists.next().await {
         match list {
             Ok(version) => drop(found.versions.insert(gv, version)),
@@ -164,9 +178,13 @@ async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Found {
     found
 }
 
-async fn legacy_list(fetch: &dyn Fetch, job: &Job, gv: &GroupVersion) -> Result<VersionDiscovery, String> {
+async fn fetch_legacy_list(
+    fetch: &dyn Fetch,
+    job: &FetchJob,
+    gv: &GroupVersion,
+) -> Result<VersionDiscovery, String> {
     let path = gv.root();
-    let get = Get {
+    let get = GetRequest {
         backend: &job.backend,
         path: &path,
         accept: "application/json",
@@ -176,11 +194,11 @@ async fn legacy_list(fetch: &dyn Fetch, job: &Job, gv: &GroupVersion) -> Result<
         timeout: TIMEOUT,
         max_body: MAX_BODY,
     };
-    let answer = fetch.get(get).await.map_err(|e| format!("GET {path}: {e}"))?;
-    if answer.status != 200 {
-        return Err(format!("GET {path} answered {}", answer.status));
+    let response = fetch.get(get).await.map_err(|e| format!("GET {path}: {e}"))?;
+    if response.status != 200 {
+        return Err(format!("GET {path} returned {}", response.status));
     }
-    legacy::convert(gv, &answer.body).map_err(|e| format!("GET {path}: {e}"))
+    legacy::convert(gv, &response.body).map_err(|e| format!("GET {path}: {e}"))
 }
 
 #[cfg(test)]
@@ -188,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn null_is_empty_and_an_entry_that_cannot_be_read_costs_itself() {
+    fn null_is_empty_and_an_invalid_entry_is_skipped() {
         let rows = [
             (r#"{"items":null}"#, ""),
             (r#"{"items":[{"metadata":{"name":"g"},"versions":null}]}"#, ""),
@@ -203,18 +221,18 @@ mod tests {
                 "g/v1: a c",
             ),
         ];
-        for (body, want) in rows {
-            let answer = Answer {
+        for (body, expected) in rows {
+            let response = FetchedDocument {
                 status: 200,
                 content_type: String::new(),
                 etag: String::new(),
                 body: body.as_bytes().to_vec().into(),
             };
-            let found = parse(&answer).unwrap();
+            let found = parse_aggregated(&response).unwrap();
             let mut read = found.versions.iter().map(|(gv, version)| {
                 version.resources.iter().fold(format!("{gv}:"), |text, r| format!("{text} {}", r.resource))
             });
-            assert_eq!(read.next().unwrap_or_default(), want, "{body}");
+            assert_eq!(read.next().unwrap_or_default(), expected, "{body}");
         }
     }
 }

@@ -8,7 +8,7 @@ use portico_machinery::route::Backend;
 
 /// A GET request to a backend.
 #[derive(Clone, Copy, Debug)]
-pub struct Get<'a> {
+pub struct GetRequest<'a> {
     /// Address and trust settings of the backend.
     pub backend: &'a Backend,
     /// Path and query.
@@ -29,7 +29,7 @@ pub struct Get<'a> {
 
 /// Response with any status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct FetchedDocument {
     pub status: u16,
     /// Value of `Content-Type`; empty if absent.
     pub content_type: String,
@@ -45,10 +45,10 @@ pub struct Answer {
 pub struct FetchFailure(pub String);
 
 /// Future of a response.
-pub type FetchFuture<'a> = BoxFuture<'a, Result<Answer, FetchFailure>>;
+pub type FetchFuture<'a> = BoxFuture<'a, Result<FetchedDocument, FetchFailure>>;
 
 /// Sends requests to backends. The assembly implements it with the kit's dialer; tests use a script.
 pub trait Fetch: Send + Sync {
     /// Sends a GET request; redirects are not followed.
-    fn get<'a>(&'a self, get: Get<'a>) -> FetchFuture<'a>;
+    fn get<'a>(&'a self, get: GetRequest<'a>) -> FetchFuture<'a>;
 }

@@ -8,7 +8,7 @@ use portico_machinery::discovery::{
 };
 use serde::Deserialize;
 
-use super::readable::passed_over;
+use super::readable_entries::readable_entries;
 
 /// Fields of an `APIResourceList`.
 #[derive(Default, Deserialize)]
@@ -31,7 +31,7 @@ pub(super) enum LegacyError {
 /// Converts a list; missing parents of subresources are added.
 pub(super) fn convert(gv: &GroupVersion, json: &[u8]) -> Result<VersionDiscovery, LegacyError> {
     let list: List = json::from_slice(json)?;
-    let resources = passed_over(&gv.to_string(), list.resources);
+    let resources = readable_entries(&gv.to_string(), list.resources);
     let mut parents: IndexMap<String, ResourceDiscovery> = IndexMap::new();
     for resource in resources.iter().filter(|r| !r.name.contains('/')) {
         parents.insert(resource.name.clone(), parent(resource));
@@ -39,12 +39,12 @@ pub(super) fn convert(gv: &GroupVersion, json: &[u8]) -> Result<VersionDiscovery
     for resource in &resources {
         let Some((name, subresource)) = resource.name.split_once('/') else { continue };
         let scope = scope(resource);
-        let made = || ResourceDiscovery {
+        let new_parent = || ResourceDiscovery {
             resource: name.to_owned(),
             scope: scope.to_owned(),
             ..ResourceDiscovery::default()
         };
-        let parent = parents.entry(name.to_owned()).or_insert_with(made);
+        let parent = parents.entry(name.to_owned()).or_insert_with(new_parent);
         if parent.scope != scope {
             return Err(LegacyError::Scope(name.to_owned(), subresource.to_owned()));
         }
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn subresources_go_below_their_parents_in_whatever_order_they_come() {
-        let got = converted(
+    fn subresources_are_added_to_their_parents_in_any_order() {
+        let actual = converted(
             r#"{"resources":[{"name":"a/status","namespaced":true,"kind":"A","verbs":["get"]},
                 {"name":"a","singularName":"one","namespaced":true,"kind":"A","verbs":["list"],"shortNames":["s"]},
                 {"name":"b/proxy","namespaced":false,"verbs":["get"]}]}"#,
         );
-        let want = concat!(
+        let expected = concat!(
             r#"[{"resource":"a","responseKind":{"group":"","version":"","kind":"A"},"scope":"Namespaced","#,
             r#""singularResource":"one","verbs":["list"],"shortNames":["s"],"subresources":[{"subresource":"status","#,
             r#""responseKind":{"group":"","version":"","kind":"A"},"verbs":["get"]}]},"#,
@@ -114,26 +114,26 @@ mod tests {
             r#""singularResource":"","verbs":[],"subresources":[{"subresource":"proxy","#,
             r#""responseKind":{"group":"","version":"","kind":""},"verbs":["get"]}]}]"#
         );
-        assert_eq!(got.as_deref(), Ok(want));
+        assert_eq!(actual.as_deref(), Ok(expected));
     }
 
     #[test]
-    fn null_is_empty_and_a_resource_that_cannot_be_read_costs_itself() {
+    fn null_is_empty_and_an_invalid_resource_is_skipped() {
         assert_eq!(converted(r#"{"kind":"APIResourceList","resources":null}"#).as_deref(), Ok("[]"));
-        let got = converted(
+        let actual = converted(
             r#"{"resources":[{"name":"a","verbs":null,"shortNames":null,"categories":null,"kind":null},
                 {"name":"b","verbs":"get"},null,{"name":"c","verbs":["get"],"odd":{}}]}"#,
         );
-        let names: Vec<_> = got.as_deref().unwrap().match_indices(r#""resource":""#).collect();
-        assert_eq!(names.len(), 2, "{got:?}");
+        let names: Vec<_> = actual.as_deref().unwrap().match_indices(r#""resource":""#).collect();
+        assert_eq!(names.len(), 2, "{actual:?}");
     }
 
     #[test]
     fn a_subresource_of_another_scope_is_an_error() {
-        let got = converted(
+        let actual = converted(
             r#"{"resources":[{"name":"a","namespaced":true},{"name":"a/status","namespaced":false}]}"#,
         );
-        assert!(got.unwrap_err().contains("different scopes"));
+        assert!(actual.unwrap_err().contains("different scopes"));
         assert!(converted("404 page not found").is_err());
     }
 }

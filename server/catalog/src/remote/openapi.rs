@@ -15,8 +15,8 @@ use portico_machinery::digest::sha256_hex;
 use portico_machinery::openapi::SpecV2;
 use serde::Deserialize;
 
-use super::fetch::{Answer, Fetch, Get};
-use super::known::{Described, Document, Job, V2};
+use super::fetch::{Fetch, FetchedDocument, GetRequest};
+use super::service_state::{FetchJob, OpenApiDocuments, V2Document, V3Document};
 use crate::documents::Documents;
 
 const USER: &str = "system:aggregator";
@@ -30,37 +30,42 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_BODY: usize = 32 << 20;
 
 /// Fetches once. Returns the current documents and any error; documents that could not be fetched remain as they were.
-pub(super) async fn fetch(
+pub(super) async fn fetch_openapi(
     fetch: &dyn Fetch,
-    job: &Job,
+    job: &FetchJob,
     documents: &Documents,
-) -> (Described, Result<(), String>) {
-    let mut described = Described::clone(&job.described);
-    let index = get(fetch, job, "/openapi/v3", "").await;
-    let own_v3 = match index {
-        Ok(answer) if answer.status == 200 => {
-            v3(fetch, job, &answer, documents, &mut described).await.map(|()| true)
+) -> (OpenApiDocuments, Result<(), String>) {
+    let mut current = OpenApiDocuments::clone(&job.openapi);
+    let index = send_get(fetch, job, "/openapi/v3", "").await;
+    let has_v3 = match index {
+        Ok(response) if response.status == 200 => {
+            fetch_v3(fetch, job, &response, documents, &mut current).await.map(|()| true)
         }
-        Ok(answer) if answer.status == 404 => Ok(false),
-        Ok(answer) => Err(format!("GET /openapi/v3 answered {}", answer.status)),
+        Ok(response) if response.status == 404 => Ok(false),
+        Ok(response) => Err(format!("GET /openapi/v3 returned {}", response.status)),
         Err(error) => Err(error),
     };
-    let v2 = v2(fetch, job, documents, own_v3 == Ok(false), &mut described).await;
-    if own_v3 == Ok(false) {
-        let made = described.v2.converted.iter();
-        described.v3 = made.map(|(gv, hash)| (gv.clone(), converted(hash))).collect();
+    let v2 = fetch_v2(fetch, job, documents, has_v3 == Ok(false), &mut current).await;
+    if has_v3 == Ok(false) {
+        let converted = current.v2.converted.iter();
+        current.v3 = converted.map(|(gv, hash)| (gv.clone(), converted_document(hash))).collect();
     }
-    described.v3.retain(|gv, _| job.members.contains(gv));
-    (described, own_v3.map(|_| ()).and(v2))
+    current.v3.retain(|gv, _| job.members.contains(gv));
+    (current, has_v3.map(|_| ()).and(v2))
 }
 
-fn converted(hash: &str) -> Document {
-    Document { hash: hash.to_owned(), ..Document::default() }
+fn converted_document(hash: &str) -> V3Document {
+    V3Document { hash: hash.to_owned(), ..V3Document::default() }
 }
 
-async fn get(fetch: &dyn Fetch, job: &Job, path: &str, if_none_match: &str) -> Result<Answer, String> {
+async fn send_get(
+    fetch: &dyn Fetch,
+    job: &FetchJob,
+    path: &str,
+    if_none_match: &str,
+) -> Result<FetchedDocument, String> {
     let accept = if path == "/openapi/v3" { "" } else { "application/json" };
-    let get = Get {
+    let get = GetRequest {
         backend: &job.backend,
         path,
         accept,
@@ -87,93 +92,94 @@ struct IndexEntry {
 }
 
 /// Fetches the members' documents that the index lists. Other documents are ignored, because no APIService refers to them.
-async fn v3(
+async fn fetch_v3(
     fetch: &dyn Fetch,
-    job: &Job,
-    answer: &Answer,
+    job: &FetchJob,
+    index_response: &FetchedDocument,
     documents: &Documents,
-    described: &mut Described,
+    current: &mut OpenApiDocuments,
 ) -> Result<(), String> {
-    let index: Index = json::from_slice(&answer.body).map_err(|e| format!("GET /openapi/v3: {e}"))?;
+    let index: Index = json::from_slice(&index_response.body).map_err(|e| format!("GET /openapi/v3: {e}"))?;
     let mut result = Ok(());
-    let mut kept = HashMap::new();
+    let mut v3 = HashMap::new();
     for gv in &job.members {
         let key = gv.root().trim_start_matches('/').to_owned();
         let Some(entry) = index.paths.get(&key) else { continue };
         // An unchanged address with a hash means an unchanged document; documents without a hash are fetched each time.
-        let old = described.v3.get(gv);
+        let old = current.v3.get(gv);
         if let Some(old) = old.filter(|old| old.address == entry.url && entry.url.contains("hash=")) {
-            kept.insert(gv.clone(), old.clone());
+            v3.insert(gv.clone(), old.clone());
             continue;
         }
-        match one(fetch, job, &entry.url, old, documents).await {
+        match fetch_document(fetch, job, &entry.url, old, documents).await {
             Ok(document) => {
-                kept.insert(gv.clone(), document);
+                v3.insert(gv.clone(), document);
             }
             Err(error) => {
-                kept.extend(old.map(|old| (gv.clone(), old.clone())));
+                v3.extend(old.map(|old| (gv.clone(), old.clone())));
                 result = Err(error);
             }
         }
     }
-    described.v3 = kept;
+    current.v3 = v3;
     result
 }
 
-async fn one(
+async fn fetch_document(
     fetch: &dyn Fetch,
-    job: &Job,
+    job: &FetchJob,
     url: &str,
-    old: Option<&Document>,
+    old: Option<&V3Document>,
     documents: &Documents,
-) -> Result<Document, String> {
+) -> Result<V3Document, String> {
     if !url.starts_with("/openapi/v3/") {
         return Err(format!(
             "the index of /openapi/v3 contains {url:?}, which is not a path below /openapi/v3"
         ));
     }
-    let answer = get(fetch, job, url, old.map_or("", |o| o.etag.as_str())).await?;
-    match (answer.status, old) {
-        (304, Some(old)) => Ok(Document { address: url.to_owned(), ..old.clone() }),
+    let response = send_get(fetch, job, url, old.map_or("", |o| o.etag.as_str())).await?;
+    match (response.status, old) {
+        (304, Some(old)) => Ok(V3Document { address: url.to_owned(), ..old.clone() }),
         (200, _) => {
-            serde_json::from_slice::<serde::de::IgnoredAny>(&answer.body)
+            serde_json::from_slice::<serde::de::IgnoredAny>(&response.body)
                 .map_err(|e| format!("GET {url}: {e}"))?;
-            let hash = documents.put(&answer.body);
-            Ok(Document { address: url.to_owned(), etag: answer.etag, hash })
+            let hash = documents.put(&response.body);
+            Ok(V3Document { address: url.to_owned(), etag: response.etag, hash })
         }
-        (status, _) => Err(format!("GET {url} answered {status}")),
+        (status, _) => Err(format!("GET {url} returned {status}")),
     }
 }
 
 /// Fetches version 2, and extracts the parts of the members if the document or the members have changed.
-async fn v2(
+async fn fetch_v2(
     fetch: &dyn Fetch,
-    job: &Job,
+    job: &FetchJob,
     documents: &Documents,
     convert: bool,
-    described: &mut Described,
+    current: &mut OpenApiDocuments,
 ) -> Result<(), String> {
-    let old = described.v2.clone();
-    let usable =
+    let old = current.v2.clone();
+    let can_reuse =
         old.members == job.members && (!convert || !old.converted.is_empty() || old.parts.is_empty());
-    let answer = get(fetch, job, "/openapi/v2", if usable { &old.etag } else { "" }).await?;
-    match answer.status {
-        304 if usable => return Ok(()),
+    let response = send_get(fetch, job, "/openapi/v2", if can_reuse { &old.etag } else { "" }).await?;
+    match response.status {
+        304 if can_reuse => return Ok(()),
         200 => {}
         404 => {
-            described.v2 = Arc::default();
+            current.v2 = Arc::default();
             return Ok(());
         }
-        status => return Err(format!("GET /openapi/v2 answered {status}")),
+        status => return Err(format!("GET /openapi/v2 returned {status}")),
     }
-    let body = sha256_hex(&answer.body);
-    if usable && old.body == body {
+    let body_hash = sha256_hex(&response.body);
+    if can_reuse && old.body_hash == body_hash {
         return Ok(());
     }
-    let whole = SpecV2::canonical(&answer.body).map_err(|e| format!("GET /openapi/v2: {e}"))?;
-    let mut v2 = V2 { etag: answer.etag, body, members: job.members.clone(), ..V2::default() };
+    let spec = SpecV2::canonical(&response.body).map_err(|e| format!("GET /openapi/v2: {e}"))?;
+    let mut v2 =
+        V2Document { etag: response.etag, body_hash, members: job.members.clone(), ..V2Document::default() };
     for gv in &job.members {
-        let part = part(&whole, gv);
+        let part = extract_part(&spec, gv);
         if part.paths.is_empty() {
             continue;
         }
@@ -184,14 +190,14 @@ async fn v2(
         // Extraction is CPU-bound: lets other tasks run between parts.
         tokio::task::yield_now().await;
     }
-    described.v2 = Arc::new(v2);
+    current.v2 = Arc::new(v2);
     Ok(())
 }
 
 /// Returns the paths of a member and the types that they refer to.
-fn part(whole: &SpecV2, gv: &GroupVersion) -> SpecV2 {
-    let (root, below) = (gv.root(), gv.root() + "/");
-    let mut part = whole.clone();
-    part.retain_paths(|path| path == root || path.starts_with(&below));
+fn extract_part(spec: &SpecV2, gv: &GroupVersion) -> SpecV2 {
+    let (root, root_prefix) = (gv.root(), gv.root() + "/");
+    let mut part = spec.clone();
+    part.retain_paths(|path| path == root || path.starts_with(&root_prefix));
     part
 }

@@ -5,26 +5,26 @@ use std::fmt;
 use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
-use portico_machinery::discovery::{Served, Source, VersionDiscovery};
+use portico_machinery::discovery::{ServedVersion, Source, VersionDiscovery};
 use portico_machinery::route::{Backend, Route, ServiceReference, Trust};
 
-use super::known::{Described, Found, Job};
+use super::service_state::{FetchJob, OpenApiDocuments, ServiceDiscovery};
 use crate::documents::Documents;
 
 /// Unit of fetching: a service with its trust settings. Shared by all its group versions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ServiceKey(Arc<Reach>);
+pub(crate) struct ServiceKey(Arc<ServiceIdentity>);
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Reach {
+struct ServiceIdentity {
     service: ServiceReference,
     server_name: String,
     trust: Trust,
 }
 
 impl ServiceKey {
-    fn of(backend: &Backend) -> Self {
-        Self(Arc::new(Reach {
+    fn for_backend(backend: &Backend) -> Self {
+        Self(Arc::new(ServiceIdentity {
             service: backend.service.clone(),
             server_name: backend.server_name.clone(),
             trust: backend.trust.clone(),
@@ -44,10 +44,10 @@ struct Service {
     backend: Arc<Backend>,
     /// Group versions; true if the route is available.
     members: BTreeMap<GroupVersion, bool>,
-    known: Option<Arc<Found>>,
+    last_discovery: Option<Arc<ServiceDiscovery>>,
     /// Hashes of the members' discovery documents.
     discovery: HashMap<GroupVersion, String>,
-    described: Arc<Described>,
+    openapi: Arc<OpenApiDocuments>,
     /// Members whose last fetch failed.
     failed: HashSet<GroupVersion>,
     generation: u64,
@@ -64,11 +64,11 @@ pub(super) struct Services {
 
 /// Effect of a change of a route.
 #[derive(Debug, Default)]
-pub(super) struct Effect {
+pub(super) struct RouteEffect {
     /// Service to fetch from.
     pub fetch: Option<ServiceKey>,
     /// Group versions whose entry may have changed.
-    pub touched: Vec<GroupVersion>,
+    pub affected: Vec<GroupVersion>,
 }
 
 impl Services {
@@ -79,32 +79,32 @@ impl Services {
     }
 
     /// Sets or removes the route of an APIService.
-    pub fn set_route(&mut self, name: &str, route: Option<Arc<Route>>) -> Effect {
-        let mut effect = Effect::default();
+    pub fn set_route(&mut self, name: &str, route: Option<Arc<Route>>) -> RouteEffect {
+        let mut effect = RouteEffect::default();
         let remote = route.and_then(|route| Some((route.clone(), route.backend.clone()?)));
         let key = remote.as_ref().map(|(_, backend)| self.key(backend));
         if let Some((gv, old)) = self.owners.get(name).cloned()
             && (Some(&old) != key.as_ref() || remote.as_ref().is_some_and(|(r, _)| r.group_version != gv))
         {
-            self.leave(name, &gv, &old);
-            effect.touched.push(gv);
+            self.remove_member(name, &gv, &old);
+            effect.affected.push(gv);
         }
         let (Some((route, backend)), Some(key)) = (remote, key) else { return effect };
         let gv = route.group_version.clone();
-        let known = self.owners.insert(name.to_owned(), (gv.clone(), key.clone())).is_some();
+        let is_known = self.owners.insert(name.to_owned(), (gv.clone(), key.clone())).is_some();
         self.by_group_version.insert(gv.clone(), key.clone());
         let service = self.services.entry(key.clone()).or_default();
-        let was = service.members.insert(gv.clone(), route.available.ok);
-        let moved = service.backend != backend;
-        if moved {
+        let was_available = service.members.insert(gv.clone(), route.available.ok);
+        let has_moved = service.backend != backend;
+        if has_moved {
             service.backend = backend;
         }
-        if moved || was != Some(route.available.ok) {
-            effect.touched.push(gv);
+        if has_moved || was_available != Some(route.available.ok) {
+            effect.affected.push(gv);
         }
         // A backend that has moved is fetched at once if any of its routes is available, because all of them have moved.
-        let came = route.available.ok && (!known || was != Some(true));
-        if came || moved {
+        let became_available = route.available.ok && (!is_known || was_available != Some(true));
+        if became_available || has_moved {
             service.generation += 1;
             effect.fetch = service.members.values().any(|available| *available).then_some(key);
         }
@@ -113,11 +113,11 @@ impl Services {
 
     /// Returns the key shared by the other group versions of this service, if there are any.
     fn key(&self, backend: &Backend) -> ServiceKey {
-        let key = ServiceKey::of(backend);
-        self.services.get_key_value(&key).map_or(key, |(known, _)| known.clone())
+        let key = ServiceKey::for_backend(backend);
+        self.services.get_key_value(&key).map_or(key, |(existing, _)| existing.clone())
     }
 
-    fn leave(&mut self, name: &str, gv: &GroupVersion, key: &ServiceKey) {
+    fn remove_member(&mut self, name: &str, gv: &GroupVersion, key: &ServiceKey) {
         self.owners.remove(name);
         if self.by_group_version.get(gv) == Some(key) {
             self.by_group_version.remove(gv);
@@ -133,14 +133,14 @@ impl Services {
     }
 
     /// Returns the input of a fetch; `None` if the service is gone or has no available route.
-    pub fn job(&self, key: &ServiceKey) -> Option<Job> {
+    pub fn job(&self, key: &ServiceKey) -> Option<FetchJob> {
         let service = self.services.get(key)?;
-        service.members.values().any(|available| *available).then(|| Job {
+        service.members.values().any(|available| *available).then(|| FetchJob {
             backend: service.backend.clone(),
             members: service.members.keys().cloned().collect(),
             available: service.members.iter().filter(|(_, ok)| **ok).map(|(gv, _)| gv.clone()).collect(),
-            known: service.known.clone(),
-            described: service.described.clone(),
+            discovery: service.last_discovery.clone(),
+            openapi: service.openapi.clone(),
             generation: service.generation,
         })
     }
@@ -152,7 +152,13 @@ impl Services {
 
     /// Stores fetched discovery, unless the service has moved since the request. A member without a list keeps its last one, and
     /// is stale if the list could not be fetched.
-    pub fn discovered(&mut self, key: &ServiceKey, job: &Job, found: Arc<Found>, documents: &Documents) {
+    pub fn set_discovery(
+        &mut self,
+        key: &ServiceKey,
+        job: &FetchJob,
+        discovery: Arc<ServiceDiscovery>,
+        documents: &Documents,
+    ) {
         let service = self.services.get_mut(key);
         let Some(service) = service.filter(|service| Arc::ptr_eq(&service.backend, &job.backend)) else {
             return;
@@ -164,9 +170,9 @@ impl Services {
                 freshness: "Current".to_owned(),
                 ..VersionDiscovery::default()
             };
-            let version = found.versions.get(gv).cloned();
-            let Some(document) = version.or_else(|| found.is_whole.then(empty)) else {
-                if is_latest && found.failures.contains_key(gv) {
+            let version = discovery.versions.get(gv).cloned();
+            let Some(document) = version.or_else(|| discovery.is_complete.then(empty)) else {
+                if is_latest && discovery.failures.contains_key(gv) {
                     service.failed.insert(gv.clone());
                 }
                 continue;
@@ -178,11 +184,11 @@ impl Services {
             let json = serde_json::to_vec(&document).unwrap_or_default();
             service.discovery.insert(gv.clone(), documents.put(&json));
         }
-        service.known = Some(found);
+        service.last_discovery = Some(discovery);
     }
 
     /// Records a failed fetch: the last documents remain and are marked as stale.
-    pub fn failed(&mut self, key: &ServiceKey, job: &Job) {
+    pub fn set_failed(&mut self, key: &ServiceKey, job: &FetchJob) {
         if let Some(service) = self.services.get_mut(key)
             && service.generation == job.generation
         {
@@ -191,28 +197,28 @@ impl Services {
     }
 
     /// Stores OpenAPI documents, even if there is also an error.
-    pub fn described(
+    pub fn set_openapi(
         &mut self,
         key: &ServiceKey,
-        _: &Job,
-        found: (Described, Result<(), String>),
+        _: &FetchJob,
+        fetched: (OpenApiDocuments, Result<(), String>),
     ) -> Result<(), String> {
         if let Some(service) = self.services.get_mut(key) {
-            service.described = Arc::new(found.0);
+            service.openapi = Arc::new(fetched.0);
         }
-        found.1
+        fetched.1
     }
 
     /// Returns the entry of a group version; `None` before the first response of its backend.
-    pub fn served(&self, gv: &GroupVersion) -> Option<Served> {
+    pub fn entry(&self, gv: &GroupVersion) -> Option<ServedVersion> {
         let service = self.services.get(self.by_group_version.get(gv)?)?;
         let available = *service.members.get(gv)?;
         let discovery = service.discovery.get(gv).cloned().unwrap_or_default();
-        let (v3, v2) = (service.described.v3.get(gv), service.described.v2.parts.get(gv));
+        let (v3, v2) = (service.openapi.v3.get(gv), service.openapi.v2.parts.get(gv));
         if discovery.is_empty() && v3.is_none() && v2.is_none() {
             return None;
         }
-        Some(Served {
+        Some(ServedVersion {
             group: gv.group.clone(),
             version: gv.version.clone(),
             source: Source::Aggregator,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use portico_kit::lifecycle::Signal;
-use portico_machinery::resolve::{Facts, Touched};
+use portico_machinery::resolve::{AffectedApiServices, RoutingFacts};
 
 /// State of the check, which never becomes unhealthy again. Clones share the state.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ impl Completion {
         Self { missing: Arc::new(Mutex::new(missing)), completed }
     }
 
-    pub(super) fn observe(&self, facts: &Facts, touched: &Touched) {
+    pub(super) fn observe(&self, facts: &RoutingFacts, touched: &AffectedApiServices) {
         if self.completed.is_signaled() {
             return;
         }

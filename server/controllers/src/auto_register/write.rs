@@ -2,20 +2,20 @@
 
 use portico_machinery::resolve::AUTOMANAGED_LABEL;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
-use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Preconditions, Registry};
+use portico_registry::{Context, CreateOptions, DeleteOptions, ObjectPart, Preconditions, Registry};
 
-use super::decide::{Action, Desired};
-use crate::outcome::unless;
+use super::decision::{DesiredApiService, SyncAction};
+use crate::write_result::ignore_reasons;
 
 const GROUP: &str = "apiregistration.k8s.io";
 
-pub(super) struct Writer {
+pub(super) struct ApiServiceWriter {
     registry: Registry,
     context: Context,
     resource: GroupResource,
 }
 
-impl Writer {
+impl ApiServiceWriter {
     pub(super) fn new(registry: Registry) -> Self {
         Self {
             registry,
@@ -25,34 +25,34 @@ impl Writer {
     }
 
     /// Applies an action. `uid` is the UID of the object that the decision was based on.
-    pub(super) async fn act(
+    pub(super) async fn apply(
         &self,
-        action: Action,
+        action: SyncAction,
         name: &str,
-        desired: Option<&Desired>,
+        desired: Option<&DesiredApiService>,
         uid: &str,
     ) -> Result<(), Box<Status>> {
         match (action, desired) {
-            (Action::Create, Some(desired)) => {
+            (SyncAction::Create, Some(desired)) => {
                 let (object, options) = (object(name, desired), CreateOptions::default());
                 let created = self.registry.create(&self.context, &self.resource, object, &options).await;
-                unless(created, &[Reason::AlreadyExists])
+                ignore_reasons(created, &[Reason::AlreadyExists])
             }
-            (Action::Update, Some(desired)) => {
-                unless(self.update(name, desired, uid).await, &[Reason::NotFound, Reason::Conflict])
+            (SyncAction::Update, Some(desired)) => {
+                ignore_reasons(self.update(name, desired, uid).await, &[Reason::NotFound, Reason::Conflict])
             }
-            (Action::Delete, _) => {
+            (SyncAction::Delete, _) => {
                 let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
                 let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
                 let deleted = self.registry.delete(&self.context, &self.resource, "", name, &options).await;
-                unless(deleted.map(drop), &[Reason::NotFound, Reason::Conflict])
+                ignore_reasons(deleted.map(drop), &[Reason::NotFound, Reason::Conflict])
             }
             _ => Ok(()),
         }
     }
 
     /// Replaces only the spec: labels, annotations and status do not change.
-    async fn update(&self, name: &str, desired: &Desired, uid: &str) -> Result<(), Box<Status>> {
+    async fn update(&self, name: &str, desired: &DesiredApiService, uid: &str) -> Result<(), Box<Status>> {
         let stored = self.registry.get(&self.resource, "", name).await?;
         if stored.uid() != uid {
             return Ok(());
@@ -60,12 +60,15 @@ impl Writer {
         let mut object = stored.object().clone();
         object.copy_from(&self::object(name, desired), &["spec"]);
         let options = CreateOptions::default();
-        self.registry.update(&self.context, &self.resource, Part::Main, object, &options).await.map(drop)
+        self.registry
+            .update(&self.context, &self.resource, ObjectPart::Main, object, &options)
+            .await
+            .map(drop)
     }
 }
 
 /// Returns the desired object, with the label of its management mode.
-pub(super) fn object(name: &str, desired: &Desired) -> Object {
+pub(super) fn object(name: &str, desired: &DesiredApiService) -> Object {
     let kind =
         GroupVersionKind { group: GROUP.to_owned(), version: "v1".to_owned(), kind: "APIService".to_owned() };
     let mut object = Object::new(&kind);

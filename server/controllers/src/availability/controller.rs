@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::metrics::Registry as MetricsRegistry;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, WorkQueue};
-use portico_machinery::resolve::{ApiServiceFacts, Facts, Mode, Touched};
+use portico_machinery::resolve::{AffectedApiServices, ApiServiceFacts, ResolveMode, RoutingFacts};
 use portico_machinery::route::Target;
 use portico_machinery::time;
 use tokio::time::Instant;
 
-use super::cache::Cache;
-use super::decide::{ConditionStatus, Verdict};
-use super::gates::Gates;
+use super::cache::ProbeCache;
+use super::decision::{AvailabilityVerdict, ConditionStatus};
 use super::metrics::Metrics;
 use super::peers::{PeerReport, Peers};
 use super::probe::{ProbeStage, Prober};
-use super::status::{Sink, StatusQueue, StatusWriter};
+use super::probe_limits::ProbeLimits;
+use super::status::{StatusQueue, StatusSink, StatusWriter};
 use portico_routes::informers::Informers;
 
 /// Upstream's rate limiter: 5 ms, doubled each time, up to 30 s.
-const RETRY: Policy = Policy::new(Duration::from_millis(5), Duration::from_secs(30), 2.0, 0.0);
+const RETRY: BackoffPolicy = BackoffPolicy::new(Duration::from_millis(5), Duration::from_secs(30), 2.0, 0.0);
 
 /// Handle of both controllers. Cheap to clone.
 pub struct Availability<P> {
@@ -33,12 +33,12 @@ pub struct Availability<P> {
 }
 
 pub(super) struct Inner<P> {
-    pub(super) mode: Mode,
+    pub(super) mode: ResolveMode,
     pub(super) informers: Informers,
     pub(super) prober: P,
-    pub(super) cache: Mutex<Cache>,
+    pub(super) cache: Mutex<ProbeCache>,
     pub(super) peers: Mutex<Peers>,
-    pub(super) gates: Gates,
+    pub(super) limits: ProbeLimits,
     pub(super) local: WorkQueue<Arc<str>>,
     pub(super) remote: WorkQueue<Arc<str>>,
     status: StatusQueue,
@@ -55,7 +55,7 @@ impl<P> Clone for Availability<P> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// `control`, or the facade's name.
-    pub seen_by: String,
+    pub observer: String,
     /// Stage at which requests fail; `None` if the backend is reached.
     pub failed_at: Option<ProbeStage>,
     /// Human-readable details.
@@ -67,7 +67,7 @@ pub struct Observation {
 impl<P: Prober> Availability<P> {
     /// Creates the controllers and subscribes to the informers; must be called before they run. `mode` is the resolver's mode.
     #[must_use]
-    pub fn new(informers: &Informers, prober: P, mode: Mode, metrics: &MetricsRegistry) -> Self {
+    pub fn new(informers: &Informers, prober: P, mode: ResolveMode, metrics: &MetricsRegistry) -> Self {
         let queues = QueueMetrics::new(metrics);
         let controller = Self {
             inner: Arc::new(Inner {
@@ -76,7 +76,7 @@ impl<P: Prober> Availability<P> {
                 prober,
                 cache: Mutex::default(),
                 peers: Mutex::default(),
-                gates: Gates::default(),
+                limits: ProbeLimits::default(),
                 local: WorkQueue::with_metrics("LocalAvailabilityController", RETRY, &queues),
                 remote: WorkQueue::with_metrics("RemoteAvailabilityController", RETRY, &queues),
                 status: StatusQueue::default(),
@@ -94,47 +94,49 @@ impl<P: Prober> Availability<P> {
     }
 
     /// Starts the one task that writes the verdicts of both controllers.
-    pub fn run_writer<S: Sink>(&self, sink: S, tasks: &TaskSet) {
+    pub fn run_writer<S: StatusSink>(&self, sink: S, tasks: &TaskSet) {
         let (local, remote) = (self.inner.local.clone(), self.inner.remote.clone());
         let informers = self.inner.informers.clone();
-        let again = Arc::new(move |name: Arc<str>| {
+        let on_failure = Arc::new(move |name: Arc<str>| {
             let is_local = informers.index().api_service(&name).is_some_and(|f| f.backend.is_none());
             if is_local { local.add_rate_limited(name) } else { remote.add_rate_limited(name) }
         });
         let (queue, metrics) = (self.inner.status.clone(), self.inner.metrics.clone());
-        tasks
-            .spawn_until_cancelled("availability-status", StatusWriter { queue, sink, metrics, again }.run());
+        tasks.spawn_until_cancelled(
+            "availability-status",
+            StatusWriter { queue, sink, metrics, on_failure }.run(),
+        );
     }
 
     /// Handles a facade's report about a backend: reached, or the stage at which requests fail. Facades repeat a success at least
     /// every 30 seconds; it expires after [`FACADE_REPORT_TTL`](super::FACADE_REPORT_TTL). A failure triggers a probe at once.
-    pub fn hint(&self, facade: &str, name: &str, failed_at: Option<ProbeStage>, detail: &str) {
+    pub fn on_facade_report(&self, facade: &str, name: &str, failed_at: Option<ProbeStage>, detail: &str) {
         // Facades may report on an APIService shortly after its deletion; such reports are ignored.
-        let known = self.inner.informers.index().api_service(name).map(|facts| facts.name.clone());
-        let Some(name) = known else { return };
+        let registered_name = self.inner.informers.index().api_service(name).map(|facts| facts.name.clone());
+        let Some(name) = registered_name else { return };
         let since = time::rfc3339(Timestamp::now());
-        if self.inner.cache.lock().hint(facade, &name, failed_at, detail, Instant::now(), since) {
+        if self.inner.cache.lock().record_report(facade, &name, failed_at, detail, Instant::now(), since) {
             self.inner.remote.add(name);
         }
     }
 
     /// Removes the reports of a facade that is no longer connected.
     pub fn forget_facade(&self, facade: &str) {
-        let concerned = self.inner.cache.lock().forget_facade(facade);
-        concerned.into_iter().for_each(|name| self.inner.remote.add(name));
+        let affected = self.inner.cache.lock().forget_facade(facade);
+        affected.into_iter().for_each(|name| self.inner.remote.add(name));
     }
 
     /// Stores the reports of all other control services of the store, by identity, and returns the report of this one (`own`).
-    pub fn exchange(&self, own: &str, others: BTreeMap<String, PeerReport>) -> PeerReport {
+    pub fn exchange_reports(&self, own: &str, others: BTreeMap<String, PeerReport>) -> PeerReport {
         let now = Instant::now();
         let (mut peers, mut cache) = (self.inner.peers.lock(), self.inner.cache.lock());
         for name in peers.newly_unreached(&others) {
-            if let Some(delay) = cache.doubt(name, now) {
+            if let Some(delay) = cache.expire_reached(name, now) {
                 self.inner.remote.add_after(name.into(), delay);
             }
         }
         let changed = peers.replace(own, others, now);
-        let report = peers.own_report(cache.reached(now));
+        let report = peers.own_report(cache.reachability(now));
         drop((peers, cache));
         changed.into_iter().for_each(|name| self.inner.remote.add(name.into()));
         report
@@ -147,15 +149,15 @@ impl<P: Prober> Availability<P> {
         let weak = Arc::downgrade(&self.inner);
         move |target| {
             let Some(inner) = weak.upgrade() else { return };
-            let due = inner.cache.lock().lost(target, Instant::now());
-            if let Some((name, delay)) = due {
+            let probe = inner.cache.lock().on_connection_lost(target, Instant::now());
+            if let Some((name, delay)) = probe {
                 inner.remote.add_after(name, delay);
             }
         }
     }
 
     /// Probes every backend again after a change of the client certificate.
-    pub fn probe_all_again(&self) {
+    pub fn reprobe_all(&self) {
         self.inner.cache.lock().expire_all(Instant::now());
         let facts = self.inner.informers.index();
         facts
@@ -168,33 +170,33 @@ impl<P: Prober> Availability<P> {
     #[must_use]
     pub fn observations(&self, name: &str) -> Vec<Observation> {
         let cache = self.inner.cache.lock();
-        let own = cache.outcome(name).map(|outcome| {
+        let own_observation = cache.outcome(name).map(|outcome| {
             let failure = outcome.result.as_ref().err();
             Observation {
-                seen_by: "control".to_owned(),
+                observer: "control".to_owned(),
                 failed_at: failure.map(|f| f.stage),
                 message: failure.map(ToString::to_string).unwrap_or_default(),
                 since: outcome.since.clone(),
             }
         });
-        let facades = cache.hints(name, Instant::now()).into_iter().map(|(facade, hint)| Observation {
-            seen_by: facade.to_owned(),
-            failed_at: hint.failed_at,
-            message: hint.detail.clone(),
-            since: hint.since.clone(),
+        let facades = cache.reports(name, Instant::now()).into_iter().map(|(facade, report)| Observation {
+            observer: facade.to_owned(),
+            failed_at: report.failed_at,
+            message: report.detail.clone(),
+            since: report.since.clone(),
         });
-        own.into_iter().chain(facades).collect()
+        own_observation.into_iter().chain(facades).collect()
     }
 
     /// Returns the number of conditions that wait to be written.
     #[must_use]
-    pub fn unwritten(&self) -> usize {
+    pub fn pending_writes(&self) -> usize {
         self.inner.status.len()
     }
 
     /// Reports a verdict: updates the gauge each time, writes the condition only if it differs.
-    pub(super) fn report(&self, facts: &ApiServiceFacts, verdict: Verdict) {
-        self.inner.metrics.decided(&facts.name, verdict.status == ConditionStatus::True);
+    pub(super) fn report(&self, facts: &ApiServiceFacts, verdict: AvailabilityVerdict) {
+        self.inner.metrics.record_decision(&facts.name, verdict.status == ConditionStatus::True);
         if verdict.is_reported_by(facts.available.as_ref()) {
             self.inner.status.withdraw(&facts.name);
         } else {
@@ -205,8 +207,8 @@ impl<P: Prober> Availability<P> {
     }
 
     /// Updates the gauge, and leaves the condition to another control service, which reports on this APIService.
-    pub(super) fn defer(&self, name: &str, is_available: bool) {
-        self.inner.metrics.decided(name, is_available);
+    pub(super) fn defer_to_peer(&self, name: &str, is_available: bool) {
+        self.inner.metrics.record_decision(name, is_available);
         self.inner.status.withdraw(name);
     }
 
@@ -220,7 +222,7 @@ impl<P: Prober> Availability<P> {
 
 impl<P> Inner<P> {
     /// Adds local APIServices to the local queue and all others to the remote one; one that has just become local goes to both.
-    fn enqueue(&self, facts: &Facts, touched: &Touched) {
+    fn enqueue(&self, facts: &RoutingFacts, touched: &AffectedApiServices) {
         for name in touched {
             let local = facts.api_service(name).is_some_and(|f| f.backend.is_none());
             if local {

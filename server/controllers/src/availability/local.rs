@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{Reconciled, run_workers};
+use portico_kit::workqueue::{ReconcileOutcome, run_workers};
 
 use super::controller::Availability;
-use super::decide::decide_local;
+use super::decision::decide_local;
 use super::probe::Prober;
 
 /// Number of workers upstream.
@@ -20,7 +20,7 @@ impl<P: Prober> Availability<P> {
         let (queue, controller) = (self.inner.local.clone(), self.clone());
         run_workers(tasks, "local-availability", WORKERS, queue, move |name: Arc<str>| {
             reconcile(&controller, &name);
-            async { Ok::<_, Infallible>(Reconciled::Done) }
+            async { Ok::<_, Infallible>(ReconcileOutcome::Done) }
         });
     }
 }

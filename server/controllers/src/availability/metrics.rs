@@ -36,12 +36,12 @@ impl Metrics {
     }
 
     /// Sets the gauge to the latest decision, whether or not the condition is written.
-    pub fn decided(&self, name: &str, available: bool) {
+    pub fn record_decision(&self, name: &str, available: bool) {
         self.unavailable.get_or_create(&[("name", name.to_owned())]).set(i64::from(!available));
     }
 
     /// Counts a written change from `True` to another status.
-    pub fn became_unavailable(&self, name: &str, reason: &str) {
+    pub fn count_unavailable(&self, name: &str, reason: &str) {
         let reason = if reason.is_empty() { "UnknownReason" } else { reason };
         self.transitions.get_or_create(&[("name", name.to_owned()), ("reason", reason.to_owned())]).inc();
     }

@@ -30,11 +30,11 @@ impl PeerReport {
 
 /// Decision about a backend that this control service does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unreached {
+pub(super) enum UnreachedDecision {
     /// Report the backend as unavailable.
     Report,
     /// Another control service reaches the backend, or reports it as unavailable.
-    ReportedElsewhere,
+    ReportedByPeer,
     /// Wait for objections of other control services for this duration.
     Wait(Duration),
 }
@@ -44,11 +44,11 @@ pub(super) enum Unreached {
 pub(super) struct Peers {
     own: String,
     reports: BTreeMap<String, PeerReport>,
-    /// Time of the last report of another control service, initially the start of the exchange. `None` if no other control service
-    /// can share the store.
+    /// Time of the last report of another control service, initially the start of the exchange. `None` if no other control
+    /// service can share the store.
     last_seen: Option<Instant>,
     /// Times since which available backends have not been reached.
-    doubted: HashMap<Arc<str>, Instant>,
+    unreached_since: HashMap<Arc<str>, Instant>,
 }
 
 impl Peers {
@@ -69,7 +69,7 @@ impl Peers {
         reports.flat_map(PeerReport::names).cloned().collect()
     }
 
-    /// APIServices that a control service has stopped reaching, according to its next report.
+    /// Returns the APIServices that a control service has stopped reaching, according to its next report.
     pub(super) fn newly_unreached<'a>(
         &self,
         next: &'a BTreeMap<String, PeerReport>,
@@ -96,33 +96,38 @@ impl Peers {
 
     /// Forgets a backend that is reached or whose APIService is deleted.
     pub(super) fn forget(&mut self, name: &str) {
-        self.doubted.remove(name);
+        self.unreached_since.remove(name);
     }
 
     /// Decides about a backend that is not reached; `is_available` is the status of its condition.
-    pub(super) fn unreached(&mut self, name: &Arc<str>, is_available: bool, now: Instant) -> Unreached {
+    pub(super) fn decide_unreached(
+        &mut self,
+        name: &Arc<str>,
+        is_available: bool,
+        now: Instant,
+    ) -> UnreachedDecision {
         if self.reports.values().any(|peer| peer.reached.contains(&**name)) {
-            self.doubted.remove(name);
-            return Unreached::ReportedElsewhere;
+            self.unreached_since.remove(name);
+            return UnreachedDecision::ReportedByPeer;
         }
         if !is_available {
-            self.doubted.remove(name);
+            self.unreached_since.remove(name);
             // Only the first by identity writes the message: each control service may see a different error.
             let first = self.reports.iter().find(|(_, peer)| peer.unreached.contains(&**name));
             let is_first = first.is_none_or(|(peer, _)| self.own < *peer);
-            return if is_first { Unreached::Report } else { Unreached::ReportedElsewhere };
+            return if is_first { UnreachedDecision::Report } else { UnreachedDecision::ReportedByPeer };
         }
         if self.is_alone(now) {
-            return Unreached::Report;
+            return UnreachedDecision::Report;
         }
-        let since = *self.doubted.entry(name.clone()).or_insert(now);
+        let since = *self.unreached_since.entry(name.clone()).or_insert(now);
         match OBJECTION_WAIT.checked_sub(now - since) {
-            None | Some(Duration::ZERO) => Unreached::Report,
-            Some(rest) => Unreached::Wait(rest),
+            None | Some(Duration::ZERO) => UnreachedDecision::Report,
+            Some(rest) => UnreachedDecision::Wait(rest),
         }
     }
 
-    /// True if no other control service can object: none has reported for [`OBJECTION_WAIT`].
+    /// Returns true if no other control service can object: none has reported for [`OBJECTION_WAIT`].
     fn is_alone(&self, now: Instant) -> bool {
         self.reports.is_empty() && self.last_seen.is_none_or(|seen| now - seen >= OBJECTION_WAIT)
     }

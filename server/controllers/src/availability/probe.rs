@@ -3,7 +3,7 @@
 mod attempts;
 mod http;
 
-pub use attempts::{ATTEMPTS, GUARD, HEDGE, Prober, attempt};
+pub use attempts::{ATTEMPTS, HEDGE_DELAY, PROBE_TIMEOUT, Prober, run_attempts};
 pub use http::{HttpProber, ProbeSettings};
 
 /// Stage at which a probe failed.

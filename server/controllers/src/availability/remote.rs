@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{Reconciled, run_workers};
+use portico_kit::workqueue::{ReconcileOutcome, run_workers};
 use portico_machinery::resolve::ApiServiceFacts;
 use portico_machinery::time;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::cache::{Next, PERIOD};
+use super::cache::{PROBE_INTERVAL, ProbeLookup};
 use super::controller::Availability;
-use super::decide::{ConditionStatus, Decision, ProbePlan, Verdict, decide_probed, decide_remote};
-use super::peers::Unreached;
-use super::probe::{Prober, attempt};
+use super::decision::{
+    AvailabilityVerdict, ConditionStatus, Decision, ProbePlan, decide_probed, decide_remote,
+};
+use super::peers::UnreachedDecision;
+use super::probe::{Prober, run_attempts};
 
 /// Number of workers upstream.
 const WORKERS: usize = 5;
@@ -31,8 +33,10 @@ impl<P: Prober> Availability<P> {
         let (queue, controller) = (self.inner.remote.clone(), self.clone());
         let probes = tasks.clone();
         run_workers(tasks, "remote-availability", WORKERS, queue, move |name: Arc<str>| {
-            let again = reconcile(&controller, &probes, &name);
-            async move { Ok::<_, Infallible>(again.map_or(Reconciled::Done, Reconciled::Again)) }
+            let delay = reconcile(&controller, &probes, &name);
+            async move {
+                Ok::<_, Infallible>(delay.map_or(ReconcileOutcome::Done, ReconcileOutcome::RequeueAfter))
+            }
         });
     }
 }
@@ -51,23 +55,23 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
             inner.peers.lock().forget(name);
             None
         }
-        Some(Decision::Settled(verdict)) => {
+        Some(Decision::Final(verdict)) => {
             controller.report(service, verdict);
-            Some(PERIOD)
+            Some(PROBE_INTERVAL)
         }
         Some(Decision::Probe(plan)) => {
             let now = Instant::now();
             let (next, reached) = {
                 let mut cache = inner.cache.lock();
-                (cache.next(plan, now), cache.reached_by_facade(name, now))
+                (cache.lookup(plan, now), cache.is_reached_by_facade(name, now))
             };
             match next {
-                Next::Running => None,
-                Next::Start { plan, cancelled, slow } => {
-                    start(controller, tasks, plan, cancelled, slow);
+                ProbeLookup::Running => None,
+                ProbeLookup::Start { plan, cancelled, slow } => {
+                    start_probe(controller, tasks, plan, cancelled, slow);
                     None
                 }
-                Next::Known(outcome, fresh_for) => {
+                ProbeLookup::Fresh(outcome, fresh_for) => {
                     let verdict = decide_probed(&outcome.plan, &outcome.result, reached);
                     Some(report(controller, service, verdict).map_or(fresh_for, |wait| wait.min(fresh_for)))
                 }
@@ -80,7 +84,7 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
 fn report<P: Prober>(
     controller: &Availability<P>,
     service: &ApiServiceFacts,
-    verdict: Verdict,
+    verdict: AvailabilityVerdict,
 ) -> Option<Duration> {
     let mut peers = controller.inner.peers.lock();
     if verdict.status == ConditionStatus::True {
@@ -88,15 +92,15 @@ fn report<P: Prober>(
         controller.report(service, verdict);
         return None;
     }
-    match peers.unreached(&service.name, service.is_available(), Instant::now()) {
-        Unreached::Report => controller.report(service, verdict),
-        Unreached::ReportedElsewhere => controller.defer(&service.name, service.is_available()),
-        Unreached::Wait(rest) => return Some(rest),
+    match peers.decide_unreached(&service.name, service.is_available(), Instant::now()) {
+        UnreachedDecision::Report => controller.report(service, verdict),
+        UnreachedDecision::ReportedByPeer => controller.defer_to_peer(&service.name, service.is_available()),
+        UnreachedDecision::Wait(rest) => return Some(rest),
     }
     None
 }
 
-fn start<P: Prober>(
+fn start_probe<P: Prober>(
     controller: &Availability<P>,
     tasks: &TaskSet,
     plan: Arc<ProbePlan>,
@@ -106,12 +110,12 @@ fn start<P: Prober>(
     let controller = controller.clone();
     tasks.spawn_until_cancelled("availability-probe", async move {
         let inner = &controller.inner;
-        let gate = if slow { &inner.gates.slow } else { &inner.gates.fast };
+        let gate = if slow { &inner.limits.slow } else { &inner.limits.fast };
         let probed = async {
             // The semaphores are never closed.
             let _permit = gate.acquire().await.ok();
             // Boxed from here on, so that thousands of tasks that wait for a permit stay small.
-            Box::pin(attempt(&inner.prober, &plan)).await
+            Box::pin(run_attempts(&inner.prober, &plan)).await
         };
         let result = tokio::select! {
             // The sender is only ever dropped: an error means cancellation.
@@ -119,7 +123,7 @@ fn start<P: Prober>(
             result = probed => result,
         };
         let since = time::rfc3339(Timestamp::now());
-        let neighbours = inner.cache.lock().finished(&plan, result, Instant::now(), since);
+        let neighbours = inner.cache.lock().finish(&plan, result, Instant::now(), since);
         inner.remote.add(plan.name.clone());
         neighbours.into_iter().for_each(|name| inner.remote.add(name));
         // Kept until here: a closed channel means that no probe is running.

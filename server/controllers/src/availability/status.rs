@@ -20,21 +20,21 @@ use portico_registry::{Context, Registry};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::decide::{ConditionStatus, Verdict};
+use super::decision::{AvailabilityVerdict, ConditionStatus};
 use super::metrics::Metrics;
 
 const AVAILABLE: &str = "Available";
 
 /// Maximum concurrent writes of one batch.
-const IN_FLIGHT: usize = 64;
+const MAX_CONCURRENT_WRITES: usize = 64;
 /// Maximum verdicts in one batch at full speed.
-const BATCH: usize = 512;
+const BATCH_SIZE: usize = 512;
 /// Maximum deferrable verdicts in one batch during a burst, and the pause after it.
-const FLOOD_BATCH: usize = 64;
-const FLOOD_PAUSE: Duration = Duration::from_millis(100);
+const BURST_BATCH_SIZE: usize = 64;
+const BURST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Access to the APIServices whose status is written: the registry, or a fake in tests.
-pub trait Sink: Send + Sync + 'static {
+pub trait StatusSink: Send + Sync + 'static {
     /// Returns the current object.
     fn get(&self, name: &str) -> impl Future<Output = Result<Object, Box<Status>>> + Send;
     /// Replaces the status; the object carries the resourceVersion at which it was read.
@@ -59,7 +59,7 @@ impl RegistrySink {
     }
 }
 
-impl Sink for RegistrySink {
+impl StatusSink for RegistrySink {
     async fn get(&self, name: &str) -> Result<Object, Box<Status>> {
         Ok(self.registry.get(&self.resource, "", name).await?.object().clone())
     }
@@ -69,7 +69,7 @@ impl Sink for RegistrySink {
     }
 }
 
-impl Verdict {
+impl AvailabilityVerdict {
     fn condition(&self) -> Condition {
         Condition::new(AVAILABLE, self.status.as_str(), self.reason.as_ref(), &*self.message)
     }
@@ -77,66 +77,66 @@ impl Verdict {
 
 /// Verdict about one object, identified by UID to exclude others with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct PendingVerdict {
     uid: String,
-    verdict: Verdict,
+    verdict: AvailabilityVerdict,
 }
 
 #[derive(Default)]
-struct Pending {
-    urgent: HashMap<Arc<str>, Wanted>,
-    patient: HashMap<Arc<str>, Wanted>,
-    flood: Flood,
+struct PendingVerdicts {
+    urgent: HashMap<Arc<str>, PendingVerdict>,
+    deferrable: HashMap<Arc<str>, PendingVerdict>,
+    burst: BurstDetector,
 }
 
 /// Leaky bucket over deferrable verdicts: a burst starts at more than 1,000 verdicts a second over 100 ms and ends 100 ms after
 /// the last one.
 #[derive(Default)]
-struct Flood {
+struct BurstDetector {
     level: f64,
-    at: Option<Instant>,
+    updated_at: Option<Instant>,
 }
 
-impl Flood {
-    const PER_SECOND: f64 = 1000.0;
-    const FULL: f64 = 100.0;
+impl BurstDetector {
+    const DRAIN_PER_SECOND: f64 = 1000.0;
+    const THRESHOLD: f64 = 100.0;
 
-    fn now(&mut self, now: Instant) -> f64 {
-        let passed = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        self.at = Some(now);
-        self.level = (self.level - passed.as_secs_f64() * Self::PER_SECOND).max(0.0);
+    fn drain(&mut self, now: Instant) -> f64 {
+        let elapsed = self.updated_at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.updated_at = Some(now);
+        self.level = (self.level - elapsed.as_secs_f64() * Self::DRAIN_PER_SECOND).max(0.0);
         self.level
     }
 
     fn add(&mut self, now: Instant) {
-        self.level = (self.now(now) + 1.0).min(2.0 * Self::FULL);
+        self.level = (self.drain(now) + 1.0).min(2.0 * Self::THRESHOLD);
     }
 
-    fn is_on(&mut self, now: Instant) -> bool {
-        self.now(now) > Self::FULL
+    fn is_active(&mut self, now: Instant) -> bool {
+        self.drain(now) > Self::THRESHOLD
     }
 }
 
 /// Queue of verdicts from both controllers. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct StatusQueue {
-    inner: Arc<(Mutex<Pending>, Notify)>,
+    inner: Arc<(Mutex<PendingVerdicts>, Notify)>,
 }
 
-type Batch = Vec<(Arc<str>, Wanted)>;
+type Batch = Vec<(Arc<str>, PendingVerdict)>;
 
 impl StatusQueue {
     /// Adds the desired condition. Replaces a pending verdict for the same name.
-    pub fn put(&self, name: &Arc<str>, uid: &str, verdict: Verdict, urgent: bool) {
-        let wanted = Wanted { uid: uid.to_owned(), verdict };
+    pub fn put(&self, name: &Arc<str>, uid: &str, verdict: AvailabilityVerdict, urgent: bool) {
+        let verdict_to_write = PendingVerdict { uid: uid.to_owned(), verdict };
         let mut pending = self.inner.0.lock();
         if urgent {
-            pending.patient.remove(name);
-            pending.urgent.insert(name.clone(), wanted);
+            pending.deferrable.remove(name);
+            pending.urgent.insert(name.clone(), verdict_to_write);
         } else {
-            pending.flood.add(Instant::now());
+            pending.burst.add(Instant::now());
             pending.urgent.remove(name);
-            pending.patient.insert(name.clone(), wanted);
+            pending.deferrable.insert(name.clone(), verdict_to_write);
         }
         drop(pending);
         self.inner.1.notify_one();
@@ -146,41 +146,41 @@ impl StatusQueue {
     pub fn withdraw(&self, name: &str) {
         let mut pending = self.inner.0.lock();
         pending.urgent.remove(name);
-        pending.patient.remove(name);
+        pending.deferrable.remove(name);
     }
 
     /// Returns the number of pending verdicts.
     #[must_use]
     pub fn len(&self) -> usize {
         let pending = self.inner.0.lock();
-        pending.urgent.len() + pending.patient.len()
+        pending.urgent.len() + pending.deferrable.len()
     }
 
-    /// Waits for a batch: urgent verdicts immediately, deferrable ones from `deferrable_from` on. Returns the earliest time of the
-    /// next deferrable batch.
-    async fn take(&self, patient_from: Instant) -> (Batch, Instant) {
+    /// Waits for a batch: urgent verdicts immediately, deferrable ones from `deferrable_from` on. Returns the earliest time of
+    /// the next deferrable batch.
+    async fn next_batch(&self, deferrable_from: Instant) -> (Batch, Instant) {
         loop {
             let waiting = {
                 let mut pending = self.inner.0.lock();
                 let now = Instant::now();
                 if !pending.urgent.is_empty() {
-                    return (some(&mut pending.urgent, BATCH), patient_from);
+                    return (take_some(&mut pending.urgent, BATCH_SIZE), deferrable_from);
                 }
-                let waiting = !pending.patient.is_empty();
-                if waiting && now >= patient_from {
-                    let (size, pause) = if pending.flood.is_on(now) {
-                        (FLOOD_BATCH, FLOOD_PAUSE)
+                let waiting = !pending.deferrable.is_empty();
+                if waiting && now >= deferrable_from {
+                    let (size, pause) = if pending.burst.is_active(now) {
+                        (BURST_BATCH_SIZE, BURST_PAUSE)
                     } else {
-                        (BATCH, Duration::ZERO)
+                        (BATCH_SIZE, Duration::ZERO)
                     };
-                    return (some(&mut pending.patient, size), now + pause);
+                    return (take_some(&mut pending.deferrable, size), now + pause);
                 }
                 waiting
             };
             let notified = self.inner.1.notified();
             if waiting {
                 // A timeout is not an error: the deferrable verdicts are due.
-                let _ = timeout_at(patient_from, notified).await;
+                let _ = timeout_at(deferrable_from, notified).await;
             } else {
                 notified.await;
             }
@@ -188,7 +188,7 @@ impl StatusQueue {
     }
 }
 
-fn some(from: &mut HashMap<Arc<str>, Wanted>, size: usize) -> Batch {
+fn take_some(from: &mut HashMap<Arc<str>, PendingVerdict>, size: usize) -> Batch {
     if from.len() <= size {
         return from.drain().collect();
     }
@@ -203,24 +203,24 @@ pub struct StatusWriter<S> {
     /// Metrics that count transitions.
     pub metrics: Metrics,
     /// Callback for names whose write failed: they are decided again after a backoff.
-    pub again: Arc<dyn Fn(Arc<str>) + Send + Sync>,
+    pub on_failure: Arc<dyn Fn(Arc<str>) + Send + Sync>,
 }
 
-impl<S: Sink> StatusWriter<S> {
+impl<S: StatusSink> StatusWriter<S> {
     /// Writes batches until the future is dropped.
     pub async fn run(self) {
-        let mut patient_from = Instant::now();
+        let mut deferrable_from = Instant::now();
         loop {
-            let (batch, from) = self.queue.take(patient_from).await;
-            patient_from = from;
+            let (batch, from) = self.queue.next_batch(deferrable_from).await;
+            deferrable_from = from;
             stream::iter(batch)
-                .for_each_concurrent(IN_FLIGHT, |(name, wanted)| self.write(name, wanted))
+                .for_each_concurrent(MAX_CONCURRENT_WRITES, |(name, wanted)| self.write(name, wanted))
                 .await;
         }
     }
 
-    async fn write(&self, name: Arc<str>, wanted: Wanted) {
-        match self.try_write(&name, &wanted).await {
+    async fn write(&self, name: Arc<str>, pending: PendingVerdict) {
+        match self.try_write(&name, &pending).await {
             Ok(()) => {}
             Err(status) if status.reason() == Reason::NotFound => {}
             Err(status) => {
@@ -231,28 +231,28 @@ impl<S: Sink> StatusWriter<S> {
                         "cannot write the Available condition, retrying"
                     );
                 }
-                (self.again)(name);
+                (self.on_failure)(name);
             }
         }
     }
 
-    async fn try_write(&self, name: &str, wanted: &Wanted) -> Result<(), Box<Status>> {
+    async fn try_write(&self, name: &str, pending: &PendingVerdict) -> Result<(), Box<Status>> {
         let mut object = self.sink.get(name).await?;
-        if object.uid() != wanted.uid {
+        if object.uid() != pending.uid {
             return Ok(());
         }
         let from = condition::get(&object, AVAILABLE).map(|before| before.status);
-        if !condition::set(&mut object, wanted.verdict.condition(), Timestamp::now()) {
+        if !condition::set(&mut object, pending.verdict.condition(), Timestamp::now()) {
             return Ok(());
         }
         self.sink.update_status(object).await?;
-        if from.as_deref() != Some(wanted.verdict.status.as_str()) {
-            self.transition(name, from.as_deref(), &wanted.verdict);
+        if from.as_deref() != Some(pending.verdict.status.as_str()) {
+            self.report_transition(name, from.as_deref(), &pending.verdict);
         }
         Ok(())
     }
 
-    fn transition(&self, name: &str, from: Option<&str>, to: &Verdict) {
+    fn report_transition(&self, name: &str, from: Option<&str>, to: &AvailabilityVerdict) {
         let (status, reason) = (to.status.as_str(), &*to.reason);
         tracing::info!(
             apiservice = name,
@@ -263,7 +263,7 @@ impl<S: Sink> StatusWriter<S> {
             "availability changed"
         );
         if from == Some("True") && to.status != ConditionStatus::True {
-            self.metrics.became_unavailable(name, &to.reason);
+            self.metrics.count_unavailable(name, &to.reason);
         }
     }
 }

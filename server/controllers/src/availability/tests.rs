@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use portico_kit::metrics::Registry as MetricsRegistry;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::resolve::{Mode, Watched};
+use portico_machinery::resolve::{FactSource, ResolveMode};
 use portico_machinery::route::Target;
 use portico_machinery::{GroupResource, Object, Status};
 
@@ -27,8 +27,8 @@ pub(crate) fn plan() -> ProbePlan {
         bundle: None,
         insecure: false,
         http2: false,
-        masters: true,
-        shown: "10.0.0.1:443".into(),
+        as_masters: true,
+        display_address: "10.0.0.1:443".into(),
     }
 }
 
@@ -50,15 +50,15 @@ pub(super) fn service(spec: &str) -> Object {
     object(&format!(r#"{{"metadata":{{"namespace":"ns","name":"svc"}},"spec":{{{spec}}}}}"#))
 }
 
-pub(super) fn slice(rest: &str) -> Object {
+pub(super) fn slice(fields: &str) -> Object {
     object(&format!(
-        r#"{{"metadata":{{"namespace":"ns","name":"svc-1","labels":{{"kubernetes.io/service-name":"svc"}}}},"addressType":"IPv4",{rest}}}"#
+        r#"{{"metadata":{{"namespace":"ns","name":"svc-1","labels":{{"kubernetes.io/service-name":"svc"}}}},"addressType":"IPv4",{fields}}}"#
     ))
 }
 
 /// Fake registry: stores each write under a new revision, sends it to the informers, and records status writes.
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct FakeRegistry {
     pub(super) informers: Informers,
     objects: Arc<Mutex<HashMap<String, Object>>>,
     writes: Arc<Mutex<Vec<(String, String)>>>,
@@ -66,7 +66,7 @@ pub(super) struct World {
     revision: Arc<Mutex<i64>>,
 }
 
-impl World {
+impl FakeRegistry {
     pub(super) fn new() -> Self {
         Self {
             informers: Informers::default(),
@@ -77,11 +77,11 @@ impl World {
         }
     }
 
-    pub(super) fn put(&self, watched: Watched, mut object: Object) {
+    pub(super) fn put(&self, watched: FactSource, mut object: Object) {
         let mut revision = self.revision.lock();
         *revision += 1;
         object.set(&["metadata", "resourceVersion"], revision.to_string());
-        if watched == Watched::ApiServices {
+        if watched == FactSource::ApiServices {
             self.objects.lock().insert(object.name().to_owned(), object.clone());
         }
         self.informers.change(|facts, touched| {
@@ -90,7 +90,7 @@ impl World {
         });
     }
 
-    pub(super) fn remove(&self, watched: Watched, namespace: &str, name: &str) {
+    pub(super) fn remove(&self, watched: FactSource, namespace: &str, name: &str) {
         self.objects.lock().remove(name);
         let key = portico_machinery::resolve::ServiceKey::new(namespace, name);
         self.informers.change(|facts, touched| {
@@ -116,7 +116,7 @@ impl World {
     }
 }
 
-impl Sink for World {
+impl StatusSink for FakeRegistry {
     async fn get(&self, name: &str) -> Result<Object, Box<Status>> {
         let missing = || Box::new(Status::not_found(&GroupResource::new("g", "apiservices"), name));
         self.objects.lock().get(name).cloned().ok_or_else(missing)
@@ -140,7 +140,7 @@ impl Sink for World {
         assert!(!condition.field("lastTransitionTime").str().is_empty());
         drop(condition);
         self.writes.lock().push((name, summary));
-        self.put(Watched::ApiServices, object);
+        self.put(FactSource::ApiServices, object);
         Ok(())
     }
 }

@@ -8,16 +8,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{ListOptions, Logged, ObjectRef, Part, Registry, UpdateOptions};
+use portico_registry::{ListOptions, LogEntry, ObjectPart, ObjectRef, Registry, UpdateOptions};
 
 use super::token::{self, is_token, secrets};
-use crate::account::account;
+use crate::account::service_account_context;
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "bootstrap-signer-controller";
@@ -29,7 +29,7 @@ const CONFIG_MAP: &str = "cluster-info";
 /// Key of the signed content in the ConfigMap.
 const CONTENT: &str = "kubeconfig";
 /// Prefix of a signature's key, before the ID of the token.
-const SIGNATURE: &str = "jws-kubeconfig-";
+const SIGNATURE_PREFIX: &str = "jws-kubeconfig-";
 
 fn config_maps() -> GroupResource {
     GroupResource::new("", "configmaps")
@@ -45,7 +45,7 @@ impl BootstrapSigner {
     /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
-        Self { queue: WorkQueue::with_metrics("bootstrap_signer_queue", Policy::CONTROLLER, metrics) }
+        Self { queue: WorkQueue::with_metrics("bootstrap_signer_queue", BackoffPolicy::CONTROLLER, metrics) }
     }
 
     /// Starts the workers, which run until `tasks` is cancelled.
@@ -53,24 +53,24 @@ impl BootstrapSigner {
         let registry = registry.clone();
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |()| {
             let registry = registry.clone();
-            async move { reconcile(&registry).await.map(|()| Reconciled::Done) }
+            async move { reconcile(&registry).await.map(|()| ReconcileOutcome::Done) }
         });
     }
 }
 
 async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     let (namespace, name) = (NAMESPACE.to_owned(), CONFIG_MAP.to_owned());
-    let at = ObjectRef { resource: config_maps(), namespace, name };
-    let Some(stored) = registry.get_stored(&at).await? else { return Ok(()) };
+    let object_ref = ObjectRef { resource: config_maps(), namespace, name };
+    let Some(stored) = registry.get_stored(&object_ref).await? else { return Ok(()) };
     let secrets = registry.list(&secrets(), token::NAMESPACE, &ListOptions::default()).await?.items;
     let now = Timestamp::now();
     let tokens = secrets.iter().map(|secret| secret.object()).filter(|secret| is_token(secret));
-    let tokens = tokens.filter_map(|secret| token::signing(secret, now)).collect();
+    let tokens = tokens.filter_map(|secret| token::signing_credentials(secret, now)).collect();
     let Some(signed) = signed(stored.object(), &tokens) else { return Ok(()) };
-    let (context, options) = (account(USER), UpdateOptions::default());
-    let written = registry.update(&context, &config_maps(), Part::Main, signed, &options).await;
+    let (context, options) = (service_account_context(USER), UpdateOptions::default());
+    let written = registry.update(&context, &config_maps(), ObjectPart::Main, signed, &options).await;
     // An event delivers the newer state.
-    unless(written, &[Reason::NotFound, Reason::Conflict])
+    ignore_reasons(written, &[Reason::NotFound, Reason::Conflict])
 }
 
 /// Returns the ConfigMap with the signatures of exactly these tokens (secrets by ID). `None` if the signatures are up to date
@@ -78,23 +78,23 @@ async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
 fn signed(config_map: &Object, tokens: &BTreeMap<String, String>) -> Option<Object> {
     let data = config_map.at(&["data"]);
     let content = data.entry_str(CONTENT)?;
-    let there: BTreeMap<String, String> = data
+    let current: BTreeMap<String, String> = data
         .entries()
-        .filter(|(key, _)| key.starts_with(SIGNATURE))
+        .filter(|(key, _)| key.starts_with(SIGNATURE_PREFIX))
         .map(|(key, value)| (key.to_owned(), value.str().to_owned()))
         .collect();
-    let wanted: BTreeMap<String, String> = tokens
+    let signatures: BTreeMap<String, String> = tokens
         .iter()
-        .map(|(id, secret)| (format!("{SIGNATURE}{id}"), signature(content, id, secret)))
+        .map(|(id, secret)| (format!("{SIGNATURE_PREFIX}{id}"), signature(content, id, secret)))
         .collect();
-    if there == wanted {
+    if current == signatures {
         return None;
     }
     let mut signed = config_map.clone();
-    for key in there.keys() {
+    for key in current.keys() {
         signed.remove(&["data", key]);
     }
-    for (key, value) in &wanted {
+    for (key, value) in &signatures {
         signed.set(&["data", key], value);
     }
     Some(signed)
@@ -110,12 +110,12 @@ fn signature(content: &str, id: &str, secret: &str) -> String {
 }
 
 impl Listener for BootstrapSigner {
-    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         self.queue.add(());
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let is_config_map = *change.resource() == config_maps()
             && change.namespace() == NAMESPACE
             && change.name() == CONFIG_MAP;
@@ -130,19 +130,20 @@ impl Listener for BootstrapSigner {
 mod tests {
     use super::*;
 
-    /// Example from upstream's `jws_test.go`.
+    /// Checks the example of upstream's `jws_test.go`.
     #[test]
     fn a_signature_is_the_one_that_kubeadm_checks() {
-        let wanted = "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8";
+        let expected =
+            "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8";
         let content = "Hello from the other side. I must have called a thousand times.";
-        assert_eq!(signature(content, "joshua", "my voice is my passcode"), wanted);
+        assert_eq!(signature(content, "joshua", "my voice is my passcode"), expected);
     }
 
     #[test]
     fn signatures_follow_the_tokens() {
         let mut config_map = Object::default();
         let tokens = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), "s".to_owned())).collect();
-        assert_eq!(signed(&config_map, &tokens(&["abcdef"])), None, "nothing to sign");
+        assert_eq!(signed(&config_map, &tokens(&["abcdef"])), None, "no content to sign");
         config_map.set(&["data", CONTENT], "x");
         config_map.set(&["data", "other"], "y");
         let one = signed(&config_map, &tokens(&["abcdef"])).unwrap();

@@ -30,7 +30,7 @@ pub(super) fn data(secret: &Object, key: &str) -> String {
 
 /// Remaining validity of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Validity {
     Forever,
     For(Duration),
     /// Includes tokens whose expiration cannot be parsed.
@@ -38,22 +38,22 @@ pub(super) enum Left {
 }
 
 /// Returns the remaining validity of a token (upstream's `GetExpiration`).
-pub(super) fn left(secret: &Object, now: Timestamp) -> Left {
+pub(super) fn validity(secret: &Object, now: Timestamp) -> Validity {
     let text = data(secret, "expiration");
     if text.is_empty() {
-        return Left::Forever;
+        return Validity::Forever;
     }
-    let left = time::parse(&text).and_then(|until| Duration::try_from(until.duration_since(now)).ok());
-    left.filter(|left| !left.is_zero()).map_or(Left::Expired, Left::For)
+    let lifetime = time::parse(&text).and_then(|until| Duration::try_from(until.duration_since(now)).ok());
+    lifetime.filter(|left| !left.is_zero()).map_or(Validity::Expired, Validity::For)
 }
 
 /// Returns the ID and the secret of a token that may sign (upstream's `validateSecretForSigning`).
-pub(super) fn signing(secret: &Object, now: Timestamp) -> Option<(String, String)> {
-    let named = secret.name().strip_prefix(PREFIX)?;
+pub(super) fn signing_credentials(secret: &Object, now: Timestamp) -> Option<(String, String)> {
+    let token_id = secret.name().strip_prefix(PREFIX)?;
     let is_id =
-        named.len() == ID_LENGTH && named.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        token_id.len() == ID_LENGTH && token_id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let (id, key) = (data(secret, "token-id"), data(secret, "token-secret"));
-    let counts = is_id && id == named && !key.is_empty() && left(secret, now) != Left::Expired;
+    let counts = is_id && id == token_id && !key.is_empty() && validity(secret, now) != Validity::Expired;
     (counts && data(secret, "usage-bootstrap-signing") == "true").then_some((id, key))
 }
 
@@ -78,9 +78,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_token_signs_while_everything_about_it_is_right() {
+    fn a_token_signs_only_if_all_its_fields_are_valid() {
         let now = time::parse("2026-01-01T00:00:00Z").unwrap();
-        assert!(signing(&token(&[]), now).is_some());
+        assert!(signing_credentials(&token(&[]), now).is_some());
         for wrong in [
             ("token-id", "abcdeg"),
             ("token-secret", ""),
@@ -88,24 +88,24 @@ pub(super) mod tests {
             ("expiration", "2026-01-01T00:00:00Z"),
             ("expiration", "soon"),
         ] {
-            assert_eq!(signing(&token(&[wrong]), now), None, "{wrong:?}");
+            assert_eq!(signing_credentials(&token(&[wrong]), now), None, "{wrong:?}");
         }
         let mut misnamed = token(&[]);
         misnamed.set(&["metadata", "name"], "bootstrap-token-ABCDEF");
-        assert_eq!(signing(&misnamed, now), None);
+        assert_eq!(signing_credentials(&misnamed, now), None);
     }
 
     #[test]
-    fn the_time_that_is_left_ends_at_the_expiration() {
+    fn the_remaining_validity_ends_at_the_expiration() {
         let now = time::parse("2026-01-01T00:00:00Z").unwrap();
         for (expiration, wanted) in [
-            ("", Left::Forever),
-            ("2026-01-01T00:01:00Z", Left::For(Duration::from_secs(60))),
-            ("2026-01-01T00:00:00Z", Left::Expired),
-            ("2025-01-01T00:00:00Z", Left::Expired),
-            ("tomorrow", Left::Expired),
+            ("", Validity::Forever),
+            ("2026-01-01T00:01:00Z", Validity::For(Duration::from_secs(60))),
+            ("2026-01-01T00:00:00Z", Validity::Expired),
+            ("2025-01-01T00:00:00Z", Validity::Expired),
+            ("tomorrow", Validity::Expired),
         ] {
-            assert_eq!(left(&token(&[("expiration", expiration)]), now), wanted, "{expiration}");
+            assert_eq!(validity(&token(&[("expiration", expiration)]), now), wanted, "{expiration}");
         }
     }
 }

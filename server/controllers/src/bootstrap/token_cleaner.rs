@@ -2,16 +2,18 @@
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{Reason, Status};
-use portico_registry::{DeleteOptions, ListOptions, Logged, ObjectRef, Preconditions, Registry, Stored};
+use portico_registry::{
+    DeleteOptions, ListOptions, LogEntry, ObjectRef, Preconditions, Registry, StoredObject,
+};
 
-use super::token::{Left, NAMESPACE, is_token, left, secrets};
-use crate::account::account;
+use super::token::{NAMESPACE, Validity, is_token, secrets, validity};
+use crate::account::service_account_context;
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "token-cleaner-controller";
@@ -30,7 +32,7 @@ impl TokenCleaner {
     /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
-        Self { queue: WorkQueue::with_metrics("token_cleaner", Policy::CONTROLLER, metrics) }
+        Self { queue: WorkQueue::with_metrics("token_cleaner", BackoffPolicy::CONTROLLER, metrics) }
     }
 
     /// Starts the workers, which run until `tasks` is cancelled.
@@ -43,28 +45,30 @@ impl TokenCleaner {
     }
 }
 
-async fn reconcile(registry: &Registry, name: String) -> Result<Reconciled, Box<Status>> {
-    let at = ObjectRef { resource: secrets(), namespace: NAMESPACE.to_owned(), name };
-    let Some(secret) = registry.get_stored(&at).await?.filter(|secret| is_token(secret.object())) else {
-        return Ok(Reconciled::Done);
+async fn reconcile(registry: &Registry, name: String) -> Result<ReconcileOutcome, Box<Status>> {
+    let object_ref = ObjectRef { resource: secrets(), namespace: NAMESPACE.to_owned(), name };
+    let Some(secret) = registry.get_stored(&object_ref).await?.filter(|secret| is_token(secret.object()))
+    else {
+        return Ok(ReconcileOutcome::Done);
     };
-    match left(secret.object(), Timestamp::now()) {
-        Left::Forever => Ok(Reconciled::Done),
-        Left::For(time) => Ok(Reconciled::Again(time)),
-        Left::Expired => delete(registry, &secret).await.map(|()| Reconciled::Done),
+    match validity(secret.object(), Timestamp::now()) {
+        Validity::Forever => Ok(ReconcileOutcome::Done),
+        Validity::For(time) => Ok(ReconcileOutcome::RequeueAfter(time)),
+        Validity::Expired => delete(registry, &secret).await.map(|()| ReconcileOutcome::Done),
     }
 }
 
-async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>> {
+async fn delete(registry: &Registry, secret: &StoredObject) -> Result<(), Box<Status>> {
     tracing::info!(secret = secret.name(), "deleting an expired bootstrap token");
     let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), ..Preconditions::default() };
     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-    let deleted = registry.delete(&account(USER), &secrets(), NAMESPACE, secret.name(), &options).await;
-    unless(deleted, &[Reason::NotFound, Reason::Conflict])
+    let deleted =
+        registry.delete(&service_account_context(USER), &secrets(), NAMESPACE, secret.name(), &options).await;
+    ignore_reasons(deleted, &[Reason::NotFound, Reason::Conflict])
 }
 
 impl Listener for TokenCleaner {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&secrets(), NAMESPACE, &ListOptions::default()).await?;
             all.items.iter().for_each(|secret| self.queue.add(secret.name().to_owned()));
@@ -72,8 +76,8 @@ impl Listener for TokenCleaner {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
-        if *change.resource() == secrets() && change.namespace() == NAMESPACE && !change.is_gone() {
+    fn on_event(&self, change: &LogEntry) {
+        if *change.resource() == secrets() && change.namespace() == NAMESPACE && !change.is_deleted() {
             self.queue.add(change.name().to_owned());
         }
     }

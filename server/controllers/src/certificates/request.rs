@@ -66,9 +66,9 @@ pub(super) fn certificate(request: &Object) -> Vec<u8> {
 ///
 /// # Errors
 /// 500 if it cannot be parsed: the controller retries, as upstream.
-pub(super) fn asked(request: &Object) -> Result<CertificateRequest, Box<Status>> {
+pub(super) fn parse_request(request: &Object) -> Result<CertificateRequest, Box<Status>> {
     let pem = STANDARD.decode(request.str_at("spec.request")).unwrap_or_default();
-    let read = pem::request(&pem);
+    let read = pem::certificate_request(&pem);
     read.map_err(|why| Box::new(Status::internal(format!("unable to parse csr {:?}: {why}", request.name()))))
 }
 

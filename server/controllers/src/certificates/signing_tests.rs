@@ -2,29 +2,32 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use portico_kit::pki::{Authority, CertInfo, Profile, SigningRequest};
+use portico_kit::pki::{Authority, CertInfo, CertProfile, SigningRequest};
 
 use super::*;
-use crate::certificates::approving;
+use crate::certificates::approver;
 
 const CLIENT: [&str; 2] = ["digital signature", "client auth"];
 const SERVER: [&str; 3] = ["digital signature", "key encipherment", "server auth"];
 const NODE: &str = "system:node:n1";
 const YEAR: i64 = 365 * 86_400;
 
-fn signing() -> (Signing, String) {
+fn signing() -> (SigningHandler, String) {
     let authority = Authority::create("ca").unwrap();
     let signer = Arc::new(authority.signer().unwrap());
     let current: CurrentSigner = Arc::new(move || Arc::clone(&signer));
-    (Signing { signers: Signers::all(&current), duration: YEAR }, authority.cert_pem().to_owned())
+    (
+        SigningHandler { signers: Signers::with_single_ca(&current), max_life: YEAR },
+        authority.cert_pem().to_owned(),
+    )
 }
 
 /// Returns an approved request with the subject and alternative names of a profile.
-fn request(signer: &str, profile: &Profile, usages: &[&str]) -> Object {
-    let made = SigningRequest::create(profile).unwrap();
+fn request(signer: &str, profile: &CertProfile, usages: &[&str]) -> Object {
+    let signing_request = SigningRequest::create(profile).unwrap();
     let mut request = Object::default();
     request.set(&["metadata", "name"], "r");
-    request.set(&["spec", "request"], STANDARD.encode(made.request_pem));
+    request.set(&["spec", "request"], STANDARD.encode(signing_request.request_pem));
     request.set(&["spec", "signerName"], signer);
     request.set(&["spec", "usages"], usages);
     request.set(&["spec", "username"], NODE);
@@ -32,13 +35,13 @@ fn request(signer: &str, profile: &Profile, usages: &[&str]) -> Object {
     request
 }
 
-fn client(name: &str, groups: &[&str]) -> Profile {
-    Profile::client(name, groups, Duration::from_secs(3600))
+fn client(name: &str, groups: &[&str]) -> CertProfile {
+    CertProfile::client(name, groups, Duration::from_secs(3600))
 }
 
-fn server(names: &[&str]) -> Profile {
+fn server(names: &[&str]) -> CertProfile {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    let mut profile = Profile::server(NODE, &names, Duration::from_secs(3600));
+    let mut profile = CertProfile::server(NODE, &names, Duration::from_secs(3600));
     profile.organizations = vec!["system:nodes".to_owned()];
     profile
 }
@@ -57,10 +60,10 @@ fn failure(decided: &Object) -> Option<String> {
 }
 
 #[test]
-fn each_signer_takes_what_it_is_for() {
+fn each_signer_accepts_only_its_requests() {
     let (signing, _) = signing();
     let nodes: &[&str] = &["system:nodes"];
-    let rows: [(&str, Profile, &[&str], &str); 14] = [
+    let rows: [(&str, CertProfile, &[&str], &str); 14] = [
         (API_CLIENT, client("a", &["g", "h"]), &CLIENT, ""),
         (API_CLIENT, client("a", &[]), &SERVER, "invalid usage for client certificate: server auth"),
         (
@@ -109,39 +112,39 @@ fn each_signer_takes_what_it_is_for() {
 }
 
 #[test]
-fn what_is_not_approved_or_not_ours_is_left_alone() {
+fn unapproved_requests_and_those_of_other_signers_are_ignored() {
     let (signing, _) = signing();
-    let good = || request(API_CLIENT, &client("a", &[]), &CLIENT);
-    let left = |request: Object| signing.decide(request, Timestamp::now()).unwrap().is_none();
-    assert!(!left(good()));
-    let (mut pending, mut denied, mut failed) = (good(), good(), good());
+    let approved_request = || request(API_CLIENT, &client("a", &[]), &CLIENT);
+    let is_ignored = |request: Object| signing.decide(request, Timestamp::now()).unwrap().is_none();
+    assert!(!is_ignored(approved_request()));
+    let (mut pending, mut denied, mut failed) = (approved_request(), approved_request(), approved_request());
     pending.remove(&request::CONDITIONS);
     add_condition(&mut denied, "Denied", "", "");
     add_condition(&mut failed, "Failed", "", "");
-    assert!(left(pending) && left(denied) && left(failed));
-    assert!(left(request("example.com/mine", &client("a", &[]), &CLIENT)));
-    assert!(left(request("kubernetes.io/other", &client("a", &[]), &CLIENT)));
-    let none = Signing { signers: Signers::default(), duration: YEAR };
-    assert!(none.decide(good(), Timestamp::now()).unwrap().is_none());
+    assert!(is_ignored(pending) && is_ignored(denied) && is_ignored(failed));
+    assert!(is_ignored(request("example.com/mine", &client("a", &[]), &CLIENT)));
+    assert!(is_ignored(request("kubernetes.io/other", &client("a", &[]), &CLIENT)));
+    let without_signers = SigningHandler { signers: Signers::default(), max_life: YEAR };
+    assert!(without_signers.decide(approved_request(), Timestamp::now()).unwrap().is_none());
 }
 
 #[test]
-fn a_certificate_is_the_requests_and_lives_as_long_as_it_may() {
+fn a_certificate_has_the_requested_subject_and_the_allowed_duration() {
     let (signing, _) = signing();
     let now = Timestamp::now();
-    for (asked, begins, ends) in [
+    for (expiration, begins, ends) in [
         (None, -300, YEAR - 300),
         (Some(3600), -300, 3600),
         (Some(60), -300, 600),
         (Some(2 * YEAR), -300, YEAR - 300),
     ] {
         let mut request = request(API_CLIENT, &client("a", &["g", "h"]), &CLIENT);
-        if let Some(asked) = asked {
-            request.set(&["spec", "expirationSeconds"], asked);
+        if let Some(seconds) = expiration {
+            request.set(&["spec", "expirationSeconds"], seconds);
         }
         let decided = signing.decide(request, now).unwrap().unwrap();
         let pem = String::from_utf8(request::certificate(&decided)).unwrap();
-        let info = CertInfo::of_pem("leaf", &pem).unwrap();
+        let info = CertInfo::from_pem("leaf", &pem).unwrap();
         assert_eq!(
             (info.common_name.as_str(), info.organizations.as_slice()),
             ("a", &["g".to_owned(), "h".to_owned()][..])
@@ -149,34 +152,37 @@ fn a_certificate_is_the_requests_and_lives_as_long_as_it_may() {
         assert_eq!(
             (info.not_before - now.as_second(), info.not_after - now.as_second()),
             (begins, ends),
-            "{asked:?}"
+            "{expiration:?}"
         );
     }
 }
 
 #[test]
-fn nothing_outlives_its_signer() {
-    let terms = |now| terms(&CLIENT, YEAR, now, 1_000_000);
+fn certificates_end_no_later_than_the_ca() {
+    let terms = |now| certificate_terms(&CLIENT, YEAR, now, 1_000_000);
     assert_eq!(terms(900_000).unwrap().not_after, 1_000_000);
     assert!(
         terms(1_000_000).unwrap_err().starts_with("refusing to sign a certificate that expired in the past")
     );
     assert_eq!(terms(1_000_300).unwrap_err(), "the signer has expired: NotAfter=1970-01-12T13:46:40Z");
     let (signing, _) = signing();
-    let late = signing.decide(request(API_CLIENT, &client("a", &[]), &CLIENT), at(32_503_680_000));
-    assert!(late.unwrap_err().to_string().contains("the signer has expired"));
+    let result = signing.decide(request(API_CLIENT, &client("a", &[]), &CLIENT), at(32_503_680_000));
+    assert!(result.unwrap_err().to_string().contains("the signer has expired"));
 }
 
 #[test]
-fn kubelets_alone_are_approved_unasked() {
-    let tried = |signer: &str, profile: &Profile, usages: &[&str]| {
+fn only_kubelet_requests_are_approved_automatically() {
+    let subresources_of = |signer: &str, profile: &CertProfile, usages: &[&str]| {
         let request = request(signer, profile, usages);
-        approving::subresources(&request, &asked(&request).unwrap())
+        approver::subresources(&request, &parse_request(&request).unwrap())
     };
     let node = client(NODE, &["system:nodes"]);
-    assert_eq!(tried(KUBELET_CLIENT, &node, &CLIENT), ["selfnodeclient", "nodeclient"]);
-    assert_eq!(tried(KUBELET_CLIENT, &client("system:node:n2", &["system:nodes"]), &CLIENT), ["nodeclient"]);
-    assert!(tried(API_CLIENT, &node, &CLIENT).is_empty());
-    assert!(tried(KUBELET_CLIENT, &node, &SERVER).is_empty());
-    assert!(tried(KUBELET_SERVING, &server(&["10.0.0.1"]), &SERVER).is_empty());
+    assert_eq!(subresources_of(KUBELET_CLIENT, &node, &CLIENT), ["selfnodeclient", "nodeclient"]);
+    assert_eq!(
+        subresources_of(KUBELET_CLIENT, &client("system:node:n2", &["system:nodes"]), &CLIENT),
+        ["nodeclient"]
+    );
+    assert!(subresources_of(API_CLIENT, &node, &CLIENT).is_empty());
+    assert!(subresources_of(KUBELET_CLIENT, &node, &SERVER).is_empty());
+    assert!(subresources_of(KUBELET_SERVING, &server(&["10.0.0.1"]), &SERVER).is_empty());
 }

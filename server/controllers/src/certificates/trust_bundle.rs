@@ -4,16 +4,18 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
-use portico_registry::{CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions};
+use portico_registry::{
+    CreateOptions, DeleteOptions, ListOptions, LogEntry, ObjectPart, Registry, UpdateOptions,
+};
 
-use crate::account::account;
+use crate::account::service_account_context;
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::write_result::ignore_reasons;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "kube-apiserver-serving-clustertrustbundle-publisher-controller";
@@ -31,7 +33,7 @@ fn resource() -> GroupResource {
 
 /// Write that brings the bundles closer to the desired state.
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum BundleStep {
     Create(Object),
     Update(Object),
     Delete(String),
@@ -50,7 +52,7 @@ impl TrustBundle {
     #[must_use]
     pub fn new(ca: &str, metrics: &QueueMetrics) -> Self {
         let name = "ca_cert_publisher_cluster_trust_bundles";
-        Self { ca: ca.into(), queue: WorkQueue::with_metrics(name, Policy::CONTROLLER, metrics) }
+        Self { ca: ca.into(), queue: WorkQueue::with_metrics(name, BackoffPolicy::CONTROLLER, metrics) }
     }
 
     /// Starts the workers, which run until `tasks` is cancelled.
@@ -58,12 +60,12 @@ impl TrustBundle {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |()| {
             let (worker, registry) = (worker.clone(), registry.clone());
-            async move { worker.reconcile(&registry).await.map(|()| Reconciled::Done) }
+            async move { worker.reconcile(&registry).await.map(|()| ReconcileOutcome::Done) }
         });
     }
 
     async fn reconcile(&self, registry: &Registry) -> Result<(), Box<Status>> {
-        let served = registry.objects().served(&resource())?;
+        let served = registry.objects().served_resource(&resource())?;
         let new =
             Object::new(&GroupVersion::new(GROUP, served.info.gvr().version).kind("ClusterTrustBundle"));
         let all = registry.list(&resource(), "", &ListOptions::default()).await?.items;
@@ -71,40 +73,40 @@ impl TrustBundle {
         let mut outcome = Ok(());
         for step in steps {
             // A failed step does not prevent the others.
-            outcome = outcome.and(carry_out(registry, step).await);
+            outcome = outcome.and(execute(registry, step).await);
         }
         outcome
     }
 }
 
-async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
-    let context = account(USER);
+async fn execute(registry: &Registry, step: BundleStep) -> Result<(), Box<Status>> {
+    let context = service_account_context(USER);
     match step {
-        Step::Create(bundle) => {
+        BundleStep::Create(bundle) => {
             let created = registry.create(&context, &resource(), bundle, &CreateOptions::default()).await;
-            unless(created, &[Reason::AlreadyExists])
+            ignore_reasons(created, &[Reason::AlreadyExists])
         }
-        Step::Update(bundle) => {
+        BundleStep::Update(bundle) => {
             let options = UpdateOptions::default();
-            registry.update(&context, &resource(), Part::Main, bundle, &options).await.map(drop)
+            registry.update(&context, &resource(), ObjectPart::Main, bundle, &options).await.map(drop)
         }
-        Step::Delete(name) => {
+        BundleStep::Delete(name) => {
             let deleted = registry.delete(&context, &resource(), "", &name, &DeleteOptions::default()).await;
-            unless(deleted, &[Reason::NotFound])
+            ignore_reasons(deleted, &[Reason::NotFound])
         }
     }
 }
 
 /// Returns the steps that create or correct the bundle, whose name derives from its content, and delete all other bundles
 /// of the signer.
-fn steps<'a>(mut new: Object, ca: &str, all: impl Iterator<Item = &'a Object>) -> Vec<Step> {
+fn steps<'a>(mut new: Object, ca: &str, all: impl Iterator<Item = &'a Object>) -> Vec<BundleStep> {
     let name = bundle_name(ca);
     let (mut found, mut steps) = (None, Vec::new());
     for bundle in all {
         if bundle.name() == name {
             found = Some(bundle);
         } else if bundle.str_at("spec.signerName") == SIGNER {
-            steps.push(Step::Delete(bundle.name().to_owned()));
+            steps.push(BundleStep::Delete(bundle.name().to_owned()));
         }
     }
     match found {
@@ -112,13 +114,13 @@ fn steps<'a>(mut new: Object, ca: &str, all: impl Iterator<Item = &'a Object>) -
         Some(bundle) => {
             let mut bundle = bundle.clone();
             bundle.set(&["spec", "trustBundle"], ca);
-            steps.insert(0, Step::Update(bundle));
+            steps.insert(0, BundleStep::Update(bundle));
         }
         None => {
             new.set(&["metadata", "name"], &name);
             new.set(&["spec", "signerName"], SIGNER);
             new.set(&["spec", "trustBundle"], ca);
-            steps.insert(0, Step::Create(new));
+            steps.insert(0, BundleStep::Create(new));
         }
     }
     steps
@@ -130,12 +132,12 @@ fn bundle_name(ca: &str) -> String {
 }
 
 impl Listener for TrustBundle {
-    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         self.queue.add(());
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         if *change.resource() == resource() {
             self.queue.add(());
         }
@@ -147,17 +149,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_bundle_of_the_signer_is_there_and_it_is_right() {
-        let [Step::Create(made)] = &steps(Object::default(), "PEM", std::iter::empty())[..] else { panic!() };
-        assert_eq!(made.name(), "kubernetes.io:kube-apiserver-serving:384fb9a44fabe158be2757b9");
-        assert_eq!(steps(Object::default(), "PEM", [made].into_iter()), []);
-        let mut spoilt = made.clone();
-        spoilt.set(&["spec", "trustBundle"], "other");
-        assert_eq!(steps(Object::default(), "PEM", [&spoilt].into_iter()), [Step::Update(made.clone())]);
-        let (mut old, mut foreign) = (made.clone(), Object::default());
+    fn exactly_one_correct_bundle_of_the_signer_remains() {
+        let [BundleStep::Create(created)] = &steps(Object::default(), "PEM", std::iter::empty())[..] else {
+            panic!()
+        };
+        assert_eq!(created.name(), "kubernetes.io:kube-apiserver-serving:384fb9a44fabe158be2757b9");
+        assert_eq!(steps(Object::default(), "PEM", [created].into_iter()), []);
+        let mut modified = created.clone();
+        modified.set(&["spec", "trustBundle"], "other");
+        assert_eq!(
+            steps(Object::default(), "PEM", [&modified].into_iter()),
+            [BundleStep::Update(created.clone())]
+        );
+        let (mut old, mut foreign) = (created.clone(), Object::default());
         old.set(&["metadata", "name"], "old");
         foreign.set(&["metadata", "name"], "foreign");
-        let all = [&old, &foreign, made];
-        assert_eq!(steps(Object::default(), "PEM", all.into_iter()), [Step::Delete("old".to_owned())]);
+        let all = [&old, &foreign, created];
+        assert_eq!(steps(Object::default(), "PEM", all.into_iter()), [BundleStep::Delete("old".to_owned())]);
     }
 }

@@ -38,7 +38,7 @@ const EXTENDED: [Extended; 13] = [
 ///
 /// # Errors
 /// Returns the names of unknown usages.
-pub(super) fn of(usages: &[&str]) -> Result<(u16, Vec<&'static [u64]>), String> {
+pub(super) fn from_names(usages: &[&str]) -> Result<(u16, Vec<&'static [u64]>), String> {
     let bit = |usage: &str| KEY.iter().find(|(name, _)| *name == usage).map(|(_, bit)| 1u16 << bit);
     let is_extended = |usage: &str| EXTENDED.iter().any(|(name, _)| *name == usage);
     let unknown: Vec<String> = usages
@@ -50,8 +50,8 @@ pub(super) fn of(usages: &[&str]) -> Result<(u16, Vec<&'static [u64]>), String> 
         return Err(format!("unrecognized usage values: [{}]", unknown.join(" ")));
     }
     let key = usages.iter().filter_map(|usage| bit(usage)).fold(0, |all, one| all | one);
-    let asked = EXTENDED.iter().filter(|(name, _)| usages.contains(name)).map(|(_, oid)| *oid);
-    let mut extended: Vec<&'static [u64]> = asked.collect();
+    let requested = EXTENDED.iter().filter(|(name, _)| usages.contains(name)).map(|(_, oid)| *oid);
+    let mut extended: Vec<&'static [u64]> = requested.collect();
     extended.dedup();
     Ok((key, extended))
 }
@@ -63,10 +63,14 @@ mod tests {
     #[test]
     fn usages_are_bits_and_ordered_oids() {
         let (key, extended) =
-            of(&["s/mime", "client auth", "signing", "key encipherment", "email protection"]).unwrap();
+            from_names(&["s/mime", "client auth", "signing", "key encipherment", "email protection"])
+                .unwrap();
         assert_eq!(key, 0b101);
         assert_eq!(extended, [&[1u64, 3, 6, 1, 5, 5, 7, 3, 2][..], &[1, 3, 6, 1, 5, 5, 7, 3, 4]]);
-        assert_eq!(of(&["decipher only"]).unwrap(), (256, Vec::new()));
-        assert_eq!(of(&["any", "no", "such"]).unwrap_err(), r#"unrecognized usage values: ["no" "such"]"#);
+        assert_eq!(from_names(&["decipher only"]).unwrap(), (256, Vec::new()));
+        assert_eq!(
+            from_names(&["any", "no", "such"]).unwrap_err(),
+            r#"unrecognized usage values: ["no" "such"]"#
+        );
     }
 }

@@ -11,7 +11,7 @@ use super::definition::Definition;
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Condition> {
     let annotation = definition.approval.as_deref()?;
-    let approval = Approval::of(annotation);
+    let approval = Approval::parse(annotation);
     let (status, reason) = match approval {
         Approval::Approved => ("True", "ApprovedAnnotation"),
         Approval::Bypassed => ("False", "UnapprovedAnnotation"),

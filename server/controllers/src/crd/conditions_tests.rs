@@ -43,15 +43,15 @@ impl Harness {
     }
 
     /// Returns the writer of one control service.
-    fn control_service(&self) -> Writer {
+    fn control_service(&self) -> ConditionWriter {
         let metrics = metrics::Registry::new();
         let auto_register = AutoRegister::new(&Informers::default(), [], &metrics);
-        let of = CustomResources::new(auto_register, &QueueMetrics::new(&metrics));
-        Writer { of, registry: self.registry.clone(), context: Arc::new(context()) }
+        let controllers = CustomResources::new(auto_register, &QueueMetrics::new(&metrics));
+        ConditionWriter { controllers, registry: self.registry.clone(), context: Arc::new(context()) }
     }
 
     /// Creates a definition whose kind is Bolt.
-    async fn create(&self, plural: &str) -> Name {
+    async fn create(&self, plural: &str) -> DefinitionName {
         let json = format!(
             r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"{plural}.g.example.com"}},
             "spec":{{"group":"g.example.com","scope":"Namespaced","names":{{"plural":"{plural}","kind":"Bolt"}},"versions":[{{"name":"v1",
@@ -64,18 +64,18 @@ impl Harness {
         name
     }
 
-    async fn get(&self, name: &Name) -> Stored {
+    async fn get(&self, name: &DefinitionName) -> StoredObject {
         self.registry.get(&definitions(), "", name).await.unwrap()
     }
 
     /// Applies all changes up to now to a control service.
-    async fn catch_up(&self, service: &Writer) {
-        let followed = self.registry.follow(&definitions()).await.unwrap();
-        service.of.apply(vec![Change::Relisted(followed.initial, followed.revision)]);
+    async fn catch_up(&self, service: &ConditionWriter) {
+        let feed = self.registry.follow(&definitions()).await.unwrap();
+        service.controllers.apply(vec![Change::Relisted(feed.initial, feed.revision)]);
     }
 
     /// Returns the definitions whose names are accepted.
-    async fn accepted<'n>(&self, names: &[&'n Name]) -> Vec<&'n str> {
+    async fn accepted<'n>(&self, names: &[&'n DefinitionName]) -> Vec<&'n str> {
         let mut accepted = Vec::new();
         for name in names {
             if condition::is_true(self.get(name).await.object(), "NamesAccepted") {
@@ -87,7 +87,7 @@ impl Harness {
 }
 
 #[tokio::test]
-async fn of_two_control_services_that_accept_rivals_at_the_same_time_one_decides_anew() {
+async fn when_two_control_services_accept_rivals_at_the_same_time_one_decides_again() {
     let harness = Harness::open().await;
     let (one, other) = (harness.control_service(), harness.control_service());
     let (bolts, screws) = (harness.create("bolts").await, harness.create("screws").await);
@@ -97,7 +97,7 @@ async fn of_two_control_services_that_accept_rivals_at_the_same_time_one_decides
     let of_screws = other.decide(&screws, &harness.get(&screws).await).unwrap();
     one.write(of_bolts).await.unwrap();
     assert_eq!(other.write(of_screws).await.unwrap_err().reason(), Reason::Conflict);
-    other.of.inner.index.lock().written(&screws, None);
+    other.controllers.inner.index.lock().finish_write(&screws, None);
     harness.catch_up(&other).await;
     other.reconcile(&screws).await.unwrap();
     assert_eq!(harness.accepted(&[&bolts, &screws]).await, [&*bolts]);
@@ -115,7 +115,7 @@ async fn a_rival_that_was_accepted_before_a_control_service_knew_of_it_is_notice
     let of_screws = other.decide(&screws, &harness.get(&screws).await).unwrap();
     other.write(of_screws).await.unwrap();
     assert_eq!(one.write(of_bolts).await.unwrap_err().reason(), Reason::Conflict);
-    one.of.inner.index.lock().written(&bolts, None);
+    one.controllers.inner.index.lock().finish_write(&bolts, None);
 
     // The newest state of the definition alone does not show its rivals.
     one.reconcile(&bolts).await.unwrap();

@@ -2,7 +2,7 @@
 
 use portico_registry::condition::Condition;
 use portico_registry::definition::{self, Structure};
-use portico_registry::{Conversion, Names, Stored};
+use portico_registry::{Conversion, DefinitionNames, StoredObject};
 use serde::Deserialize;
 
 use portico_registry::definition::{ESTABLISHED, FINALIZER, NAMES_ACCEPTED};
@@ -27,9 +27,9 @@ pub struct Definition {
     /// `spec.group`
     pub group: String,
     /// `spec.names`: the requested names.
-    pub names: Names,
+    pub names: DefinitionNames,
     /// `status.acceptedNames`: the accepted names.
-    pub accepted: Names,
+    pub accepted: DefinitionNames,
     /// All versions, in the order of the spec.
     pub versions: Box<[Version]>,
     /// Conditions that these controllers set, except Terminating, which only the finalizer reads and writes.
@@ -48,25 +48,29 @@ impl Definition {
     /// Decodes a definition. Values known for the same generation of the same object, or reported by its status, are not
     /// computed again.
     #[must_use]
-    pub fn read(stored: &Stored, known: Option<&Self>) -> Self {
-        Self::decided(stored.read().unwrap_or_default(), known, || Structure::of(stored.object()))
+    pub fn read(stored: &StoredObject, indexed: Option<&Self>) -> Self {
+        Self::from_parsed(stored.read().unwrap_or_default(), indexed, || Structure::check(stored.object()))
     }
 
     /// Decodes an object that is not stored.
     #[cfg(test)]
-    pub(super) fn of(object: &portico_machinery::Object) -> Self {
-        Self::decided(object.decode(&[]).unwrap_or_default(), None, || Structure::of(object))
+    pub(super) fn from_object(object: &portico_machinery::Object) -> Self {
+        Self::from_parsed(object.decode(&[]).unwrap_or_default(), None, || Structure::check(object))
     }
 
     /// Builds the definition from decoded fields. Fields that cannot be decoded are empty: stored objects have been validated.
-    fn decided(reported: Parsed, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
-        let Parsed { metadata, spec, status } = reported;
+    fn from_parsed(
+        parsed: DefinitionFields,
+        indexed: Option<&Self>,
+        structure: impl FnOnce() -> Structure,
+    ) -> Self {
+        let DefinitionFields { metadata, spec, status } = parsed;
         let decided = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
         let mut conditions = status.conditions.unwrap_or_default();
         conditions.retain(|condition| decided.contains(&&*condition.kind));
         // These live as long as the definition.
         conditions.shrink_to_fit();
-        let same = known.filter(|k| k.uid == metadata.uid && k.generation == metadata.generation);
+        let same = indexed.filter(|k| k.uid == metadata.uid && k.generation == metadata.generation);
         let read = Self {
             approval: definition::is_protected(&spec.group)
                 .then(|| metadata.annotations.unwrap_or_default().approval),
@@ -82,10 +86,10 @@ impl Definition {
             ..Self::default()
         };
         let has_sound_ca_bundle =
-            same.map_or_else(|| is_sound(&spec.conversion), |known| known.has_sound_ca_bundle);
+            same.map_or_else(|| has_valid_ca_bundle(&spec.conversion), |known| known.has_sound_ca_bundle);
         let structure = match same {
             Some(known) => known.structure.clone(),
-            None if known.is_none() && read.is_reported_sound(spec.preserve_unknown_fields) => {
+            None if indexed.is_none() && read.is_reported_structural(spec.preserve_unknown_fields) => {
                 Structure::Sound
             }
             None => structure(),
@@ -95,12 +99,14 @@ impl Definition {
 
     /// Returns true if the status reports structural schemas: a definition is established only after that check, and no later
     /// change makes a structural schema non-structural. This avoids decoding all schemas at startup.
-    fn is_reported_sound(&self, preserves_unknown_fields: bool) -> bool {
-        self.is(ESTABLISHED) && self.condition(NON_STRUCTURAL).is_none() && !preserves_unknown_fields
+    fn is_reported_structural(&self, preserves_unknown_fields: bool) -> bool {
+        self.has_true_condition(ESTABLISHED)
+            && self.condition(NON_STRUCTURAL).is_none()
+            && !preserves_unknown_fields
     }
 
     /// Returns the names of the served versions.
-    pub(super) fn served(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn served_versions(&self) -> impl Iterator<Item = &str> {
         self.versions.iter().filter(|version| version.served).map(|version| version.name.as_str())
     }
 
@@ -112,7 +118,7 @@ impl Definition {
 
     /// Returns true if a condition exists and is `True`.
     #[must_use]
-    pub fn is(&self, kind: &str) -> bool {
+    pub fn has_true_condition(&self, kind: &str) -> bool {
         self.condition(kind).is_some_and(|condition| condition.status == "True")
     }
 
@@ -128,10 +134,10 @@ impl Definition {
 /// Fields of a definition to decode; schemas are skipped.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Parsed {
+struct DefinitionFields {
     metadata: Metadata,
     spec: Spec,
-    status: State,
+    status: StatusFields,
 }
 
 #[derive(Default, Deserialize)]
@@ -156,7 +162,7 @@ struct Annotations {
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
     group: String,
-    names: Option<Names>,
+    names: Option<DefinitionNames>,
     versions: Option<Box<[Version]>>,
     preserve_unknown_fields: bool,
     conversion: Conversion,
@@ -164,13 +170,13 @@ struct Spec {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct State {
-    accepted_names: Option<Names>,
+struct StatusFields {
+    accepted_names: Option<DefinitionNames>,
     conditions: Option<Vec<Condition>>,
 }
 
 /// Returns true if the conversion has no webhook, or one with a valid CA bundle.
-fn is_sound(conversion: &Conversion) -> bool {
+fn has_valid_ca_bundle(conversion: &Conversion) -> bool {
     let webhook = conversion.webhook.as_ref();
     webhook.is_none_or(|webhook| definition::is_ca_bundle(&webhook.client_config.ca_bundle))
 }

@@ -12,7 +12,7 @@ use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 /// Returns the condition to write; `None` if it is up to date, or if the names are not yet accepted.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Condition> {
-    if !definition.is(NAMES_ACCEPTED) || definition.is(ESTABLISHED) {
+    if !definition.has_true_condition(NAMES_ACCEPTED) || definition.has_true_condition(ESTABLISHED) {
         return None;
     }
     let reported = if definition.has_sound_ca_bundle {
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn accepted_names_establish_once_and_for_all() {
+    fn a_definition_with_accepted_names_is_established_permanently() {
         assert_eq!(decided("True", "False", true).as_deref(), Some("True InitialNamesAccepted"));
         assert_eq!(decided("True", "True", true), None);
         assert_eq!(decided("True", "True", false), None);
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_nobody_can_read_is_reported_once() {
+    fn an_invalid_ca_bundle_is_reported_once() {
         assert_eq!(decided("True", "False", false).as_deref(), Some("False InvalidCABundle"));
         let names = Condition::new(NAMES_ACCEPTED, "True", "R", "m");
         let mut definition = Definition { conditions: vec![names], ..Definition::default() };

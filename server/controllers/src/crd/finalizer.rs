@@ -3,7 +3,7 @@
 //! The finalizer is removed in the same write as the last state of the condition. Instances that have other finalizers are
 //! awaited; the log reports their deletion.
 
-mod decide;
+mod decision;
 mod instances;
 
 use std::collections::HashMap;
@@ -13,55 +13,55 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::condition::{self, Condition};
-use portico_registry::{Logged, Registry, Stored};
+use portico_registry::{LogEntry, Registry, StoredObject};
 use tokio::time::Instant;
 
 use super::condition_types::context;
-use super::index::Name;
+use super::index::DefinitionName;
 use crate::log::Listener;
-use decide::{IN_PROGRESS, Plan};
+use decision::{FinalizePlan, IN_PROGRESS};
 use portico_registry::definition::{FINALIZER, TERMINATING, resource as definitions};
 
 /// Upstream's number of workers: a definition with a million instances does not block all others.
 const WORKERS: usize = 5;
 
 /// Interval between checks for remaining instances. Deletions of instances trigger a check earlier.
-const PERIOD: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which waiting for instances is reported as a failure and the deletion starts again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DELETION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Finalizer {
-    queue: WorkQueue<Name>,
+    queue: WorkQueue<DefinitionName>,
     /// Definitions that wait for the deletion of their instances, and the start of the wait, by resource.
-    waiting: Arc<Mutex<HashMap<GroupResource, (Name, Instant)>>>,
+    waiting: Arc<Mutex<HashMap<GroupResource, (DefinitionName, Instant)>>>,
 }
 
 /// Result of an attempt that had no error.
-enum Attempt {
+enum FinalizeAttempt {
     /// The pass is complete: the definition is finalized, or its instances are still being deleted.
-    Ended(Reconciled),
+    Completed(ReconcileOutcome),
     /// Another client has changed the definition.
-    Overtaken,
+    Conflict,
 }
 
 impl Finalizer {
     /// Creates the controller.
     pub(super) fn new(metrics: &QueueMetrics) -> Self {
         Self {
-            queue: WorkQueue::with_metrics("crd_finalizer", Policy::CONTROLLER, metrics),
+            queue: WorkQueue::with_metrics("crd_finalizer", BackoffPolicy::CONTROLLER, metrics),
             waiting: Arc::default(),
         }
     }
 
     /// Enqueues a definition that is being deleted and has this controller's finalizer.
-    pub(super) fn add(&self, name: Name) {
+    pub(super) fn add(&self, name: DefinitionName) {
         self.queue.add(name);
     }
 
@@ -74,84 +74,100 @@ impl Finalizer {
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, name: &Name) -> Result<Reconciled, Box<Status>> {
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        name: &DefinitionName,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
         let stored = match registry.get(&definitions(), "", name).await {
-            Err(status) if status.reason() == Reason::NotFound => return Ok(self.leave(name)),
+            Err(status) if status.reason() == Reason::NotFound => return Ok(self.stop_waiting(name)),
             read => read?,
         };
-        let Some(plan) = decide::plan(stored.object()) else { return Ok(self.leave(name)) };
-        match self.carry_out(registry, name, stored, plan).await {
-            Ok(Attempt::Ended(reconciled)) => Ok(reconciled),
-            Ok(Attempt::Overtaken) => Ok(Reconciled::Again(Duration::ZERO)),
-            Err(status) if status.reason() == Reason::NotFound => Ok(self.leave(name)),
+        let Some(plan) = decision::plan(stored.object()) else { return Ok(self.stop_waiting(name)) };
+        match self.execute(registry, name, stored, plan).await {
+            Ok(FinalizeAttempt::Completed(reconciled)) => Ok(reconciled),
+            Ok(FinalizeAttempt::Conflict) => Ok(ReconcileOutcome::RequeueAfter(Duration::ZERO)),
+            Err(status) if status.reason() == Reason::NotFound => Ok(self.stop_waiting(name)),
             Err(status) => Err(status),
         }
     }
 
     /// Stops waiting: the definition no longer needs this controller.
-    fn leave(&self, name: &Name) -> Reconciled {
-        self.waiting.lock().retain(|_, (waits, _)| waits != name);
-        Reconciled::Done
+    fn stop_waiting(&self, name: &DefinitionName) -> ReconcileOutcome {
+        self.waiting.lock().retain(|_, (waiting_name, _)| waiting_name != name);
+        ReconcileOutcome::Done
     }
 
-    async fn carry_out(
+    async fn execute(
         &self,
         registry: &Registry,
-        name: &Name,
-        stored: Stored,
-        plan: Plan,
-    ) -> Result<Attempt, Box<Status>> {
-        let Some(stored) = begin(registry, stored).await? else { return Ok(Attempt::Overtaken) };
-        let reported = match plan {
-            Plan::Leave(reported) => reported,
-            Plan::Empty(resource) => match self.empty(registry, name, &resource).await {
-                Ok(true) => decide::completed(),
-                Ok(false) => return Ok(Attempt::Ended(Reconciled::Again(PERIOD))),
-                Err(failure) => {
-                    write_condition(registry, &stored, failure.condition(), false).await?;
-                    return Err(failure.status());
-                }
-            },
+        name: &DefinitionName,
+        stored: StoredObject,
+        plan: FinalizePlan,
+    ) -> Result<FinalizeAttempt, Box<Status>> {
+        let Some(stored) = report_in_progress(registry, stored).await? else {
+            return Ok(FinalizeAttempt::Conflict);
         };
-        let ended = Attempt::Ended(Reconciled::Done);
-        Ok(write_condition(registry, &stored, reported, true).await?.map_or(Attempt::Overtaken, |_| ended))
+        let reported = match plan {
+            FinalizePlan::KeepInstances(reported) => reported,
+            FinalizePlan::DeleteInstances(resource) => {
+                match self.delete_instances(registry, name, &resource).await {
+                    Ok(true) => decision::completed_condition(),
+                    Ok(false) => {
+                        return Ok(FinalizeAttempt::Completed(ReconcileOutcome::RequeueAfter(
+                            CHECK_INTERVAL,
+                        )));
+                    }
+                    Err(failure) => {
+                        write_condition(registry, &stored, failure.condition(), false).await?;
+                        return Err(failure.into_status());
+                    }
+                }
+            }
+        };
+        let ended = FinalizeAttempt::Completed(ReconcileOutcome::Done);
+        Ok(write_condition(registry, &stored, reported, true)
+            .await?
+            .map_or(FinalizeAttempt::Conflict, |_| ended))
     }
 
     /// Deletes the instances in the first pass, and checks for remaining ones in later passes. Returns true if all are gone.
-    async fn empty(
+    async fn delete_instances(
         &self,
         registry: &Registry,
-        name: &Name,
+        name: &DefinitionName,
         resource: &GroupResource,
-    ) -> Result<bool, instances::Failure> {
+    ) -> Result<bool, instances::DeletionFailure> {
         // Registered before the instances are listed, so that deletions in between are seen as events.
-        let waits_since = {
+        let waiting_since = {
             let mut waiting = self.waiting.lock();
-            let known = waiting.get(resource).map(|(_, since)| *since);
+            let previous_start = waiting.get(resource).map(|(_, since)| *since);
             waiting.entry(resource.clone()).or_insert_with(|| (Arc::clone(name), Instant::now()));
-            known
+            previous_start
         };
-        let emptied = match waits_since {
-            None => instances::delete(registry, resource).await,
-            Some(since) if since.elapsed() >= PATIENCE => Err(instances::Failure::still_there()),
+        let result = match waiting_since {
+            None => instances::delete_all(registry, resource).await,
+            Some(since) if since.elapsed() >= DELETION_TIMEOUT => {
+                Err(instances::DeletionFailure::timed_out())
+            }
             Some(_) => instances::are_gone(registry, resource).await,
         };
-        if !matches!(emptied, Ok(false)) {
+        if !matches!(result, Ok(false)) {
             self.waiting.lock().remove(resource);
         }
-        emptied
+        result
     }
 }
 
 impl Listener for Finalizer {
     /// Enqueues waiting definitions. The definitions' follower enqueues all that are being deleted.
-    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         self.waiting.lock().values().for_each(|(name, _)| self.queue.add(Arc::clone(name)));
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
-        if !change.is_gone() {
+    fn on_event(&self, change: &LogEntry) {
+        if !change.is_deleted() {
             return;
         }
         if let Some((name, _)) = self.waiting.lock().get(change.resource()) {
@@ -161,15 +177,18 @@ impl Listener for Finalizer {
 }
 
 /// Reports that the deletion is in progress, unless a failure is reported already. Returns `None` after a conflict.
-async fn begin(registry: &Registry, stored: Stored) -> Result<Option<Stored>, Box<Status>> {
-    let failed = condition::get(stored.object(), TERMINATING).filter(decide::is_failure);
+async fn report_in_progress(
+    registry: &Registry,
+    stored: StoredObject,
+) -> Result<Option<StoredObject>, Box<Status>> {
+    let failed = condition::get(stored.object(), TERMINATING).filter(decision::is_failure);
     match failed {
         Some(_) => Ok(Some(stored)),
         None => {
             write_condition(
                 registry,
                 &stored,
-                decide::terminating("True", IN_PROGRESS.0, IN_PROGRESS.1),
+                decision::terminating_condition("True", IN_PROGRESS.0, IN_PROGRESS.1),
                 false,
             )
             .await
@@ -180,16 +199,16 @@ async fn begin(registry: &Registry, stored: Stored) -> Result<Option<Stored>, Bo
 /// Writes the condition, and removes the finalizer if `is_done`. Returns `None` after a conflict.
 async fn write_condition(
     registry: &Registry,
-    stored: &Stored,
+    stored: &StoredObject,
     reported: Condition,
     is_done: bool,
-) -> Result<Option<Stored>, Box<Status>> {
+) -> Result<Option<StoredObject>, Box<Status>> {
     let mut object: Object = stored.object().clone();
     condition::set(&mut object, reported, Timestamp::now());
     if is_done {
-        let others: Vec<String> =
+        let remaining: Vec<String> =
             object.finalizers().into_iter().filter(|f| *f != FINALIZER).map(str::to_owned).collect();
-        object.set(&["metadata", "finalizers"], others);
+        object.set(&["metadata", "finalizers"], remaining);
     }
     match registry.update_status(&context(), &definitions(), object).await {
         Ok(written) => Ok(Some(written.stored)),

@@ -6,22 +6,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
-use portico_registry::Names;
+use portico_registry::DefinitionNames;
 
 use super::definition::Definition;
-use super::naming::{Claimed, InUse};
-use super::verdict::{self, Verdict};
+use super::naming::{ClaimedNames, NamesInUse};
+use super::status_change::{self, StatusChange};
 
 /// Name of a definition.
-pub type Name = Arc<str>;
+pub type DefinitionName = Arc<str>;
 
 /// Work caused by a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// Definitions whose status must be decided.
-    pub decide: Vec<Name>,
+    pub decide: Vec<DefinitionName>,
     /// Definitions whose instances must be deleted.
-    pub finalize: Vec<Name>,
+    pub finalize: Vec<DefinitionName>,
     /// Group versions that are newly served.
     pub appeared: Vec<GroupVersion>,
     /// Group versions that are no longer served.
@@ -30,33 +30,33 @@ pub struct Effects {
 
 /// Index of all definitions.
 #[derive(Default)]
-pub struct Index {
-    definitions: HashMap<Name, Entry>,
-    groups: HashMap<String, Group>,
+pub struct CrdIndex {
+    definitions: HashMap<DefinitionName, IndexEntry>,
+    groups: HashMap<String, DefinitionGroup>,
     /// Revision up to which all changes of definitions are applied.
-    seen: i64,
+    applied_revision: i64,
     /// Definitions with a pending acceptance of names, which requires all changes up to the revision.
-    deferred: Vec<(i64, Name)>,
+    deferred: Vec<(i64, DefinitionName)>,
 }
 
-struct Entry {
+struct IndexEntry {
     definition: Arc<Definition>,
     revision: i64,
     /// Names that are being written as accepted and are reserved until the write ends.
-    claimed: Option<Box<Names>>,
+    reserved_names: Option<Box<DefinitionNames>>,
 }
 
 #[derive(Default)]
-struct Group {
+struct DefinitionGroup {
     members: usize,
-    in_use: InUse,
+    in_use: NamesInUse,
     /// Definitions whose accepted names differ from the requested ones.
-    wanting: BTreeSet<Name>,
+    waiting: BTreeSet<DefinitionName>,
     /// Number of definitions that serve each version.
     served: HashMap<String, usize>,
 }
 
-impl Index {
+impl CrdIndex {
     /// Returns the indexed definition with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Definition>> {
@@ -64,12 +64,12 @@ impl Index {
     }
 
     /// Returns the names of all definitions.
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
+    pub fn names(&self) -> impl Iterator<Item = &DefinitionName> {
         self.definitions.keys()
     }
 
     /// Adds or replaces a definition as of a revision. Ignored if a newer revision is indexed.
-    pub fn put(&mut self, name: &Name, definition: Definition, revision: i64) -> Effects {
+    pub fn put(&mut self, name: &DefinitionName, definition: Definition, revision: i64) -> Effects {
         let before = self.definitions.get(name);
         if before.is_some_and(|entry| entry.revision >= revision) {
             return Effects::default();
@@ -80,22 +80,22 @@ impl Index {
             _ => Effects::default(),
         };
         let definition = Arc::new(definition);
-        let entry = Entry { definition: Arc::clone(&definition), revision, claimed: None };
+        let entry = IndexEntry { definition: Arc::clone(&definition), revision, reserved_names: None };
         let before = self.definitions.insert(Arc::clone(name), entry);
         let group = self.groups.entry(definition.group.clone()).or_default();
-        group.join(name, &definition, &mut effects);
+        group.add(name, &definition, &mut effects);
         let is_new = before.as_ref().is_none_or(|before| before.definition != definition);
         if let Some(before) = before {
-            group.leave(&before.definition, &mut effects);
-            self.free(name, &definition.group, &before.definition.accepted, &mut effects);
+            group.remove(&before.definition, &mut effects);
+            self.release_names(name, &definition.group, &before.definition.accepted, &mut effects);
             if let Some(entry) = self.definitions.get_mut(name) {
-                entry.claimed = before.claimed;
+                entry.reserved_names = before.reserved_names;
             }
         }
         if is_new && definition.is_finalizing {
             effects.finalize.push(Arc::clone(name));
         }
-        if self.verdict(&definition).is_some() {
+        if self.decide_status(&definition).is_some() {
             effects.decide.push(Arc::clone(name));
         }
         effects
@@ -107,107 +107,118 @@ impl Index {
         let Some((name, entry)) = self.definitions.remove_entry(name) else { return effects };
         let definition = entry.definition;
         let Some(group) = self.groups.get_mut(&definition.group) else { return effects };
-        group.leave(&definition, &mut effects);
-        group.wanting.remove(&name);
-        let claimed = entry.claimed.unwrap_or_default();
-        group.in_use.release(&claimed);
+        group.remove(&definition, &mut effects);
+        group.waiting.remove(&name);
+        let reserved = entry.reserved_names.unwrap_or_default();
+        group.in_use.release(&reserved);
         if group.members == 0 {
             self.groups.remove(&definition.group);
             return effects;
         }
-        for names in [&definition.accepted, &*claimed] {
-            self.free(&name, &definition.group, names, &mut effects);
+        for names in [&definition.accepted, &*reserved] {
+            self.release_names(&name, &definition.group, names, &mut effects);
         }
         effects
     }
 
     /// Records that all changes of definitions up to a revision are applied.
-    pub fn saw(&mut self, revision: i64) -> Effects {
-        self.seen = self.seen.max(revision);
-        let due = self.deferred.extract_if(.., |(revision, _)| *revision <= self.seen);
+    pub fn advance(&mut self, revision: i64) -> Effects {
+        self.applied_revision = self.applied_revision.max(revision);
+        let due = self.deferred.extract_if(.., |(revision, _)| *revision <= self.applied_revision);
         Effects { decide: due.map(|(_, name)| name).collect(), ..Effects::default() }
     }
 
     /// Decides the status of a definition, whose state may be newer than the indexed one. Reserves the accepted names until
     /// [`Index::finish_write`]. Names are accepted only once all changes up to `revision` are applied, so that definitions that
     /// requested them earlier are among the rivals.
-    pub fn decide(&mut self, name: &Name, definition: &Definition, revision: i64) -> Option<Verdict> {
-        let verdict = self.verdict(definition)?;
-        if verdict.accepted.is_some() && self.seen < revision {
+    pub fn decide(
+        &mut self,
+        name: &DefinitionName,
+        definition: &Definition,
+        revision: i64,
+    ) -> Option<StatusChange> {
+        let verdict = self.decide_status(definition)?;
+        if verdict.accepted_names.is_some() && self.applied_revision < revision {
             self.deferred.push((revision, Arc::clone(name)));
             return None;
         }
-        if let (Some(accepted), Some(entry)) = (&verdict.accepted, self.definitions.get_mut(&**name))
+        if let (Some(accepted), Some(entry)) = (&verdict.accepted_names, self.definitions.get_mut(&**name))
             && let Some(group) = self.groups.get_mut(&definition.group)
         {
-            group.in_use.take(accepted);
-            if let Some(before) = entry.claimed.replace(Box::new(accepted.clone())) {
+            group.in_use.acquire(accepted);
+            if let Some(before) = entry.reserved_names.replace(Box::new(accepted.clone())) {
                 group.in_use.release(&before);
             }
         }
         Some(verdict)
     }
 
-    /// Releases the reservation after a write. `now` is the written definition, or `None` if the write failed; definitions that
-    /// wait for released names are decided again.
-    pub fn written(&mut self, name: &Name, now: Option<(Definition, i64)>) -> Effects {
-        let known = self.definitions.get(name).map(|entry| entry.definition.uid.clone());
-        let mut effects = match (known, now) {
+    /// Releases the reservation after a write. `written` is the written definition and its revision, or `None` if the write
+    /// failed. Definitions that wait for released names are decided again.
+    pub fn finish_write(&mut self, name: &DefinitionName, written: Option<(Definition, i64)>) -> Effects {
+        let indexed_uid = self.definitions.get(name).map(|entry| entry.definition.uid.clone());
+        let mut effects = match (indexed_uid, written) {
             (Some(uid), Some((definition, revision))) if uid == definition.uid => {
                 self.put(name, definition, revision)
             }
             _ => Effects::default(),
         };
         if let Some(entry) = self.definitions.get_mut(name)
-            && let Some(claimed) = entry.claimed.take()
+            && let Some(reserved) = entry.reserved_names.take()
             && let Some(group) = self.groups.get_mut(&entry.definition.group)
         {
-            group.in_use.release(&claimed);
+            group.in_use.release(&reserved);
             let group = entry.definition.group.clone();
-            self.free(name, &group, &claimed, &mut effects);
+            self.release_names(name, &group, &reserved, &mut effects);
         }
         effects
     }
 
     /// Returns other definitions that request names this one is about to get, with their indexed revisions: another process may
     /// be accepting these names for them.
-    pub fn rivals(&self, name: &str, definition: &Definition, verdict: &Verdict) -> Vec<(Name, i64)> {
+    pub fn rivals(
+        &self,
+        name: &str,
+        definition: &Definition,
+        verdict: &StatusChange,
+    ) -> Vec<(DefinitionName, i64)> {
         let group = self.groups.get(&definition.group);
-        let (Some(accepted), Some(group)) = (&verdict.accepted, group) else { return Vec::new() };
-        let claimed = Claimed::by(accepted);
-        let others = group.wanting.iter().filter(|other| &***other != name);
-        let known = others.filter_map(|other| Some((other, self.definitions.get(other)?)));
-        let rivals = known.filter(|(_, entry)| claimed.overlaps(&entry.definition.names));
+        let (Some(accepted), Some(group)) = (&verdict.accepted_names, group) else { return Vec::new() };
+        let claimed = ClaimedNames::from_names(accepted);
+        let others = group.waiting.iter().filter(|other| &***other != name);
+        let waiting_entries = others.filter_map(|other| Some((other, self.definitions.get(other)?)));
+        let rivals = waiting_entries.filter(|(_, entry)| claimed.overlaps(&entry.definition.names));
         rivals.map(|(other, entry)| (Arc::clone(other), entry.revision)).collect()
     }
 
-    fn verdict(&self, definition: &Definition) -> Option<Verdict> {
+    fn decide_status(&self, definition: &Definition) -> Option<StatusChange> {
         match self.groups.get(&definition.group) {
-            Some(group) => verdict::decide(definition, &group.in_use),
-            None => verdict::decide(definition, &InUse::default()),
+            Some(group) => status_change::decide(definition, &group.in_use),
+            None => status_change::decide(definition, &NamesInUse::default()),
         }
     }
 
     /// Enqueues the definitions that wait for any of these names that are no longer in use.
-    fn free(&self, name: &str, group: &str, names: &Names, effects: &mut Effects) {
+    fn release_names(&self, name: &str, group: &str, names: &DefinitionNames, effects: &mut Effects) {
         let Some(group) = self.groups.get(group).filter(|group| group.in_use.frees_any(names)) else {
             return;
         };
-        let waiting = group.wanting.iter().filter(|other| &***other != name);
-        let gets_some = |other: &&Name| self.get(other).is_some_and(|d| self.verdict(d).is_some());
-        effects.decide.extend(waiting.filter(gets_some).cloned());
+        let waiting = group.waiting.iter().filter(|other| &***other != name);
+        let would_change =
+            |other: &&DefinitionName| self.get(other).is_some_and(|d| self.decide_status(d).is_some());
+        effects.decide.extend(waiting.filter(would_change).cloned());
     }
 }
 
-impl Group {
-    fn join(&mut self, name: &Name, definition: &Definition, effects: &mut Effects) {
+impl DefinitionGroup {
+    fn add(&mut self, name: &DefinitionName, definition: &Definition, effects: &mut Effects) {
         self.members += 1;
-        self.in_use.take(&definition.accepted);
+        self.in_use.acquire(&definition.accepted);
         match definition.names == definition.accepted {
-            true => drop(self.wanting.remove(name)),
-            false => drop(self.wanting.insert(Arc::clone(name))),
+            true => drop(self.waiting.remove(name)),
+            false => drop(self.waiting.insert(Arc::clone(name))),
         }
-        for version in definition.served() {
+        for version in definition.served_versions() {
             let count = self.served.entry(version.to_owned()).or_default();
             *count += 1;
             if *count == 1 {
@@ -216,10 +227,10 @@ impl Group {
         }
     }
 
-    fn leave(&mut self, definition: &Definition, effects: &mut Effects) {
+    fn remove(&mut self, definition: &Definition, effects: &mut Effects) {
         self.members -= 1;
         self.in_use.release(&definition.accepted);
-        for version in definition.served() {
+        for version in definition.served_versions() {
             let Some(count) = self.served.get_mut(version) else { continue };
             *count -= 1;
             if *count == 0 {

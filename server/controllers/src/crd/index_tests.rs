@@ -18,31 +18,31 @@ fn object(plural: &str, short: &str, versions: &[(&str, bool)]) -> Object {
 /// An index, and the revision of the store that feeds it.
 #[derive(Default)]
 struct Harness {
-    index: Index,
+    index: CrdIndex,
     revision: i64,
 }
 
 impl Harness {
     fn put(&mut self, name: &str, object: &Object) -> Effects {
         self.revision += 1;
-        self.index.put(&name.into(), Definition::of(object), self.revision)
+        self.index.put(&name.into(), Definition::from_object(object), self.revision)
     }
 
     /// Writes the status once, as the writer does. Returns the effects; `None` if the status is up to date.
     fn write(&mut self, name: &str, object: &mut Object) -> Option<Effects> {
-        self.index.saw(self.revision);
-        let verdict = self.index.decide(&name.into(), &Definition::of(object), self.revision)?;
+        self.index.advance(self.revision);
+        let verdict = self.index.decide(&name.into(), &Definition::from_object(object), self.revision)?;
         verdict.apply(object, jiff::Timestamp::UNIX_EPOCH);
         self.revision += 1;
-        Some(self.index.written(&name.into(), Some((Definition::of(object), self.revision))))
+        Some(self.index.finish_write(&name.into(), Some((Definition::from_object(object), self.revision))))
     }
 
-    fn settle(&mut self, name: &str, object: &mut Object) {
+    fn write_all(&mut self, name: &str, object: &mut Object) {
         while self.write(name, object).is_some() {}
     }
 }
 
-fn names(effects: &[Name]) -> Vec<&str> {
+fn names(effects: &[DefinitionName]) -> Vec<&str> {
     effects.iter().map(|name| &**name).collect()
 }
 
@@ -51,20 +51,20 @@ fn versions(all: &[GroupVersion]) -> Vec<String> {
 }
 
 #[test]
-fn who_waits_for_a_name_is_decided_when_it_is_free_and_nobody_else() {
+fn only_definitions_that_wait_for_a_released_name_are_decided_again() {
     let mut harness = Harness::default();
     let (mut a, mut b, mut c) = (object("a", "x", &[]), object("b", "x", &[]), object("c", "y", &[]));
     assert_eq!(names(&harness.put("a", &a).decide), ["a"]);
-    harness.settle("a", &mut a);
+    harness.write_all("a", &mut a);
     harness.put("b", &b);
-    harness.settle("b", &mut b);
+    harness.write_all("b", &mut b);
     harness.put("c", &c);
-    harness.settle("c", &mut c);
+    harness.write_all("c", &mut c);
     assert_eq!(b.at(&["status", "acceptedNames", "shortNames"]).len(), 0);
     // A change of a label releases no names.
     assert_eq!(harness.put("a", &a), Effects::default());
     assert_eq!(names(&harness.index.remove("a").decide), ["b"]);
-    harness.settle("b", &mut b);
+    harness.write_all("b", &mut b);
     assert_eq!(b.at(&["status", "acceptedNames", "shortNames"]).len(), 1);
     assert_eq!(harness.index.remove("b"), Effects::default());
     assert_eq!(harness.index.remove("c"), Effects::default());
@@ -72,43 +72,46 @@ fn who_waits_for_a_name_is_decided_when_it_is_free_and_nobody_else() {
 }
 
 #[test]
-fn a_name_that_is_given_up_is_freed_when_that_is_written() {
+fn a_name_is_released_when_the_status_without_it_is_written() {
     let mut harness = Harness::default();
     let (mut a, mut b) = (object("a", "x", &[]), object("b", "x", &[]));
     harness.put("a", &a);
-    harness.settle("a", &mut a);
+    harness.write_all("a", &mut a);
     harness.put("b", &b);
-    harness.settle("b", &mut b);
+    harness.write_all("b", &mut b);
     a.set(&["spec", "names", "shortNames"], ["z"]);
     assert_eq!(names(&harness.put("a", &a).decide), ["a"]);
     assert_eq!(names(&harness.write("a", &mut a).unwrap().decide), ["b"]);
 }
 
 #[test]
-fn names_that_are_being_written_are_taken_until_that_fails() {
+fn names_are_reserved_until_the_write_fails() {
     let mut harness = Harness::default();
     let (a, b) = (object("a", "x", &[]), object("b", "x", &[]));
     harness.put("a", &a);
     harness.put("b", &b);
-    let read = |object: &Object| Definition::of(object);
+    let read = |object: &Object| Definition::from_object(object);
     assert!(harness.index.decide(&"a".into(), &read(&a), 0).is_some());
     let refused = harness.index.decide(&"b".into(), &read(&b), 0).unwrap();
-    assert_eq!(refused.reported[0].reason, "ShortNamesConflict");
+    assert_eq!(refused.conditions[0].reason, "ShortNamesConflict");
     let mut written = b.clone();
     refused.apply(&mut written, jiff::Timestamp::UNIX_EPOCH);
-    harness.index.written(&"b".into(), Some((read(&written), 10)));
-    let effects = harness.index.written(&"a".into(), None);
+    harness.index.finish_write(&"b".into(), Some((read(&written), 10)));
+    let effects = harness.index.finish_write(&"a".into(), None);
     assert_eq!(names(&effects.decide), ["b"]);
-    assert_eq!(harness.index.decide(&"b".into(), &read(&written), 0).unwrap().reported[0].status, "True");
+    assert_eq!(harness.index.decide(&"b".into(), &read(&written), 0).unwrap().conditions[0].status, "True");
 }
 
 #[test]
-fn what_was_written_before_a_deletion_does_not_come_back_after_it() {
+fn a_write_that_ends_after_a_deletion_does_not_restore_the_definition() {
     let mut harness = Harness::default();
     let a = object("a", "x", &[("v1", true)]);
     harness.put("a", &a);
     harness.index.remove("a");
-    assert_eq!(harness.index.written(&"a".into(), Some((Definition::of(&a), 9))), Effects::default());
+    assert_eq!(
+        harness.index.finish_write(&"a".into(), Some((Definition::from_object(&a), 9))),
+        Effects::default()
+    );
     assert!(harness.index.get("a").is_none());
     let effects = harness.put("a", &a);
     assert_eq!(versions(&effects.appeared), ["g.io/v1"]);
@@ -122,7 +125,7 @@ fn what_was_written_before_a_deletion_does_not_come_back_after_it() {
 }
 
 #[test]
-fn a_version_is_served_while_one_definition_serves_it() {
+fn a_version_is_served_while_any_definition_serves_it() {
     let mut harness = Harness::default();
     let (a, b) = (object("a", "x", &[("v1", true), ("v2", false)]), object("b", "y", &[("v1", true)]));
     assert_eq!(versions(&harness.put("a", &a).appeared), ["g.io/v1"]);
@@ -136,7 +139,7 @@ fn a_version_is_served_while_one_definition_serves_it() {
 }
 
 #[test]
-fn whoever_is_deleted_and_holds_is_finalized_once_a_change() {
+fn a_deleted_definition_with_a_finalizer_is_finalized_once_per_change() {
     let mut harness = Harness::default();
     let mut a = object("a", "x", &[]);
     a.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
@@ -147,28 +150,28 @@ fn whoever_is_deleted_and_holds_is_finalized_once_a_change() {
 }
 
 #[test]
-fn names_are_given_once_all_earlier_changes_are_known() {
-    let (mut index, name, a) = (Index::default(), Name::from("a"), object("a", "x", &[]));
-    let a = Definition::of(&a);
+fn names_are_accepted_once_all_earlier_changes_are_applied() {
+    let (mut index, name, a) = (CrdIndex::default(), DefinitionName::from("a"), object("a", "x", &[]));
+    let a = Definition::from_object(&a);
     index.put(&name, a.clone(), 5);
     assert_eq!(index.decide(&name, &a, 5), None);
-    assert_eq!(index.saw(4), Effects::default());
-    assert_eq!(names(&index.saw(5).decide), ["a"]);
-    assert!(index.decide(&name, &a, 5).is_some_and(|verdict| verdict.accepted.is_some()));
-    assert_eq!(index.saw(6), Effects::default());
+    assert_eq!(index.advance(4), Effects::default());
+    assert_eq!(names(&index.advance(5).decide), ["a"]);
+    assert!(index.decide(&name, &a, 5).is_some_and(|verdict| verdict.accepted_names.is_some()));
+    assert_eq!(index.advance(6), Effects::default());
 }
 
 #[test]
-fn rivals_ask_for_names_that_a_definition_is_about_to_get() {
+fn rivals_request_names_that_a_definition_is_about_to_get() {
     let mut harness = Harness::default();
     let (a, mut settled) = (object("a", "x", &[]), object("settled", "z", &[]));
     harness.put("settled", &settled);
-    harness.settle("settled", &mut settled);
+    harness.write_all("settled", &mut settled);
     for (name, short) in [("a", "x"), ("rival", "x"), ("other", "y")] {
         harness.put(name, &object(name, short, &[]));
     }
-    let definition = Definition::of(&a);
-    let verdict = harness.index.verdict(&definition).unwrap();
+    let definition = Definition::from_object(&a);
+    let verdict = harness.index.decide_status(&definition).unwrap();
     let revision = harness.index.definitions["rival"].revision;
-    assert_eq!(harness.index.rivals("a", &definition, &verdict), [(Name::from("rival"), revision)]);
+    assert_eq!(harness.index.rivals("a", &definition, &verdict), [(DefinitionName::from("rival"), revision)]);
 }

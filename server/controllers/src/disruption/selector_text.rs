@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portico_machinery::{Cursor, Object};
 
 /// Formats the selector of a budget.
-pub(super) fn print(budget: &Object) -> String {
+pub(super) fn format(budget: &Object) -> String {
     const LABELS: [&str; 3] = ["spec", "selector", "matchLabels"];
     let labels: BTreeMap<String, String> = budget.decode(&LABELS).unwrap_or_default();
     let labels: String = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect();
@@ -40,7 +40,7 @@ mod tests {
         ] {
             let budget =
                 Object::from_json(format!(r#"{{"spec":{{"selector":{selector}}}}}"#).as_bytes()).unwrap();
-            assert_eq!(print(&budget), expected);
+            assert_eq!(format(&budget), expected);
         }
     }
 }

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_machinery::peer_addresses::{PeerAddress, PeerAddresses};
-use portico_registry::{Change, Registry, Stored};
+use portico_registry::{Change, Registry, StoredObject};
 
 use super::{ADDRESS_ANNOTATION, COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 
@@ -34,14 +34,14 @@ pub async fn run(
     tasks: TaskSet,
     sink: impl Fn(&PeerAddresses) + Send + Sync + 'static,
 ) -> Result<(), PeersError> {
-    let mut followed = registry.follow(&leases()).await.map_err(PeersError::Follow)?;
-    let mut peers = Peers { own_name, others: BTreeMap::new() };
-    peers.relist(&followed.initial);
+    let mut feed = registry.follow(&leases()).await.map_err(PeersError::Follow)?;
+    let mut peers = PeerLeases { own_name, others: BTreeMap::new() };
+    peers.relist(&feed.initial);
     sink(&peers.addresses());
     let stop = tasks.token();
-    while let Some(change) = stop.run_until_cancelled(followed.changes.next()).await {
+    while let Some(change) = stop.run_until_cancelled(feed.changes.next()).await {
         // Most Leases belong to other components, and most changes are only renewals.
-        if peers.take(&change.ok_or(PeersError::Closed)?) {
+        if peers.apply(&change.ok_or(PeersError::Closed)?) {
             sink(&peers.addresses());
         }
     }
@@ -49,14 +49,14 @@ pub async fn run(
 }
 
 /// Leases of other servers, by name.
-struct Peers {
+struct PeerLeases {
     own_name: String,
     others: BTreeMap<String, PeerAddress>,
 }
 
-impl Peers {
+impl PeerLeases {
     /// Applies a change. Returns true if the peers have changed.
-    fn take(&mut self, change: &Change) -> bool {
+    fn apply(&mut self, change: &Change) -> bool {
         match change {
             Change::Put(lease) => self.put(lease),
             Change::Deleted(lease) => {
@@ -70,13 +70,13 @@ impl Peers {
         }
     }
 
-    fn relist(&mut self, all: &[Stored]) {
+    fn relist(&mut self, all: &[StoredObject]) {
         for lease in all {
             self.put(lease);
         }
     }
 
-    fn put(&mut self, lease: &Stored) -> bool {
+    fn put(&mut self, lease: &StoredObject) -> bool {
         let object = lease.object();
         let is_server = lease.namespace() == NAMESPACE && object.label(IDENTITY_LABEL) == Some(COMPONENT);
         if !is_server || lease.name() == self.own_name {
@@ -98,6 +98,6 @@ impl Peers {
     }
 
     fn addresses(&self) -> PeerAddresses {
-        PeerAddresses { own_name: self.own_name.clone(), others: self.others.values().cloned().collect() }
+        PeerAddresses { own_name: self.own_name.clone(), peers: self.others.values().cloned().collect() }
     }
 }

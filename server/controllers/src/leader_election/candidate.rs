@@ -17,47 +17,50 @@ pub(super) struct Candidate {
     pub(super) name: String,
     pub(super) strategy: String,
     /// Time of the last ping.
-    pub(super) pinged: Option<Timestamp>,
+    pub(super) ping_time: Option<Timestamp>,
     /// Time of the last renewal, which is the response to a ping.
-    pub(super) renewed: Timestamp,
-    binary: Option<Version>,
-    emulation: Option<Version>,
-    created: Option<Timestamp>,
+    pub(super) renew_time: Timestamp,
+    binary_version: Option<Version>,
+    emulation_version: Option<Version>,
+    creation_time: Option<Timestamp>,
 }
 
 impl Candidate {
     /// Decodes a LeaseCandidate; `None` if it has never renewed, or if the last renewal is too old (`isLeaseCandidateExpired`).
-    pub(super) fn valid(object: &Object, now: Timestamp) -> Option<Self> {
+    pub(super) fn parse_valid(object: &Object, now: Timestamp) -> Option<Self> {
         let spec = |field| object.at(&["spec", field]);
-        let renewed = moment(object, "renewTime")?;
-        let valid = renewed.checked_add(SignedDuration::from_secs(VALID_SECONDS)).is_ok_and(|end| end >= now);
+        let renew_time = spec_time(object, "renewTime")?;
+        let valid =
+            renew_time.checked_add(SignedDuration::from_secs(VALID_SECONDS)).is_ok_and(|end| end >= now);
         valid.then(|| Self {
             name: object.name().to_owned(),
             strategy: spec("strategy").str().to_owned(),
-            pinged: moment(object, "pingTime"),
-            renewed,
-            binary: tolerant(spec("binaryVersion").str()),
-            emulation: tolerant(spec("emulationVersion").str()),
-            created: object.creation_timestamp().and_then(time::parse),
+            ping_time: spec_time(object, "pingTime"),
+            renew_time,
+            binary_version: parse_tolerant(spec("binaryVersion").str()),
+            emulation_version: parse_tolerant(spec("emulationVersion").str()),
+            creation_time: object.creation_timestamp().and_then(time::parse),
         })
     }
 
     /// Returns true if the candidate has not responded to the last ping.
-    pub(super) fn owes_an_answer(&self) -> bool {
-        self.pinged.is_some_and(|pinged| self.renewed < pinged)
+    pub(super) fn has_pending_ping(&self) -> bool {
+        self.ping_time.is_some_and(|pinged| self.renew_time < pinged)
     }
 
     /// Orders by emulation version, then binary version, then age: older ones come first.
     fn compare(&self, other: &Self) -> Ordering {
-        precedence(self.emulation.as_ref(), other.emulation.as_ref())
-            .then_with(|| precedence(self.binary.as_ref(), other.binary.as_ref()))
-            .then_with(|| if self.created > other.created { Ordering::Greater } else { Ordering::Less })
+        precedence(self.emulation_version.as_ref(), other.emulation_version.as_ref())
+            .then_with(|| precedence(self.binary_version.as_ref(), other.binary_version.as_ref()))
+            .then_with(|| {
+                if self.creation_time > other.creation_time { Ordering::Greater } else { Ordering::Less }
+            })
     }
 }
 
 /// Returns true if a LeaseCandidate has not responded to the last ping: an election is in progress.
 pub(super) fn is_pending(object: &Object) -> bool {
-    match (moment(object, "pingTime"), moment(object, "renewTime")) {
+    match (spec_time(object, "pingTime"), spec_time(object, "renewTime")) {
         (Some(pinged), Some(renewed)) => renewed < pinged,
         _ => false,
     }
@@ -65,8 +68,9 @@ pub(super) fn is_pending(object: &Object) -> bool {
 
 /// Returns the candidate that the strategy `OldestEmulationVersion` elects (`pickBestLeaderOldestEmulationVersion`).
 pub(super) fn oldest<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Option<&'a Candidate> {
-    let able = candidates.into_iter().filter(|c| c.emulation.is_some() && c.binary.is_some());
-    able.reduce(|best, next| if best.compare(next) == Ordering::Greater { next } else { best })
+    let eligible =
+        candidates.into_iter().filter(|c| c.emulation_version.is_some() && c.binary_version.is_some());
+    eligible.reduce(|best, next| if best.compare(next) == Ordering::Greater { next } else { best })
 }
 
 /// Returns the strategy of the candidates with the newest binary, which must be equal (`pickBestStrategy`).
@@ -74,7 +78,7 @@ pub(super) fn strategy<'a>(candidates: &[&'a Candidate]) -> Result<&'a str, Stri
     let Some((first, rest)) = candidates.split_first() else { return Err("no candidates".to_owned()) };
     let mut newest: &Candidate = first;
     for &next in rest {
-        match precedence(newest.binary.as_ref(), next.binary.as_ref()) {
+        match precedence(newest.binary_version.as_ref(), next.binary_version.as_ref()) {
             Ordering::Less => newest = next,
             Ordering::Equal if newest.strategy != next.strategy => {
                 return Err(format!(
@@ -89,7 +93,7 @@ pub(super) fn strategy<'a>(candidates: &[&'a Candidate]) -> Result<&'a str, Stri
 }
 
 /// Returns a time of the spec.
-pub(super) fn moment(object: &Object, field: &str) -> Option<Timestamp> {
+pub(super) fn spec_time(object: &Object, field: &str) -> Option<Timestamp> {
     object.at(&["spec", field]).opt_str().and_then(time::parse)
 }
 
@@ -100,7 +104,7 @@ fn precedence(a: Option<&Version>, b: Option<&Version>) -> Ordering {
 }
 
 /// Parses a version, also in forms such as `v1.36` and `1.036.0` (upstream's `semver.ParseTolerant`).
-fn tolerant(text: &str) -> Option<Version> {
+fn parse_tolerant(text: &str) -> Option<Version> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();

@@ -6,11 +6,11 @@ fn candidate(name: &str, emulation: &str, binary: &str, created: i64) -> Candida
     Candidate {
         name: name.to_owned(),
         strategy: OLDEST_EMULATION_VERSION.to_owned(),
-        pinged: None,
-        renewed: Timestamp::UNIX_EPOCH,
-        binary: tolerant(binary),
-        emulation: tolerant(emulation),
-        created: Timestamp::from_second(created).ok(),
+        ping_time: None,
+        renew_time: Timestamp::UNIX_EPOCH,
+        binary_version: parse_tolerant(binary),
+        emulation_version: parse_tolerant(emulation),
+        creation_time: Timestamp::from_second(created).ok(),
     }
 }
 
@@ -30,13 +30,13 @@ fn the_oldest_emulation_version_leads_then_the_oldest_binary_then_the_oldest_obj
         (&[("", "1.0.0", 1), ("2.0.0", "2.0.0", 2)], Some(1)),
         (&[("nothing", "1.0.0", 1), ("1.0.0", "nothing", 2)], None),
     ];
-    for (given, want) in rows {
-        let named = |(at, (emulation, binary, created)): (usize, &(&str, &str, i64))| {
+    for (versions, want) in rows {
+        let to_candidate = |(at, (emulation, binary, created)): (usize, &(&str, &str, i64))| {
             candidate(&at.to_string(), emulation, binary, *created)
         };
-        let all: Vec<Candidate> = given.iter().enumerate().map(named).collect();
-        let elected = oldest(&all).map(|one| one.name.clone());
-        assert_eq!(elected, want.map(|at| at.to_string()), "{given:?}");
+        let all: Vec<Candidate> = versions.iter().enumerate().map(to_candidate).collect();
+        let elected = oldest(&all).map(|candidate| candidate.name.clone());
+        assert_eq!(elected, want.map(|at| at.to_string()), "{versions:?}");
     }
 }
 
@@ -75,18 +75,18 @@ fn versions_are_read_as_tolerantly_as_upstream_reads_them() {
         ("one", None),
     ];
     for (text, want) in rows {
-        assert_eq!(tolerant(text).map(|version| version.to_string()).as_deref(), want, "{text}");
+        assert_eq!(parse_tolerant(text).map(|version| version.to_string()).as_deref(), want, "{text}");
     }
 }
 
 #[test]
-fn a_candidate_counts_for_half_an_hour_after_it_renewed() {
+fn a_candidate_is_valid_for_half_an_hour_after_its_renewal() {
     let mut object = Object::default();
     object.set(&["metadata", "name"], "one");
     let now = time::parse("2026-01-01T12:00:00Z").unwrap();
-    assert_eq!(Candidate::valid(&object, now), None);
+    assert_eq!(Candidate::parse_valid(&object, now), None);
     object.set(&["spec", "renewTime"], "2026-01-01T11:30:00.000000Z");
-    assert_eq!(Candidate::valid(&object, now).map(|candidate| candidate.name), Some("one".to_owned()));
+    assert_eq!(Candidate::parse_valid(&object, now).map(|candidate| candidate.name), Some("one".to_owned()));
     object.set(&["spec", "renewTime"], "2026-01-01T11:29:59.000000Z");
-    assert_eq!(Candidate::valid(&object, now), None);
+    assert_eq!(Candidate::parse_valid(&object, now), None);
 }

@@ -20,7 +20,7 @@ struct Condition {
 
 /// Remaining content of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remaining {
+pub struct RemainingContent {
     /// Number of objects of each resource.
     pub objects: BTreeMap<GroupResource, usize>,
     /// Number of objects with each finalizer.
@@ -31,7 +31,7 @@ pub struct Remaining {
     pub failures: Vec<String>,
 }
 
-impl Remaining {
+impl RemainingContent {
     /// Returns true if nothing remains and all servers could be queried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -54,30 +54,31 @@ impl Remaining {
         }
     }
 
-    fn unreachable(&self) -> Option<(&'static str, String)> {
+    fn discovery_failure(&self) -> Option<(&'static str, String)> {
         let (count, all) = (self.unreachable.len(), self.unreachable.join(", "));
         let text = || format!("Discovery failed for some groups, {count} failing: {all}");
         (count > 0).then(|| ("DiscoveryFailed", text()))
     }
 
-    fn failed(&self) -> Option<(&'static str, String)> {
+    fn deletion_failure(&self) -> Option<(&'static str, String)> {
         let (count, all) = (self.failures.len(), self.failures.join(", "));
         let text = || format!("Failed to delete all resource types, {count} remaining: {all}");
         (count > 0).then(|| ("ContentDeletionFailed", text()))
     }
 
-    fn content(&self) -> Option<(&'static str, String)> {
-        let of = |(r, count): (&GroupResource, &usize)| {
+    fn content_remaining(&self) -> Option<(&'static str, String)> {
+        let describe = |(r, count): (&GroupResource, &usize)| {
             format!("{}.{} has {count} resource instances", r.resource, r.group)
         };
-        let all: Vec<String> = self.objects.iter().map(of).collect();
+        let all: Vec<String> = self.objects.iter().map(describe).collect();
         let text = || format!("Some resources are remaining: {}", all.join(", "));
         (!all.is_empty()).then(|| ("SomeResourcesRemain", text()))
     }
 
-    fn held(&self) -> Option<(&'static str, String)> {
-        let of = |(finalizer, count): (&String, &usize)| format!("{finalizer} in {count} resource instances");
-        let all: Vec<String> = self.finalizers.iter().map(of).collect();
+    fn finalizers_remaining(&self) -> Option<(&'static str, String)> {
+        let describe =
+            |(finalizer, count): (&String, &usize)| format!("{finalizer} in {count} resource instances");
+        let all: Vec<String> = self.finalizers.iter().map(describe).collect();
         let text = || format!("Some content in the namespace has finalizers remaining: {}", all.join(", "));
         (!all.is_empty()).then(|| ("SomeFinalizersRemain", text()))
     }
@@ -85,11 +86,11 @@ impl Remaining {
 
 /// Returns the namespace with updated conditions; `None` if they are up to date.
 #[must_use]
-pub fn reported(namespace: &Object, remaining: &Remaining, now: &str) -> Option<Object> {
-    let wanted = [
+pub fn with_conditions(namespace: &Object, remaining: &RemainingContent, now: &str) -> Option<Object> {
+    let desired = [
         (
             "NamespaceDeletionDiscoveryFailure",
-            remaining.unreachable(),
+            remaining.discovery_failure(),
             "ResourcesDiscovered",
             "All resources successfully discovered",
         ),
@@ -101,27 +102,27 @@ pub fn reported(namespace: &Object, remaining: &Remaining, now: &str) -> Option<
         ),
         (
             "NamespaceDeletionContentFailure",
-            remaining.failed(),
+            remaining.deletion_failure(),
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
         (
             "NamespaceContentRemaining",
-            remaining.content(),
+            remaining.content_remaining(),
             "ContentRemoved",
             "All content successfully removed",
         ),
         (
             "NamespaceFinalizersRemaining",
-            remaining.held(),
+            remaining.finalizers_remaining(),
             "ContentHasNoFinalizers",
             "All content-preserving finalizers finished",
         ),
     ];
     let mut conditions: Vec<Condition> = namespace.decode(&["status", "conditions"]).unwrap_or_default();
     let before = conditions.clone();
-    for (kind, wrong, reason, message) in wanted {
-        let (status, reason, message) = match wrong {
+    for (kind, problem, reason, message) in desired {
+        let (status, reason, message) = match problem {
             Some((reason, message)) => ("True", reason, message),
             None => ("False", reason, message.to_owned()),
         };
@@ -135,11 +136,11 @@ pub fn reported(namespace: &Object, remaining: &Remaining, now: &str) -> Option<
 }
 
 fn set(all: &mut Vec<Condition>, kind: &str, status: &str, reason: &str, message: String, now: &str) {
-    let at = all.iter().position(|c| c.kind == kind).unwrap_or_else(|| {
+    let index = all.iter().position(|c| c.kind == kind).unwrap_or_else(|| {
         all.push(Condition { kind: kind.to_owned(), ..Condition::default() });
         all.len() - 1
     });
-    let condition = &mut all[at];
+    let condition = &mut all[index];
     if condition.status != status {
         now.clone_into(&mut condition.last_transition_time);
         status.clone_into(&mut condition.status);
@@ -150,13 +151,14 @@ fn set(all: &mut Vec<Condition>, kind: &str, status: &str, reason: &str, message
 
 /// Returns the namespace without this finalizer.
 #[must_use]
-pub fn finalized(namespace: &Object, finalizer: &str) -> Object {
+pub fn without_finalizer(namespace: &Object, finalizer: &str) -> Object {
     let mut finalized = namespace.clone();
     let spec = namespace.at(&["spec", "finalizers"]);
-    let rest: Vec<String> = spec.items().map(|f| f.str().to_owned()).filter(|f| f != finalizer).collect();
-    match rest.is_empty() {
+    let remaining: Vec<String> =
+        spec.items().map(|f| f.str().to_owned()).filter(|f| f != finalizer).collect();
+    match remaining.is_empty() {
         true => finalized.put(&["spec"], Node::default()),
-        false => finalized.set(&["spec", "finalizers"], rest),
+        false => finalized.set(&["spec", "finalizers"], remaining),
     }
     finalized
 }
@@ -176,10 +178,10 @@ mod tests {
     #[test]
     fn five_conditions_report_what_is_left_and_change_only_with_it() {
         let namespace = Object::from_json(br#"{"metadata":{"name":"n"}}"#).unwrap();
-        let mut remaining = Remaining::default();
+        let mut remaining = RemainingContent::default();
         remaining.objects.insert(GroupResource::new("", "pods"), 2);
         remaining.finalizers.insert("example.com/x".to_owned(), 1);
-        let reported_once = reported(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
+        let reported_once = with_conditions(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
         assert_eq!(
             summary(&reported_once),
             [
@@ -193,10 +195,11 @@ mod tests {
         let text = String::from_utf8(reported_once.to_json()).unwrap();
         assert!(text.contains("Some resources are remaining: pods. has 2 resource instances"));
         assert!(text.contains("has finalizers remaining: example.com/x in 1 resource instances"));
-        assert_eq!(reported(&reported_once, &remaining, "2026-01-02T03:04:06Z"), None);
-        let empty = reported(&reported_once, &Remaining::default(), "2026-01-02T03:04:07Z").unwrap();
+        assert_eq!(with_conditions(&reported_once, &remaining, "2026-01-02T03:04:06Z"), None);
+        let empty =
+            with_conditions(&reported_once, &RemainingContent::default(), "2026-01-02T03:04:07Z").unwrap();
         assert_eq!(summary(&empty)[3..], ["False ContentRemoved", "False ContentHasNoFinalizers"]);
-        let moved: Vec<_> = (0..5)
+        let has_transitioned: Vec<_> = (0..5)
             .map(|at| {
                 empty
                     .at(&["status", "conditions"])
@@ -208,15 +211,15 @@ mod tests {
                     .ends_with(":07Z")
             })
             .collect();
-        assert_eq!(moved, [false, false, false, true, true]);
+        assert_eq!(has_transitioned, [false, false, false, true, true]);
     }
 
     #[test]
     fn other_finalizers_stay() {
         let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
         let only = object(r#"{"spec":{"finalizers":["kubernetes"]}}"#);
-        assert!(!finalized(&only, "kubernetes").at(&["spec", "finalizers"]).is_present());
+        assert!(!without_finalizer(&only, "kubernetes").at(&["spec", "finalizers"]).is_present());
         let two = object(r#"{"spec":{"finalizers":["a/b","kubernetes"]}}"#);
-        assert_eq!(finalized(&two, "kubernetes").to_json(), br#"{"spec":{"finalizers":["a/b"]}}"#);
+        assert_eq!(without_finalizer(&two, "kubernetes").to_json(), br#"{"spec":{"finalizers":["a/b"]}}"#);
     }
 }

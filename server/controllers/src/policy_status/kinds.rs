@@ -13,14 +13,14 @@ const MAX_KINDS: usize = 10;
 
 /// Returns the kinds that the rules of a policy name, ordered by group, version and kind. Rules with wildcards are ignored.
 /// `kinds_for` returns the kinds of a group, version and resource.
-pub(super) fn of_policy(
+pub(super) fn policy_kinds(
     policy: &Object,
     kinds_for: impl Fn(&str, &str, &str) -> Vec<GroupVersionKind>,
 ) -> Vec<GroupVersionKind> {
     let rules = policy.at(&["spec", "matchConstraints", "resourceRules"]);
     let mut found = BTreeSet::new();
     for rule in rules.items() {
-        let mut of_rule = of_rule(&rule, &kinds_for);
+        let mut of_rule = rule_kinds(&rule, &kinds_for);
         let full = of_rule.len() >= MAX_KINDS;
         of_rule.truncate(MAX_KINDS);
         found.extend(of_rule);
@@ -31,7 +31,7 @@ pub(super) fn of_policy(
     found.into_iter().collect()
 }
 
-fn of_rule(
+fn rule_kinds(
     rule: &Cursor<'_>,
     kinds_for: impl Fn(&str, &str, &str) -> Vec<GroupVersionKind>,
 ) -> Vec<GroupVersionKind> {
@@ -76,7 +76,7 @@ mod tests {
             let kind = GroupVersion::new(group, version).kind(resource);
             if resource == "none" { Vec::new() } else { vec![kind] }
         };
-        of_policy(&policy, named)
+        policy_kinds(&policy, named)
             .iter()
             .map(|kind| format!("{}/{}/{}", kind.group, kind.version, kind.kind))
             .collect()
@@ -88,16 +88,17 @@ mod tests {
 
     #[test]
     fn kinds_are_those_of_rules_without_wildcards_in_order() {
-        let of = |one: &str, two: &str, three: &str| kinds(&format!("[{}]", rule(one, two, three)));
+        let kinds_of_rule =
+            |one: &str, two: &str, three: &str| kinds(&format!("[{}]", rule(one, two, three)));
         assert_eq!(
-            of(r#"["b", "a"]"#, r#"["v1"]"#, r#"["y", "x", "none"]"#),
+            kinds_of_rule(r#"["b", "a"]"#, r#"["v1"]"#, r#"["y", "x", "none"]"#),
             ["a/v1/x", "a/v1/y", "b/v1/x", "b/v1/y"]
         );
-        assert_eq!(of(r#"["a"]"#, r#"["v1"]"#, r#"["x/status", "*", "y"]"#), ["a/v1/y"]);
+        assert_eq!(kinds_of_rule(r#"["a"]"#, r#"["v1"]"#, r#"["x/status", "*", "y"]"#), ["a/v1/y"]);
         for (groups, versions) in
             [(r#"["*"]"#, r#"["v1"]"#), (r#"["a"]"#, r#"["v1", "*"]"#), ("[]", r#"["v1"]"#)]
         {
-            assert_eq!(of(groups, versions, r#"["x"]"#), [""; 0], "{groups} {versions}");
+            assert_eq!(kinds_of_rule(groups, versions, r#"["x"]"#), [""; 0], "{groups} {versions}");
         }
     }
 
@@ -106,7 +107,7 @@ mod tests {
         let many: Vec<String> = (10..30).map(|n| format!("\"r{n}\"")).collect();
         let many = rule(r#"["a"]"#, r#"["v1"]"#, &format!("[{}]", many.join(",")));
         let few = rule(r#"["b"]"#, r#"["v1"]"#, r#"["x"]"#);
-        assert_eq!(kinds(&format!("[{few},{many}]")).len(), 11, "what was found before stays");
+        assert_eq!(kinds(&format!("[{few},{many}]")).len(), 11, "kinds of earlier rules are kept");
         assert_eq!(kinds(&format!("[{many},{few}]")).len(), 10);
     }
 }

@@ -3,8 +3,8 @@
 //! Missing parts are added and additions by users are kept; the annotation `rbac.authorization.kubernetes.io/autoupdate:
 //! "false"` protects an object from all changes.
 
-mod decide;
-mod facts;
+mod decision;
+mod policy_data;
 
 use std::collections::HashMap;
 
@@ -12,13 +12,14 @@ use futures::future::join_all;
 use portico_machinery::rbac::{Key, Resource};
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{
-    Context, CreateOptions, DeleteOptions, ListOptions, Part, Preconditions, Registry, Stored, UpdateOptions,
+    Context, CreateOptions, DeleteOptions, ListOptions, ObjectPart, Preconditions, Registry, StoredObject,
+    UpdateOptions,
 };
 
-use crate::outcome::unless_unreadable;
-use crate::rounds::until_done;
-pub use decide::Step;
-pub use facts::{Content, Entry, WrongFacts, entries};
+use crate::periodic::until_done;
+use crate::write_result::skip_unreadable;
+pub use decision::PolicyStep;
+pub use policy_data::{InvalidPolicyFile, PolicyContent, PolicyObject, policy_objects};
 
 /// Namespaces that contain roles of the policy.
 const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
@@ -28,26 +29,27 @@ const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 /// # Errors
 /// Returns the last failure.
 pub async fn reconcile(registry: &Registry) -> Result<i64, String> {
-    let wanted = entries().map_err(|e| e.to_string())?;
-    let done = until_done("roles and bindings of the bootstrap policy", || attempt(registry, &wanted));
-    done.await.map_err(|status| format!("unable to initialize roles: {status}"))
+    let policy = policy_objects().map_err(|e| e.to_string())?;
+    let reconciled = until_done("roles and bindings of the bootstrap policy", || attempt(registry, &policy));
+    reconciled.await.map_err(|status| format!("unable to initialize roles: {status}"))
 }
 
-async fn attempt(registry: &Registry, wanted: &[Entry]) -> Result<i64, Box<Status>> {
-    let present = present(registry).await?;
-    let before = present.values().map(Stored::revision).max().unwrap_or(0);
-    let steps: Vec<Step> = wanted.iter().filter_map(|one| decide::step(one, present.get(&one.key))).collect();
+async fn attempt(registry: &Registry, policy: &[PolicyObject]) -> Result<i64, Box<Status>> {
+    let present = existing_objects(registry).await?;
+    let before = present.values().map(StoredObject::revision).max().unwrap_or(0);
+    let steps: Vec<PolicyStep> =
+        policy.iter().filter_map(|object| decision::step(object, present.get(&object.key))).collect();
     if steps.is_empty() {
         return Ok(before);
     }
     let context = Context::system("system:apiserver");
     join_all(NAMESPACES.map(|name| ensure_namespace(registry, &context, name))).await;
     // Concurrent writes share commits.
-    let carried = join_all(steps.into_iter().map(|step| carry_out(registry, &context, step))).await;
-    carried.into_iter().try_fold(before, |latest, one| Ok(latest.max(one?)))
+    let revisions = join_all(steps.into_iter().map(|step| execute(registry, &context, step))).await;
+    revisions.into_iter().try_fold(before, |latest, one| Ok(latest.max(one?)))
 }
 
-async fn present(registry: &Registry) -> Result<HashMap<Key, Stored>, Box<Status>> {
+async fn existing_objects(registry: &Registry) -> Result<HashMap<Key, StoredObject>, Box<Status>> {
     let mut present = HashMap::new();
     for resource in Resource::ALL {
         let all = registry.list(&resource.group_resource(), "", &ListOptions::default()).await?;
@@ -75,17 +77,17 @@ async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
 }
 
 /// Executes a step and returns the revision of its write.
-async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result<i64, Box<Status>> {
+async fn execute(registry: &Registry, context: &Context, step: PolicyStep) -> Result<i64, Box<Status>> {
     let resource = step.resource.group_resource();
     let options = CreateOptions::default();
     let create = |object| registry.create(context, &resource, object, &options);
-    let done = match step.verb {
-        decide::Verb::Create => create(step.object).await,
-        decide::Verb::Update => {
+    let result = match step.verb {
+        decision::PolicyStepVerb::Create => create(step.object).await,
+        decision::PolicyStepVerb::Update => {
             let options = UpdateOptions::default();
-            registry.update(context, &resource, Part::Main, step.object, &options).await
+            registry.update(context, &resource, ObjectPart::Main, step.object, &options).await
         }
-        decide::Verb::Recreate { uid } => {
+        decision::PolicyStepVerb::Recreate { uid } => {
             let preconditions = Preconditions { uid: Some(uid), ..Preconditions::default() };
             let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
             let (namespace, name) = (step.object.namespace(), step.object.name());
@@ -95,7 +97,7 @@ async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result
             }
         }
     };
-    match unless_unreadable(done) {
+    match skip_unreadable(result) {
         Ok(written) => Ok(written.map_or(0, |written| written.stored.revision())),
         // Another server was faster: the next attempt or the next start checks its object.
         Err(status) if status.reason() == Reason::AlreadyExists => Ok(0),

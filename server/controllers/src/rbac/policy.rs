@@ -9,14 +9,14 @@ use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_machinery::rbac::{Fact, Key, Resource};
-use portico_registry::{Change, Registry, Stored};
+use portico_registry::{Change, Registry, StoredObject};
 use tokio::sync::watch;
 
 /// Maximum number of events passed on together.
-const BATCH: usize = 512;
+const MAX_BATCH_SIZE: usize = 512;
 
 /// New content of objects; `None` for deleted ones.
-pub type Changes = Vec<(Key, Option<Fact>)>;
+pub type PolicyChanges = Vec<(Key, Option<Fact>)>;
 
 /// Error that ends the feed.
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +32,13 @@ pub enum PolicyError {
 /// Feed of the content of roles and bindings.
 #[derive(Clone, Debug)]
 pub struct PolicyFeed {
-    known: Signal,
-    handed_on: watch::Sender<i64>,
+    synced: Signal,
+    delivered_revision: watch::Sender<i64>,
 }
 
 impl Default for PolicyFeed {
     fn default() -> Self {
-        Self { known: Signal::new("RBACPolicyKnown"), handed_on: watch::Sender::new(0) }
+        Self { synced: Signal::new("RBACPolicyKnown"), delivered_revision: watch::Sender::new(0) }
     }
 }
 
@@ -51,15 +51,15 @@ impl PolicyFeed {
 
     /// Returns a signal that is set once all objects that existed at the start are delivered.
     #[must_use]
-    pub fn known(&self) -> Signal {
-        self.known.clone()
+    pub fn synced(&self) -> Signal {
+        self.synced.clone()
     }
 
     /// Waits until every change up to `revision`, the revision of a change of the policy, is delivered.
-    pub async fn reached(&self, revision: i64) {
-        let mut handed_on = self.handed_on.subscribe();
+    pub async fn wait_delivered(&self, revision: i64) {
+        let mut delivered = self.delivered_revision.subscribe();
         // Cannot fail: `self` holds the sender.
-        drop(handed_on.wait_for(|at| *at >= revision).await);
+        drop(delivered.wait_for(|at| *at >= revision).await);
     }
 
     /// Passes changes to `sink` in the order of revisions until `tasks` is cancelled. A batch that contains a change contains
@@ -71,27 +71,27 @@ impl PolicyFeed {
         self,
         registry: Registry,
         tasks: TaskSet,
-        sink: impl Fn(i64, Changes) + Send + Sync + 'static,
+        sink: impl Fn(i64, PolicyChanges) + Send + Sync + 'static,
     ) -> Result<(), PolicyError> {
         let resources = Resource::ALL.map(|resource| (resource, resource.group_resource()));
-        let followed = registry.follow_together(resources).await.map_err(PolicyError::Follow)?;
-        let (mut names, mut changes) = (Names::default(), Changes::new());
-        for (resource, initial) in followed.initial {
-            names.relist(resource, initial, &mut changes);
+        let feed = registry.follow_all(resources).await.map_err(PolicyError::Follow)?;
+        let (mut known_keys, mut changes) = (KnownKeys::default(), PolicyChanges::new());
+        for (resource, initial) in feed.initial {
+            known_keys.relist(resource, initial, &mut changes);
         }
-        sink(followed.revision, changes);
-        self.handed_on.send_replace(followed.revision);
-        self.known.signal();
-        let mut batches = followed.changes.ready_chunks(BATCH);
+        sink(feed.revision, changes);
+        self.delivered_revision.send_replace(feed.revision);
+        self.synced.signal();
+        let mut batches = feed.changes.ready_chunks(MAX_BATCH_SIZE);
         let stop = tasks.token();
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
             let Some(batch) = batch else { return Err(PolicyError::Closed) };
-            let mut changes = Changes::new();
+            let mut changes = PolicyChanges::new();
             let revisions =
-                batch.into_iter().map(|(resource, change)| names.take(resource, change, &mut changes));
+                batch.into_iter().map(|(resource, change)| known_keys.apply(resource, change, &mut changes));
             let revision = revisions.max().unwrap_or(0);
             sink(revision, changes);
-            self.handed_on.send_replace(revision);
+            self.delivered_revision.send_replace(revision);
         }
         Ok(())
     }
@@ -99,13 +99,13 @@ impl PolicyFeed {
 
 /// Existing keys, to detect deletions in a relist.
 #[derive(Default)]
-struct Names {
+struct KnownKeys {
     keys: BTreeSet<Key>,
 }
 
-impl Names {
+impl KnownKeys {
     /// Converts a change to facts and returns its revision.
-    fn take(&mut self, resource: Resource, change: Change, changes: &mut Changes) -> i64 {
+    fn apply(&mut self, resource: Resource, change: Change, changes: &mut PolicyChanges) -> i64 {
         match change {
             Change::Put(stored) => {
                 self.put(resource, &stored, changes);
@@ -124,17 +124,17 @@ impl Names {
         }
     }
 
-    fn put(&mut self, resource: Resource, stored: &Stored, changes: &mut Changes) {
+    fn put(&mut self, resource: Resource, stored: &StoredObject, changes: &mut PolicyChanges) {
         let key = key(resource, stored);
         self.keys.insert(key.clone());
         changes.push((key, Some(Fact::read(resource, stored.object()))));
     }
 
-    fn relist(&mut self, resource: Resource, all: Vec<Stored>, changes: &mut Changes) {
+    fn relist(&mut self, resource: Resource, all: Vec<StoredObject>, changes: &mut PolicyChanges) {
         let present: BTreeSet<Key> = all.iter().map(|stored| key(resource, stored)).collect();
-        let gone = self.keys.iter().filter(|k| k.resource == resource && !present.contains(k));
-        let gone: Vec<Key> = gone.cloned().collect();
-        for key in gone {
+        let removed = self.keys.iter().filter(|k| k.resource == resource && !present.contains(k));
+        let removed: Vec<Key> = removed.cloned().collect();
+        for key in removed {
             self.keys.remove(&key);
             changes.push((key, None));
         }
@@ -143,6 +143,6 @@ impl Names {
     }
 }
 
-fn key(resource: Resource, stored: &Stored) -> Key {
+fn key(resource: Resource, stored: &StoredObject) -> Key {
     Key { resource, namespace: stored.namespace().to_owned(), name: stored.name().to_owned() }
 }

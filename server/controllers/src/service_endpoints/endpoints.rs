@@ -1,26 +1,28 @@
 //! `endpoints-controller`: maintains the Endpoints of Services with selectors, and deletes those of deleted Services.
 
-pub mod decide;
+pub mod decision;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions};
+use portico_registry::{
+    CreateOptions, DeleteOptions, ListOptions, LogEntry, ObjectPart, Registry, UpdateOptions,
+};
 
 use super::service::Service;
 use super::slices::selected_pods;
 use super::trigger_times::TriggerTimes;
 use super::triggers::Subscriber;
-use crate::account::{NamespacedName, account};
+use crate::account::{NamespacedName, service_account_context};
 use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
-use crate::outcome::{is_namespace_going, unless};
-use decide::decide;
+use crate::write_result::{ignore_reasons, is_namespace_terminating};
+use decision::decide;
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "endpoints-controller";
@@ -51,7 +53,7 @@ impl Endpoints {
     /// Creates the controller.
     #[must_use]
     pub fn new(settings: EndpointsSettings, queues: &QueueMetrics, events: &Events) -> Self {
-        let queue = WorkQueue::with_metrics("endpoint", Policy::CONTROLLER, queues);
+        let queue = WorkQueue::with_metrics("endpoint", BackoffPolicy::CONTROLLER, queues);
         Self { settings, queue, times: Arc::default(), recorder: events.recorder(ACCOUNT, ACCOUNT) }
     }
 
@@ -70,51 +72,60 @@ impl Endpoints {
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
-        let Some(stored) = registry.get_stored(&key.of("", "services")).await? else {
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        key: &NamespacedName,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
+        let Some(stored) = registry.get_stored(&key.object_ref("", "services")).await? else {
             self.times.forget(key);
-            let (context, options) = (account(ACCOUNT), DeleteOptions::default());
-            let gone = registry.delete(&context, &endpoints(), &key.namespace, &key.name, &options).await;
-            unless(gone, &[Reason::NotFound])?;
-            return Ok(Reconciled::Done);
+            let (context, options) = (service_account_context(ACCOUNT), DeleteOptions::default());
+            let deleted = registry.delete(&context, &endpoints(), &key.namespace, &key.name, &options).await;
+            ignore_reasons(deleted, &[Reason::NotFound])?;
+            return Ok(ReconcileOutcome::Done);
         };
         let service: Service = stored.read().map_err(Status::internal)?;
         if !service.selects_pods() {
-            return Ok(Reconciled::Done);
+            return Ok(ReconcileOutcome::Done);
         }
         let pods = selected_pods(registry, key, stored.object()).await?;
-        let current = registry.get_stored(&key.of("", "endpoints")).await?;
+        let current = registry.get_stored(&key.object_ref("", "endpoints")).await?;
         // Called even if nothing is written, because it updates its state.
-        let time = self.times.next(key, &service, &pods);
-        let current = current.as_ref().map(portico_registry::Stored::object);
-        let Some(wanted) = decide(&service, &pods, current, time.as_deref()) else {
-            return Ok(Reconciled::Done);
+        let time = self.times.update(key, &service, &pods);
+        let current = current.as_ref().map(portico_registry::StoredObject::object);
+        let Some(desired) = decide(&service, &pods, current, time.as_deref()) else {
+            return Ok(ReconcileOutcome::Done);
         };
-        self.write(registry, key, wanted, current.is_some()).await?;
-        Ok(Reconciled::Done)
+        self.write(registry, key, desired, current.is_some()).await?;
+        Ok(ReconcileOutcome::Done)
     }
 
     async fn write(
         &self,
         registry: &Registry,
         key: &NamespacedName,
-        wanted: Object,
-        is_there: bool,
+        desired: Object,
+        exists: bool,
     ) -> Result<(), Box<Status>> {
-        let (context, about, NamespacedName { namespace, name }) = (account(ACCOUNT), wanted.clone(), key);
-        let (written, reason, what) = if is_there {
+        let (context, event_object, NamespacedName { namespace, name }) =
+            (service_account_context(ACCOUNT), desired.clone(), key);
+        let (written, reason, action) = if exists {
             let options = UpdateOptions::default();
-            let written = registry.update(&context, &endpoints(), Part::Main, wanted, &options).await;
+            let written = registry.update(&context, &endpoints(), ObjectPart::Main, desired, &options).await;
             (written, "FailedToUpdateEndpoint", "update endpoint")
         } else {
-            let made = registry.create(&context, &endpoints(), wanted, &CreateOptions::default()).await;
-            if made.as_ref().is_err_and(|status| is_namespace_going(status)) {
+            let created = registry.create(&context, &endpoints(), desired, &CreateOptions::default()).await;
+            if created.as_ref().is_err_and(|status| is_namespace_terminating(status)) {
                 return Ok(());
             }
-            (made, "FailedToCreateEndpoint", "create endpoint for service")
+            (created, "FailedToCreateEndpoint", "create endpoint for service")
         };
         if let Err(status) = &written {
-            self.recorder.warn(&about, reason, format!("Failed to {what} {namespace}/{name}: {status}"));
+            self.recorder.warn(
+                &event_object,
+                reason,
+                format!("Failed to {action} {namespace}/{name}: {status}"),
+            );
         }
         written.map(drop)
     }
@@ -123,17 +134,17 @@ impl Endpoints {
 impl Listener for Endpoints {
     /// Enqueues Endpoints, whose Services may have been deleted while the controller did not run (`checkLeftoverEndpoints`).
     /// Services are enqueued by `triggers`.
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&endpoints(), "", &ListOptions::default()).await?.items;
-            let left = all.iter().filter(|one| one.object().annotation(LEADER_ANNOTATION).is_none());
-            left.for_each(|one| self.queue.add(NamespacedName::new(one.namespace(), one.name())));
+            let managed = all.iter().filter(|one| one.object().annotation(LEADER_ANNOTATION).is_none());
+            managed.for_each(|one| self.queue.add(NamespacedName::new(one.namespace(), one.name())));
             Ok(())
         })
     }
 
-    fn on_event(&self, change: &Logged) {
-        if change.is_gone() && *change.resource() == endpoints() {
+    fn on_event(&self, change: &LogEntry) {
+        if change.is_deleted() && *change.resource() == endpoints() {
             self.queue.add(NamespacedName::new(change.namespace(), change.name()));
         }
     }

@@ -1,26 +1,26 @@
 //! `endpointslice-mirroring-controller`: mirrors Endpoints that users create for Services without selectors.
 
-pub mod decide;
+pub mod decision;
 
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::metrics::{self, Desc};
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::{Object, Status};
-use portico_registry::{ListOptions, Logged, Registry, Stored};
+use portico_registry::{ListOptions, LogEntry, Registry, StoredObject};
 
-use super::carry_out::{ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
 use super::endpoints::endpoints;
 use super::slice::{MANAGED_BY_LABEL, SERVICE_LABEL};
+use super::slice_writer::{ChangeMetrics, SliceChanges, endpoint_slices, write_changes};
 use super::slices::slices_of;
 use super::triggers::services;
-use crate::account::{NamespacedName, account};
+use crate::account::{NamespacedName, service_account_context};
 use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
-use decide::{MANAGER, decide, may_mirror};
+use decision::{MANAGER, decide, may_mirror};
 
 /// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "endpointslice-mirroring-controller";
@@ -29,7 +29,7 @@ const ACCOUNT: &str = "endpointslicemirroring-controller";
 /// Component that the controller's events name as their source.
 const COMPONENT: &str = "endpoint-slice-mirroring-controller";
 /// Backoff after failures: 1 s, doubled each time, up to 100 s.
-const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(100), 2.0, 0.0);
+const RETRIES: BackoffPolicy = BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(100), 2.0, 0.0);
 
 /// Settings of the controller.
 #[derive(Clone, Copy, Debug)]
@@ -84,9 +84,13 @@ impl Mirroring {
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
-        let mirrored = registry.get_stored(&key.of("", "endpoints")).await?;
-        let service = registry.get_stored(&key.of("", "services")).await?;
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        key: &NamespacedName,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
+        let mirrored = registry.get_stored(&key.object_ref("", "endpoints")).await?;
+        let service = registry.get_stored(&key.object_ref("", "services")).await?;
         let is_wanted = service.is_some_and(|service| !has_selector(&service));
         let existing = slices_of(registry, key, MANAGER).await?;
         let changes = match mirrored.filter(|endpoints| is_wanted && may_mirror(endpoints.object())) {
@@ -97,8 +101,8 @@ impl Mirroring {
             }
             None => SliceChanges { delete: existing, ..SliceChanges::default() },
         };
-        carry_out(registry, (&account(ACCOUNT), key), changes, &self.metrics).await?;
-        Ok(Reconciled::Done)
+        write_changes(registry, (&service_account_context(ACCOUNT), key), changes, &self.metrics).await?;
+        Ok(ReconcileOutcome::Done)
     }
 
     fn warn_of_skipped(&self, endpoints: &Object, invalid: usize, skipped: usize) {
@@ -115,8 +119,8 @@ impl Mirroring {
         }
     }
 
-    fn on_slice(&self, change: &Logged) {
-        let (now, before) = (change.stored(), change.before());
+    fn on_slice(&self, change: &LogEntry) {
+        let (now, before) = (change.stored(), change.previous());
         for slice in before.iter().chain([&now]) {
             let label = |key: &str| slice.record().value.label(key);
             if let (Some(MANAGER), Some(service)) = (label(MANAGED_BY_LABEL), label(SERVICE_LABEL)) {
@@ -127,20 +131,21 @@ impl Mirroring {
     }
 
     /// Enqueues a Service without a selector, or whose selector was added or removed.
-    fn on_service(&self, change: &Logged) {
-        let (selects, selected) = (has_selector(&change.stored()), change.before().map(|b| has_selector(&b)));
-        let is_for_us = match selected {
-            Some(selected) if !change.is_gone() => selected != selects,
+    fn on_service(&self, change: &LogEntry) {
+        let (selects, selected) =
+            (has_selector(&change.stored()), change.previous().map(|b| has_selector(&b)));
+        let is_relevant = match selected {
+            Some(selected) if !change.is_deleted() => selected != selects,
             _ => !selects,
         };
-        if is_for_us {
+        if is_relevant {
             self.queue.add(NamespacedName::new(change.namespace(), change.name()));
         }
     }
 }
 
 impl Listener for Mirroring {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&endpoints(), "", &ListOptions::default()).await?.items;
             all.iter().for_each(|one| self.queue.add(NamespacedName::new(one.namespace(), one.name())));
@@ -156,7 +161,7 @@ impl Listener for Mirroring {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         if *resource == endpoints() {
             self.queue.add(NamespacedName::new(change.namespace(), change.name()));
@@ -168,6 +173,6 @@ impl Listener for Mirroring {
     }
 }
 
-fn has_selector(service: &Stored) -> bool {
+fn has_selector(service: &StoredObject) -> bool {
     service.object().at(&["spec", "selector"]).is_present()
 }

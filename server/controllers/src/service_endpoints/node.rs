@@ -24,7 +24,7 @@ pub fn is_ready(node: &Object) -> bool {
 
 /// Returns the zone and CPU capacity of a node that counts towards shares; `None` if it is not ready or runs no pods of users.
 #[must_use]
-pub fn counted(node: &Object) -> Option<(Option<&str>, &str)> {
+pub fn zone_and_cpu(node: &Object) -> Option<(Option<&str>, &str)> {
     let serves = is_ready(node) && !EXCLUDED_LABELS.iter().any(|label| node.label(label).is_some());
     serves.then(|| (zone(node), node.str_at("status.allocatable.cpu")))
 }
@@ -32,10 +32,10 @@ pub fn counted(node: &Object) -> Option<(Option<&str>, &str)> {
 /// Returns the share of each zone in the CPU capacity of all ready nodes; `None` if a node lacks its zone or capacity, or if all
 /// nodes are in one zone.
 #[must_use]
-pub fn shares<'a>(nodes: impl Iterator<Item = &'a Object>) -> Option<BTreeMap<String, f64>> {
+pub fn zone_shares<'a>(nodes: impl Iterator<Item = &'a Object>) -> Option<BTreeMap<String, f64>> {
     let mut milli: BTreeMap<String, i64> = BTreeMap::new();
     for node in nodes {
-        if counted(node).is_none() {
+        if zone_and_cpu(node).is_none() {
             continue;
         }
         let cpu = node.at(&["status", "allocatable", "cpu"]).quantity().filter(|cpu| !cpu.is_zero())?;
@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_ready_workers_in_two_zones_at_least() {
+    fn shares_require_ready_workers_in_at_least_two_zones() {
         let (a, b) = (node("a", "3", ""), node("b", "1000m", ""));
         let plane = node("c", "8", r#","node-role.kubernetes.io/control-plane":"""#);
-        let found = shares([&a, &b, &plane].into_iter()).unwrap();
+        let found = zone_shares([&a, &b, &plane].into_iter()).unwrap();
         assert_eq!(found.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 0.75), ("b".to_owned(), 0.25)]);
-        assert_eq!(shares([&a].into_iter()), None);
+        assert_eq!(zone_shares([&a].into_iter()), None);
         let silent = node("", "1", "");
-        assert_eq!(shares([&a, &b, &silent].into_iter()), None);
+        assert_eq!(zone_shares([&a, &b, &silent].into_iter()), None);
     }
 }

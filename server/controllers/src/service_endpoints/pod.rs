@@ -145,8 +145,8 @@ impl Pod {
         };
         let sidecars = self.spec.init_containers.iter().filter(|c| c.restart_policy == "Always");
         let ports = self.spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
-        let mut named = ports.filter(|p| p.name == *name && p.protocol == port.protocol);
-        named.next().map(|p| p.container_port)
+        let mut matching = ports.filter(|p| p.name == *name && p.protocol == port.protocol);
+        matching.next().map(|p| p.container_port)
     }
 
     /// Returns true if a change of the pod may change endpoints (`podEndpointsChanged`).
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_without_addresses_and_those_that_have_ended_belong_in_no_endpoints() {
+    fn pods_without_addresses_and_terminated_pods_belong_in_no_endpoints() {
         let rows = [
             (r#"{"status":{"podIP":"1.1.1.1"}}"#, true, true),
             (r#"{"status":{"podIPs":[{"ip":"1.1.1.1"}]}}"#, true, true),

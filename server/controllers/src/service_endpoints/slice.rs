@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portico_machinery::{GroupVersion, Object};
-use portico_registry::Stored;
+use portico_registry::StoredObject;
 use serde::{Deserialize, Serialize};
 
 use super::service::Service;
@@ -114,16 +114,16 @@ pub struct TargetRef {
 pub struct Hints {
     /// Zones whose clients should use the endpoint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub for_zones: Vec<Named>,
+    pub for_zones: Vec<HintTarget>,
     /// Nodes whose clients should use the endpoint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub for_nodes: Vec<Named>,
+    pub for_nodes: Vec<HintTarget>,
 }
 
 /// A zone or a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Named {
+pub struct HintTarget {
     pub name: String,
 }
 
@@ -143,7 +143,7 @@ impl TargetRef {
     /// Returns true if both refer to the same object, ignoring resource versions.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let stateless = |of: &Self| Self { resource_version: String::new(), ..of.clone() };
+        let stateless = |target: &Self| Self { resource_version: String::new(), ..target.clone() };
         stateless(self) == stateless(other)
     }
 }
@@ -182,7 +182,7 @@ impl Endpoint {
 impl Slice {
     /// Decodes a stored slice.
     #[must_use]
-    pub fn of_stored(stored: &Stored) -> Self {
+    pub fn of_stored(stored: &StoredObject) -> Self {
         Self::of_object(stored.object().clone())
     }
 
@@ -270,6 +270,6 @@ impl<'a> OwnerRef<'a> {
 
 /// Returns the prefix of generated names (`getEndpointSlicePrefix`): with a dash if the length permits.
 fn generate_name(owner: &str) -> String {
-    const LONGEST: usize = 253;
-    if owner.len() < LONGEST { format!("{owner}-") } else { owner.to_owned() }
+    const MAX_LENGTH: usize = 253;
+    if owner.len() < MAX_LENGTH { format!("{owner}-") } else { owner.to_owned() }
 }

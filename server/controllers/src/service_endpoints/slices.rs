@@ -3,7 +3,7 @@
 //! Reads include the controller's own last write, so that expectations need not be tracked. A slice changed by another client is
 //! corrected a second later.
 
-pub mod decide;
+pub mod decision;
 mod hints;
 mod labels;
 mod pack;
@@ -16,27 +16,27 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::BackoffPolicy;
 use portico_kit::metrics::{self, Desc, Histogram};
 use portico_kit::tasks::TaskSet;
-use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_kit::workqueue::{QueueMetrics, ReconcileOutcome, WorkQueue, run_workers};
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{GroupResource, Object, Status, aggregate};
-use portico_registry::{ListOptions, Logged, Registry};
+use portico_registry::{ListOptions, LogEntry, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-use super::carry_out::{CarryOutError, ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
 use super::node;
 use super::pod::Pod;
 use super::service::Service;
 use super::slice::{MANAGED_BY_LABEL, SERVICE_LABEL, Slice};
+use super::slice_writer::{ChangeMetrics, SliceChanges, SliceWriteError, endpoint_slices, write_changes};
 use super::trigger_times::TriggerTimes;
 use super::triggers::Subscriber;
-use crate::account::{NamespacedName, account};
+use crate::account::{NamespacedName, service_account_context};
 use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
-use decide::{Decision, Situation, decide};
+use decision::{SliceDecision, SliceInput, decide};
 use labels::MANAGER;
 use shares::ZoneShares;
 
@@ -49,9 +49,10 @@ const COMPONENT: &str = "endpoint-slice-controller";
 /// Minimum delay after a change of a slice, to combine changes of a Service's slices (`endpointSliceChangeMinSyncDelay`).
 const SLICE_DELAY: Duration = Duration::from_secs(1);
 /// Backoff after failures of a Service: 1 s, doubled each time, up to 1000 s.
-const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(1000), 2.0, 0.0);
+const RETRIES: BackoffPolicy =
+    BackoffPolicy::new(Duration::from_secs(1), Duration::from_secs(1000), 2.0, 0.0);
 /// Bounds of histograms of numbers of endpoints: powers of two.
-const COUNTS: &[f64] =
+const COUNT_BUCKETS: &[f64] =
     &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
 
 /// Settings of the controller.
@@ -71,15 +72,15 @@ pub struct EndpointSlices {
     settings: SliceSettings,
     queue: WorkQueue<NamespacedName>,
     times: Arc<TriggerTimes>,
-    by_node: Arc<Mutex<ByNode>>,
+    by_node: Arc<Mutex<NodeDependencies>>,
     shares: ZoneShares,
-    metrics: Metrics,
+    metrics: SliceMetrics,
     recorder: EventRecorder,
 }
 
 /// Services to reconcile when nodes change. The size is bounded by the Services and the nodes that their pods name.
 #[derive(Default)]
-struct ByNode {
+struct NodeDependencies {
     /// Services with pods on nodes that do not exist, by node.
     missing: HashMap<String, BTreeSet<NamespacedName>>,
     /// Missing nodes, by Service.
@@ -89,14 +90,14 @@ struct ByNode {
 }
 
 #[derive(Clone)]
-struct Metrics {
+struct SliceMetrics {
     changes: ChangeMetrics,
     added: Histogram,
     removed: Histogram,
     syncs: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
-impl Metrics {
+impl SliceMetrics {
     fn new(registry: &metrics::Registry) -> Self {
         Self {
             changes: ChangeMetrics::new(
@@ -113,7 +114,7 @@ impl Metrics {
                     &[],
                     "[ALPHA] Number of endpoints added on each Service sync",
                 ),
-                COUNTS,
+                COUNT_BUCKETS,
             ),
             removed: registry.histogram(
                 Desc::histogram(
@@ -121,7 +122,7 @@ impl Metrics {
                     &[],
                     "[ALPHA] Number of endpoints removed on each Service sync",
                 ),
-                COUNTS,
+                COUNT_BUCKETS,
             ),
             syncs: registry.counter_vec(Desc::counter(
                 "endpoint_slice_controller_syncs",
@@ -131,7 +132,7 @@ impl Metrics {
         }
     }
 
-    fn synced<T, E>(&self, result: &Result<T, E>) {
+    fn count_sync<T, E>(&self, result: &Result<T, E>) {
         let label = if result.is_ok() { "success" } else { "error" };
         self.syncs.get_or_create(&[("result", label)]).inc();
     }
@@ -152,7 +153,7 @@ impl EndpointSlices {
             times: Arc::default(),
             by_node: Arc::default(),
             shares: ZoneShares::default(),
-            metrics: Metrics::new(metrics),
+            metrics: SliceMetrics::new(metrics),
             recorder: events.recorder(COMPONENT, NAME),
         }
     }
@@ -170,29 +171,33 @@ impl EndpointSlices {
             let (worker, registry) = (worker.clone(), registry.clone());
             async move {
                 let synced = worker.reconcile(&registry, &key).await;
-                worker.metrics.synced(&synced);
+                worker.metrics.count_sync(&synced);
                 synced
             }
         });
     }
 
-    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
-        let Some(stored) = registry.get_stored(&key.of("", "services")).await? else {
+    async fn reconcile(
+        &self,
+        registry: &Registry,
+        key: &NamespacedName,
+    ) -> Result<ReconcileOutcome, Box<Status>> {
+        let Some(stored) = registry.get_stored(&key.object_ref("", "services")).await? else {
             self.times.forget(key);
-            self.wait_for(key, &BTreeSet::new(), false);
-            return Ok(Reconciled::Done);
+            self.set_dependencies(key, &BTreeSet::new(), false);
+            return Ok(ReconcileOutcome::Done);
         };
         let service: Service = stored.read().map_err(Status::internal)?;
         if !service.selects_pods() {
-            return Ok(Reconciled::Done);
+            return Ok(ReconcileOutcome::Done);
         }
         let pods = selected_pods(registry, key, stored.object()).await?;
         let existing = slices_of(registry, key, MANAGER).await?;
         let nodes = nodes_of(registry, &pods).await?;
         let shares = if service.wants_zone_hints() { self.shares.read(registry).await? } else { None };
         // Called even if nothing is written, because it updates its state.
-        let time = self.times.next(key, &service, &pods);
-        let situation = Situation {
+        let time = self.times.update(key, &service, &pods);
+        let input = SliceInput {
             service: &service,
             pods: &pods,
             existing,
@@ -200,9 +205,9 @@ impl EndpointSlices {
             shares: shares.as_deref(),
             max: self.settings.max_endpoints,
         };
-        let decision = decide(situation);
-        self.wait_for(key, &decision.missing_nodes, service.wants_zone_hints());
-        let skipped = skipped(key, &pods, &decision.missing_nodes);
+        let decision = decide(input);
+        self.set_dependencies(key, &decision.missing_nodes, service.wants_zone_hints());
+        let skipped = skipped_messages(key, &pods, &decision.missing_nodes);
         let written = self.write(registry, key, decision, time.as_deref()).await;
         let errors: Vec<String> =
             skipped.into_iter().chain(written.as_ref().err().map(ToString::to_string)).collect();
@@ -213,7 +218,7 @@ impl EndpointSlices {
             self.recorder.warn(stored.object(), "FailedToUpdateEndpointSlices", message);
         }
         written?;
-        Ok(Reconciled::Done)
+        Ok(ReconcileOutcome::Done)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts of endpoints are small")]
@@ -221,18 +226,18 @@ impl EndpointSlices {
         &self,
         registry: &Registry,
         key: &NamespacedName,
-        decision: Decision,
+        decision: SliceDecision,
         time: Option<&str>,
-    ) -> Result<(), CarryOutError> {
+    ) -> Result<(), SliceWriteError> {
         self.metrics.added.observe(decision.added as f64);
         self.metrics.removed.observe(decision.removed as f64);
         let mut changes: SliceChanges = decision.changes;
         changes.set_trigger_time(time);
-        carry_out(registry, (&account(NAME), key), changes, &self.metrics.changes).await
+        write_changes(registry, (&service_account_context(NAME), key), changes, &self.metrics.changes).await
     }
 
     /// Records the missing nodes of a Service, and its use of zone hints.
-    fn wait_for(&self, key: &NamespacedName, missing: &BTreeSet<String>, is_hinted: bool) {
+    fn set_dependencies(&self, key: &NamespacedName, missing: &BTreeSet<String>, is_hinted: bool) {
         let mut by_node = self.by_node.lock();
         let by_node = &mut *by_node;
         for node in by_node.nodes.remove(key).unwrap_or_default() {
@@ -255,10 +260,10 @@ impl EndpointSlices {
         };
     }
 
-    fn on_node(&self, change: &Logged) {
+    fn on_node(&self, change: &LogEntry) {
         self.shares.on_node(change);
         let by_node = self.by_node.lock();
-        if !change.is_gone() {
+        if !change.is_deleted() {
             by_node
                 .missing
                 .get(change.name())
@@ -271,8 +276,8 @@ impl EndpointSlices {
         }
     }
 
-    fn on_slice(&self, change: &Logged) {
-        let (now, before) = (change.stored(), change.before());
+    fn on_slice(&self, change: &LogEntry) {
+        let (now, before) = (change.stored(), change.previous());
         let delay = SLICE_DELAY.max(self.settings.batch_period);
         for slice in before.iter().chain([&now]) {
             let label = |key: &str| slice.record().value.label(key);
@@ -284,13 +289,13 @@ impl EndpointSlices {
 }
 
 impl Listener for EndpointSlices {
-    fn begin<'a>(&'a self, _: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, _: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         // Services are enqueued by `triggers`.
-        self.shares.forget();
+        self.shares.invalidate();
         Box::pin(async { Ok(()) })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         match (resource.group.as_str(), resource.resource.as_str()) {
             ("discovery.k8s.io", "endpointslices") => self.on_slice(change),
@@ -301,14 +306,14 @@ impl Listener for EndpointSlices {
 }
 
 /// Returns true if a change of a node may change the shares of zones.
-fn changes_shares(change: &Logged) -> bool {
-    let Some(before) = change.before().filter(|_| !change.is_gone()) else { return true };
+fn changes_shares(change: &LogEntry) -> bool {
+    let Some(before) = change.previous().filter(|_| !change.is_deleted()) else { return true };
     let shared = |node: &Object| (node::is_ready(node), node::zone(node).map(str::to_owned));
     shared(change.stored().object()) != shared(before.object())
 }
 
 /// Returns messages about pods that are skipped because their nodes do not exist.
-fn skipped(key: &NamespacedName, pods: &[Pod], missing_nodes: &BTreeSet<String>) -> Vec<String> {
+fn skipped_messages(key: &NamespacedName, pods: &[Pod], missing_nodes: &BTreeSet<String>) -> Vec<String> {
     let skipped = pods.iter().filter(|pod| missing_nodes.contains(&pod.spec.node_name));
     let message = |pod: &Pod| {
         let (pod, node) = (&pod.metadata.name, &pod.spec.node_name);
@@ -323,7 +328,7 @@ pub(super) async fn selected_pods(
     key: &NamespacedName,
     service: &Object,
 ) -> Result<Vec<Pod>, Box<Status>> {
-    let labels = LabelSelector::of_labels(&service.at(&["spec", "selector"]));
+    let labels = LabelSelector::from_labels(&service.at(&["spec", "selector"]));
     let selected = ListOptions { labels, ..ListOptions::default() };
     let pods = registry.list(&GroupResource::new("", "pods"), &key.namespace, &selected).await?;
     pods.items.iter().map(|pod| pod.read().map_err(|error| Box::new(Status::internal(error)))).collect()
@@ -338,11 +343,11 @@ pub(super) async fn slices_of(
     let mut labels = Object::default();
     labels.set(&["l", SERVICE_LABEL], &key.name);
     labels.set(&["l", MANAGED_BY_LABEL], manager);
-    let labels = LabelSelector::of_labels(&labels.at(&["l"]));
+    let labels = LabelSelector::from_labels(&labels.at(&["l"]));
     let options = ListOptions { labels, ..ListOptions::default() };
     let listed = registry.list(&endpoint_slices(), &key.namespace, &options).await?;
-    let there = listed.items.iter().filter(|slice| !slice.is_deleting());
-    Ok(there.map(Slice::of_stored).collect())
+    let existing = listed.items.iter().filter(|slice| !slice.is_deleting());
+    Ok(existing.map(Slice::of_stored).collect())
 }
 
 /// Returns the existing nodes of pods, each with its zone.
@@ -353,8 +358,8 @@ async fn nodes_of(
     let mut nodes = BTreeMap::new();
     let names: BTreeSet<&str> = pods.iter().map(|pod| pod.spec.node_name.as_str()).collect();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
-        let at = NamespacedName::new("", name).of("", "nodes");
-        if let Some(node) = registry.get_stored(&at).await? {
+        let object_ref = NamespacedName::new("", name).object_ref("", "nodes");
+        if let Some(node) = registry.get_stored(&object_ref).await? {
             nodes.insert(name.to_owned(), node::zone(node.object()).map(str::to_owned));
         }
     }

@@ -57,7 +57,7 @@ impl Address {
     }
 
     /// Returns the address without the resource version of its target.
-    fn stateless(&self) -> Self {
+    fn without_resource_version(&self) -> Self {
         let mut address = self.clone();
         if let Some(target) = &mut address.target_ref {
             target.resource_version.clear();
@@ -105,12 +105,12 @@ pub fn repack(subsets: &[Subset]) -> Vec<Subset> {
 
 /// Returns true if the canonical forms are equal, ignoring resource versions of targets.
 #[must_use]
-pub fn are_same(one: &[Subset], other: &[Subset]) -> bool {
+pub fn are_equal(one: &[Subset], other: &[Subset]) -> bool {
     let normal = |subsets: &[Subset]| {
         let mut all = repack(subsets);
         for subset in &mut all {
             for address in subset.addresses.iter_mut().chain(&mut subset.not_ready_addresses) {
-                *address = address.stateless();
+                *address = address.without_resource_version();
             }
         }
         all
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_target_makes_no_difference_and_its_uid_does() {
+    fn resource_versions_of_targets_are_ignored_and_uids_are_compared() {
         let one = |uid: &str, version: &str| {
             subsets(&format!(
                 r#"[{{"addresses":[{{"ip":"1","targetRef":{{"uid":"{uid}","resourceVersion":"{version}"}}}}]}}]"#
             ))
         };
-        assert!(are_same(&one("a", "1"), &one("a", "2")));
-        assert!(!are_same(&one("a", "1"), &one("b", "1")));
+        assert!(are_equal(&one("a", "1"), &one("a", "2")));
+        assert!(!are_equal(&one("a", "1"), &one("b", "1")));
     }
 }

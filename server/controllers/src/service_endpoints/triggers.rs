@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use portico_kit::workqueue::WorkQueue;
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{GroupResource, Status};
-use portico_registry::{ListOptions, Logged, Registry, Stored};
+use portico_registry::{ListOptions, LogEntry, Registry, StoredObject};
 
 use super::pod::Pod;
 use crate::account::NamespacedName;
@@ -41,14 +41,14 @@ impl ServiceTriggers {
         Self { selectors: Arc::default(), subscribers: subscribers.into() }
     }
 
-    fn on_service(&self, change: &Logged) {
-        let selector = if change.is_gone() { None } else { selector_of(&change.stored()) };
+    fn on_service(&self, change: &LogEntry) {
+        let selector = if change.is_deleted() { None } else { selector_of(&change.stored()) };
         self.selectors.lock().put(change.namespace(), change.name(), selector);
         let key = NamespacedName::new(change.namespace(), change.name());
         self.subscribers.iter().for_each(|subscriber| subscriber.queue.add(key.clone()));
     }
 
-    fn on_pod(&self, change: &Logged) {
+    fn on_pod(&self, change: &LogEntry) {
         for name in self.services_of(change) {
             let key = NamespacedName::new(change.namespace(), &name);
             for subscriber in self.subscribers.iter() {
@@ -58,16 +58,16 @@ impl ServiceTriggers {
     }
 
     /// Returns the Services whose endpoints may change with a pod (`GetPodUpdateProjectionKey`, `GetServicesToUpdate`).
-    fn services_of(&self, change: &Logged) -> BTreeSet<String> {
-        let (pod, before) = (change.stored(), change.before());
-        let matching = |pod: &Stored| {
+    fn services_of(&self, change: &LogEntry) -> BTreeSet<String> {
+        let (pod, before) = (change.stored(), change.previous());
+        let matching = |pod: &StoredObject| {
             let labels = &pod.record().value.indexed().labels;
             self.selectors.lock().matching(change.namespace(), labels)
         };
         let now = matching(&pod);
-        let Some(before) = before.filter(|_| !change.is_gone()) else { return now };
-        let then = matching(&before);
-        if now.is_empty() && then.is_empty() {
+        let Some(before) = before.filter(|_| !change.is_deleted()) else { return now };
+        let matching_before = matching(&before);
+        if now.is_empty() && matching_before.is_empty() {
             return now;
         }
         let differs = match (pod.read::<Pod>(), before.read::<Pod>()) {
@@ -75,12 +75,12 @@ impl ServiceTriggers {
             // A pod that cannot be decoded may have changed.
             _ => true,
         };
-        if differs { &now | &then } else { &now ^ &then }
+        if differs { &now | &matching_before } else { &now ^ &matching_before }
     }
 }
 
 impl Listener for ServiceTriggers {
-    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+    fn resync<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let services = registry.list(&services(), "", &ListOptions::default()).await?.items;
             let mut selectors = self.selectors.lock();
@@ -94,7 +94,7 @@ impl Listener for ServiceTriggers {
         })
     }
 
-    fn on_event(&self, change: &Logged) {
+    fn on_event(&self, change: &LogEntry) {
         let resource = change.resource();
         match (resource.group.as_str(), resource.resource.as_str()) {
             ("", "services") => self.on_service(change),
@@ -108,7 +108,7 @@ pub(super) fn services() -> GroupResource {
     GroupResource::new("", "services")
 }
 
-fn selector_of(service: &Stored) -> Option<LabelSelector> {
+fn selector_of(service: &StoredObject) -> Option<LabelSelector> {
     let selector = service.object().at(&["spec", "selector"]);
-    selector.is_present().then(|| LabelSelector::of_labels(&selector))
+    selector.is_present().then(|| LabelSelector::from_labels(&selector))
 }

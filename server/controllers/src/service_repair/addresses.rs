@@ -4,56 +4,62 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
-use portico_kit::workqueue::Reconciled;
+use portico_kit::workqueue::ReconcileOutcome;
 use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::{
-    Context, CreateOptions, DeleteOptions, ListOptions, ObjectRef, Preconditions, Registry, Stored,
+    Context, CreateOptions, DeleteOptions, ListOptions, ObjectRef, Preconditions, Registry, StoredObject,
 };
 
-use super::decide::{self, Cleanup, Repair};
+use super::decision::{self, Cleanup, Repair};
 use super::resources::{addresses, services};
-use crate::outcome::unless;
 use crate::recorder::Recorder;
+use crate::write_result::ignore_reasons;
 
 type Result<T> = std::result::Result<T, Box<Status>>;
 
 /// Repair of IPAddresses.
 #[derive(Clone)]
-pub(super) struct Addresses {
+pub(super) struct AddressRepair {
     registry: Registry,
     recorder: Recorder,
 }
 
-impl Addresses {
+impl AddressRepair {
     pub(super) fn new(registry: &Registry, hostname: &str) -> Self {
         let recorder = Recorder::new(registry.clone(), "ipallocator-repair-controller", hostname);
         Self { registry: registry.clone(), recorder }
     }
 
     /// Checks that each address of a Service has an IPAddress that refers to the Service.
-    pub(super) async fn of_service(&self, service: &ObjectRef) -> Result<()> {
+    pub(super) async fn check_service(&self, service: &ObjectRef) -> Result<()> {
         let Some(service) = self.registry.get_stored(service).await? else { return Ok(()) };
-        let taken = decide::addresses_of(service.object());
-        if taken.is_empty() {
+        let cluster_ips = decision::addresses_of(service.object());
+        if cluster_ips.is_empty() {
             return Ok(());
         }
         let ranges = self.ranges().await?;
-        for address in taken {
-            let known = self.known(address).await?;
-            let referred = match known.as_ref().map(Stored::object) {
-                Some(known) => self.referred(known).await?,
+        for address in cluster_ips {
+            let existing = self.ip_address(address).await?;
+            let referenced_service = match existing.as_ref().map(StoredObject::object) {
+                Some(existing) => self.referenced_service(existing).await?,
                 None => None,
             };
-            let known_object = known.as_ref().map(Stored::object);
-            let referred = referred.as_ref().map(Stored::object);
-            match decide::repair(service.object(), address, &ranges, known_object, referred) {
-                Repair::Leave => {}
+            let existing_object = existing.as_ref().map(StoredObject::object);
+            let referenced_service = referenced_service.as_ref().map(StoredObject::object);
+            match decision::decide_repair(
+                service.object(),
+                address,
+                &ranges,
+                existing_object,
+                referenced_service,
+            ) {
+                Repair::Skip => {}
                 Repair::Warn(warning) => self.recorder.warn(&service, &warning).await,
-                Repair::Make(warning) => {
+                Repair::Create(warning) => {
                     if let Some(warning) = warning {
                         self.recorder.warn(&service, &warning).await;
                     }
-                    self.make(service.object(), address, known.as_ref()).await?;
+                    self.create(service.object(), address, existing.as_ref()).await?;
                 }
             }
         }
@@ -61,54 +67,59 @@ impl Addresses {
     }
 
     /// Checks that an IPAddress belongs to a Service.
-    pub(super) async fn address(&self, name: &str) -> Result<Reconciled> {
-        let Some(address) = self.known(name).await? else { return Ok(Reconciled::Done) };
-        let referred = self.referred(address.object()).await?;
-        match decide::cleanup(address.object(), referred.as_ref().map(Stored::object), Timestamp::now()) {
-            Cleanup::Leave => Ok(Reconciled::Done),
-            Cleanup::Wait(left) => Ok(Reconciled::Again(left)),
+    pub(super) async fn check_address(&self, name: &str) -> Result<ReconcileOutcome> {
+        let Some(address) = self.ip_address(name).await? else { return Ok(ReconcileOutcome::Done) };
+        let referenced_service = self.referenced_service(address.object()).await?;
+        match decision::decide_cleanup(
+            address.object(),
+            referenced_service.as_ref().map(StoredObject::object),
+            Timestamp::now(),
+        ) {
+            Cleanup::Keep => Ok(ReconcileOutcome::Done),
+            Cleanup::Wait(left) => Ok(ReconcileOutcome::RequeueAfter(left)),
             Cleanup::Delete(warning) => {
                 self.recorder.warn(&address, &warning).await;
                 self.delete(&address).await?;
-                Ok(Reconciled::Done)
+                Ok(ReconcileOutcome::Done)
             }
         }
     }
 
-    async fn make(&self, service: &Object, address: &str, known: Option<&Stored>) -> Result<()> {
+    async fn create(&self, service: &Object, address: &str, existing: Option<&StoredObject>) -> Result<()> {
         let Ok(ip) = address.parse::<IpAddr>() else { return Ok(()) };
-        if let Some(known) = known {
-            self.delete(known).await?;
+        if let Some(existing) = existing {
+            self.delete(existing).await?;
         }
         let (context, options) = (Context::system("system:apiserver"), CreateOptions::default());
-        let made = decide::address_for(service, ip);
-        let made = self.registry.create(&context, &addresses(), made, &options).await;
-        unless(made, &[Reason::AlreadyExists])
+        let object = decision::address_for(service, ip);
+        let created = self.registry.create(&context, &addresses(), object, &options).await;
+        ignore_reasons(created, &[Reason::AlreadyExists])
     }
 
-    async fn delete(&self, address: &Stored) -> Result<()> {
+    async fn delete(&self, address: &StoredObject) -> Result<()> {
         let preconditions = Preconditions { uid: Some(address.uid().to_owned()), ..Preconditions::default() };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
         let deleted = self
             .registry
             .delete(&Context::system("system:apiserver"), &addresses(), "", address.name(), &options)
             .await;
-        unless(deleted, &[Reason::NotFound, Reason::Conflict])
+        ignore_reasons(deleted, &[Reason::NotFound, Reason::Conflict])
     }
 
-    async fn known(&self, name: &str) -> Result<Option<Stored>> {
-        let at = ObjectRef { resource: addresses(), namespace: String::new(), name: name.to_owned() };
-        self.registry.get_stored(&at).await
+    async fn ip_address(&self, name: &str) -> Result<Option<StoredObject>> {
+        let object_ref = ObjectRef { resource: addresses(), namespace: String::new(), name: name.to_owned() };
+        self.registry.get_stored(&object_ref).await
     }
 
     /// Returns the Service that an IPAddress refers to.
-    async fn referred(&self, address: &Object) -> Result<Option<Stored>> {
-        if !decide::names_a_service(address) {
+    async fn referenced_service(&self, address: &Object) -> Result<Option<StoredObject>> {
+        if !decision::refers_to_service(address) {
             return Ok(None);
         }
-        let (namespace, name) = decide::parent(address);
-        let at = ObjectRef { resource: services(), namespace: namespace.to_owned(), name: name.to_owned() };
-        self.registry.get_stored(&at).await
+        let (namespace, name) = decision::parent(address);
+        let object_ref =
+            ObjectRef { resource: services(), namespace: namespace.to_owned(), name: name.to_owned() };
+        self.registry.get_stored(&object_ref).await
     }
 
     /// Returns all existing ranges, including those that are being deleted.

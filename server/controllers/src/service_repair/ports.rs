@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use portico_kit::metrics::{self, Desc};
 use portico_machinery::{Object, Status};
-use portico_registry::{ListOptions, ObjectRef, Registry, Stored};
-use portico_resources::{HeldPort, NodePorts};
+use portico_registry::{ListOptions, ObjectRef, Registry, StoredObject};
+use portico_resources::{NodePortAllocation, NodePortAllocations};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -19,16 +19,16 @@ const PERIOD: Duration = Duration::from_secs(180);
 
 /// Repair of node ports.
 #[derive(Clone)]
-pub(super) struct Ports {
+pub(super) struct PortRepair {
     registry: Registry,
-    in_use: NodePorts,
+    in_use: NodePortAllocations,
     range: RangeInclusive<u16>,
     recorder: Recorder,
     found: Family<[(&'static str, &'static str); 1], Counter>,
     failed: Counter,
 }
 
-impl Ports {
+impl PortRepair {
     pub(super) fn new(
         registry: &Registry,
         range: RangeInclusive<u16>,
@@ -48,7 +48,7 @@ impl Ports {
              loop",
         ));
         let recorder = Recorder::new(registry.clone(), "portallocator-repair-controller", hostname);
-        let in_use = NodePorts::new(registry.clone());
+        let in_use = NodePortAllocations::new(registry.clone());
         Self { registry: registry.clone(), in_use, range, recorder, found, failed }
     }
 
@@ -63,18 +63,18 @@ impl Ports {
 
     async fn check_all(&self) -> Result<(), Box<Status>> {
         // Allocations are read before Services: a port allocated in between then belongs to a Service and is no leak.
-        let mut held: HashMap<u16, HeldPort> = HashMap::new();
+        let mut allocated: HashMap<u16, NodePortAllocation> = HashMap::new();
         for port in self.in_use.all().await? {
-            if self.has(&port).await? {
-                held.insert(port.port, port);
+            if self.is_used(&port).await? {
+                allocated.insert(port.port, port);
             } else if self.in_use.release(&port).await? {
                 tracing::warn!(port = port.port, "leaked node port released");
-                self.count("leak");
+                self.count_error("leak");
             }
         }
         for service in self.registry.list(&services(), "", &ListOptions::default()).await?.items {
             for port in ports_of(service.object()) {
-                self.check_port(&service, port, &held).await?;
+                self.check_port(&service, port, &allocated).await?;
             }
         }
         Ok(())
@@ -82,9 +82,9 @@ impl Ports {
 
     async fn check_port(
         &self,
-        service: &Stored,
+        service: &StoredObject,
         port: i64,
-        held: &HashMap<u16, HeldPort>,
+        allocated: &HashMap<u16, NodePortAllocation>,
     ) -> Result<(), Box<Status>> {
         let warn = |reason, note| async move {
             let warning = Warning { reason, action: "PortAllocation", note };
@@ -92,23 +92,23 @@ impl Ports {
         };
         let Some(number) = u16::try_from(port).ok().filter(|number| self.range.contains(number)) else {
             let (first, last) = (self.range.start(), self.range.end());
-            self.count("outOfRange");
+            self.count_error("outOfRange");
             let note =
                 format!("Port {port} is not within the port range {first}-{last}; please recreate service");
             warn("PortOutOfRange", note).await;
             return Ok(());
         };
-        match held.get(&number) {
+        match allocated.get(&number) {
             Some(holder) if holder.namespace == service.namespace() && holder.name == service.name() => {}
             Some(_) => {
-                self.count("duplicate");
+                self.count_error("duplicate");
                 let note = format!("Port {port} was assigned to multiple services; please recreate service");
                 warn("PortAlreadyAllocated", note).await;
             }
             // A Service that was written in the meantime is handled by its own event.
             None => {
-                if self.in_use.hold(number, service).await? {
-                    self.count("repair");
+                if self.in_use.allocate(number, service).await? {
+                    self.count_error("repair");
                     warn("PortNotAllocated", format!("Port {port} is not allocated; repairing")).await;
                 }
             }
@@ -117,14 +117,14 @@ impl Ports {
     }
 
     /// Returns true if the holder of a port exists and uses the port.
-    async fn has(&self, held: &HeldPort) -> Result<bool, Box<Status>> {
-        let (namespace, name) = (held.namespace.clone(), held.name.clone());
+    async fn is_used(&self, allocation: &NodePortAllocation) -> Result<bool, Box<Status>> {
+        let (namespace, name) = (allocation.namespace.clone(), allocation.name.clone());
         let service = self.registry.get_stored(&ObjectRef { resource: services(), namespace, name }).await?;
-        Ok(service.is_some_and(|service| ports_of(service.object()).contains(&i64::from(held.port))))
+        Ok(service.is_some_and(|service| ports_of(service.object()).contains(&i64::from(allocation.port))))
     }
 
-    fn count(&self, what: &'static str) {
-        self.found.get_or_create(&[("type", what)]).inc();
+    fn count_error(&self, kind: &'static str) {
+        self.found.get_or_create(&[("type", kind)]).inc();
     }
 }
 

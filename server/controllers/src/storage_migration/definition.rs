@@ -13,36 +13,39 @@ const MANAGER: &str = "migration-runner-controller";
 const ATTEMPTS: usize = 5;
 
 /// Reports that a migration has started. The observed generation allows detecting later changes of the definition.
-pub(super) async fn started(
+pub(super) async fn report_started(
     registry: &Registry,
     resource: &GroupResource,
     migration: &str,
 ) -> Result<(), Box<Status>> {
     change(registry, resource, |definition| {
         let message = format!("Migration {migration} is running");
-        set_condition(definition, reported("True", "MigrationRunning", message));
+        set_condition(definition, migration_condition("True", "MigrationRunning", message));
     })
     .await
 }
 
 /// Reports that a migration has ended, and sets the stored versions unless the definition has changed in the meantime.
-pub(super) async fn ended(
+pub(super) async fn report_ended(
     registry: &Registry,
     resource: &GroupResource,
     succeeded: bool,
 ) -> Result<(), Box<Status>> {
-    change(registry, resource, |definition| end(definition, succeeded)).await
+    change(registry, resource, |definition| apply_end(definition, succeeded)).await
 }
 
 /// Applies the end of a migration. Unlike upstream, keeps the older stored versions after a failure.
-fn end(definition: &mut Object, succeeded: bool) {
+fn apply_end(definition: &mut Object, succeeded: bool) {
     if !succeeded {
-        return set_condition(definition, reported("False", "MigrationFailed", "The migration has failed"));
+        return set_condition(
+            definition,
+            migration_condition("False", "MigrationFailed", "The migration has failed"),
+        );
     }
     let before =
         condition::get(definition, STORAGE_MIGRATING).and_then(|reported| reported.observed_generation);
     let is_same = before == Some(definition.generation());
-    let rest = match is_same {
+    let versions_note = match is_same {
         true => "and the stored versions have been updated",
         false => "but the stored versions have not been updated due to a generation mismatch",
     };
@@ -51,11 +54,15 @@ fn end(definition: &mut Object, succeeded: bool) {
     }
     set_condition(
         definition,
-        reported("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")),
+        migration_condition(
+            "False",
+            "MigrationSucceeded",
+            format!("The migration has succeeded {versions_note}"),
+        ),
     );
 }
 
-fn reported(status: &str, reason: &str, message: impl Into<String>) -> Condition {
+fn migration_condition(status: &str, reason: &str, message: impl Into<String>) -> Condition {
     Condition::new(STORAGE_MIGRATING, status, reason, message)
 }
 
@@ -103,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn older_versions_are_forgotten_when_all_went_well_and_nothing_changed() {
+    fn older_versions_are_dropped_after_success_if_the_definition_is_unchanged() {
         let rows = [
             (true, 1, 1, "MigrationSucceeded"),
             (true, 2, 2, "MigrationSucceeded"),
@@ -111,9 +118,9 @@ mod tests {
         ];
         for (succeeded, generation, left, reason) in rows {
             let mut object = definition(1);
-            set_condition(&mut object, reported("True", "MigrationRunning", ""));
+            set_condition(&mut object, migration_condition("True", "MigrationRunning", ""));
             object.set(&["metadata", "generation"], generation);
-            end(&mut object, succeeded);
+            apply_end(&mut object, succeeded);
             let reported = condition::get(&object, STORAGE_MIGRATING).unwrap();
             assert_eq!(
                 (stored(&object), reported.reason.as_str(), reported.status.as_str()),

@@ -2,19 +2,19 @@
 
 use futures::stream::{self, StreamExt};
 use portico_machinery::{GroupResource, Reason, Status};
-use portico_registry::{Context, ListOptions, Part, Registry, Stored, UpdateOptions};
+use portico_registry::{Context, ListOptions, ObjectPart, Registry, StoredObject, UpdateOptions};
 
 /// Verbs that a resource must support to be migrated.
 pub(super) const VERBS: [&str; 3] = ["update", "patch", "list"];
 
 /// Number of objects per page of a list.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 /// Maximum number of concurrent writes, which share commits.
-const TOGETHER: usize = 32;
+const MAX_CONCURRENT_WRITES: usize = 32;
 
 /// Result of rewriting all objects.
 #[derive(Debug)]
-pub(super) enum Rewritten {
+pub(super) enum RewriteOutcome {
     /// All objects are rewritten or deleted.
     Done,
     /// An object cannot be written, and a retry would not succeed.
@@ -25,48 +25,48 @@ pub(super) enum Rewritten {
 ///
 /// # Errors
 /// Returns temporary errors, which are worth a retry.
-pub(super) async fn all(
+pub(super) async fn rewrite_all(
     registry: &Registry,
     context: &Context,
     resource: &GroupResource,
-    upto: i64,
-) -> Result<Rewritten, Box<Status>> {
-    let mut page = ListOptions { limit: PAGE, ..ListOptions::default() };
+    max_revision: i64,
+) -> Result<RewriteOutcome, Box<Status>> {
+    let mut page = ListOptions { limit: PAGE_SIZE, ..ListOptions::default() };
     loop {
         let listed = registry.list(resource, "", &page).await?;
-        let older = listed.items.into_iter().filter(|object| object.revision() <= upto);
-        let mut written = stream::iter(older)
-            .map(|object| async move { store(registry, context, resource, &object).await })
-            .buffer_unordered(TOGETHER);
+        let outdated = listed.items.into_iter().filter(|object| object.revision() <= max_revision);
+        let mut written = stream::iter(outdated)
+            .map(|object| async move { rewrite_object(registry, context, resource, &object).await })
+            .buffer_unordered(MAX_CONCURRENT_WRITES);
         while let Some(written) = written.next().await {
             match written {
-                Err(status) if is_passing(&status) => return Err(status),
-                Err(status) => return Ok(Rewritten::Refused(status)),
+                Err(status) if is_temporary(&status) => return Err(status),
+                Err(status) => return Ok(RewriteOutcome::Refused(status)),
                 Ok(()) => {}
             }
         }
         if listed.continue_token.is_empty() {
-            return Ok(Rewritten::Done);
+            return Ok(RewriteOutcome::Done);
         }
         page.continue_token = listed.continue_token;
     }
 }
 
 /// Rewrites an object. Conflicts are ignored: another client has rewritten or deleted the object.
-async fn store(
+async fn rewrite_object(
     registry: &Registry,
     context: &Context,
     resource: &GroupResource,
-    object: &Stored,
+    object: &StoredObject,
 ) -> Result<(), Box<Status>> {
     let (object, options) = (object.object().clone(), UpdateOptions::default());
-    match registry.update(context, resource, Part::Main, object, &options).await {
+    match registry.update(context, resource, ObjectPart::Main, object, &options).await {
         Err(status) if matches!(status.reason(), Reason::Conflict | Reason::NotFound) => Ok(()),
         written => written.map(drop),
     }
 }
 
-fn is_passing(status: &Status) -> bool {
+fn is_temporary(status: &Status) -> bool {
     use Reason::{InternalError, ServerTimeout, ServiceUnavailable, Timeout, TooManyRequests};
     matches!(status.reason(), InternalError | ServerTimeout | ServiceUnavailable | Timeout | TooManyRequests)
 }

@@ -27,9 +27,9 @@ const PROXY_KEYS: [&str; 6] = [
 ];
 /// Maximum number of times that a process withdraws trust. A withdrawal may lose a race, and another control service that still
 /// uses its own front proxy adds the trust again; the limit ends this.
-const WITHDRAWALS: usize = 3;
+const MAX_WITHDRAWALS: usize = 3;
 /// Time for which an expired CA is still published, to allow for clock skew. As upstream.
-const SLACK: Duration = Duration::from_secs(300);
+const EXPIRY_GRACE: Duration = Duration::from_secs(300);
 
 /// Content of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,39 +48,40 @@ impl AuthenticationInfo {
     /// Returns the maintained object. Other keys of the ConfigMap are preserved.
     #[must_use]
     pub fn object(self) -> SystemObject {
-        let left = AtomicUsize::new(WITHDRAWALS);
+        let remaining = AtomicUsize::new(MAX_WITHDRAWALS);
         SystemObject::new(GroupResource::new("", "configmaps"), NAMESPACE, NAME, move |current| {
-            let may_withdraw = current.filter(|_| left.load(Ordering::Relaxed) > 0);
-            let withdrawn =
-                may_withdraw.zip(self.withdrawn.as_deref()).and_then(|(now, name)| without_own(now, name));
+            let may_withdraw = current.filter(|_| remaining.load(Ordering::Relaxed) > 0);
+            let withdrawn = may_withdraw
+                .zip(self.withdrawn.as_deref())
+                .and_then(|(now, name)| without_own_proxy(now, name));
             if withdrawn.is_some() {
-                left.fetch_sub(1, Ordering::Relaxed);
+                remaining.fetch_sub(1, Ordering::Relaxed);
             }
-            self.reported(withdrawn.as_ref().or(current)).or(withdrawn)
+            self.updated(withdrawn.as_ref().or(current)).or(withdrawn)
         })
     }
 
-    fn reported(&self, current: Option<&Object>) -> Option<Object> {
+    fn updated(&self, current: Option<&Object>) -> Option<Object> {
         let published =
             |key: &str| current.and_then(|now| now.at(&["data"]).entry_str(key)).unwrap_or_default();
-        let wanted = self.merged(&published);
-        if current.is_some() && wanted.iter().all(|(key, value)| published(key) == value) {
+        let desired = self.merged_data(&published);
+        if current.is_some() && desired.iter().all(|(key, value)| published(key) == value) {
             return None;
         }
         let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-        let mut reported = current.cloned().unwrap_or_else(new);
-        for (key, value) in &wanted {
-            reported.set(&["data", key], value);
+        let mut updated = current.cloned().unwrap_or_else(new);
+        for (key, value) in &desired {
+            updated.set(&["data", key], value);
         }
-        Some(reported)
+        Some(updated)
     }
 
     /// Returns the published entries merged with the own ones, for each key with own entries.
-    fn merged<'a>(&self, published: &impl Fn(&str) -> &'a str) -> Vec<(&'static str, String)> {
+    fn merged_data<'a>(&self, published: &impl Fn(&str) -> &'a str) -> Vec<(&'static str, String)> {
         let mut data = Vec::new();
-        data.extend(self.client_ca.as_ref().map(|ca| (CLIENT_CA, all_of(published(CLIENT_CA), ca))));
+        data.extend(self.client_ca.as_ref().map(|ca| (CLIENT_CA, merge_cas(published(CLIENT_CA), ca))));
         let Some((ca, proxy)) = &self.front_proxy else { return data };
-        data.push((PROXY_CA, all_of(published(PROXY_CA), ca)));
+        data.push((PROXY_CA, merge_cas(published(PROXY_CA), ca)));
         let own: [&[String]; 5] = [
             &proxy.allowed_names,
             &proxy.username_headers,
@@ -97,7 +98,7 @@ impl AuthenticationInfo {
             }
             // Older servers publish nothing about UIDs.
             if key != "requestheader-uid-headers" || !names.is_empty() {
-                data.push((key, list(&names)));
+                data.push((key, format_list(&names)));
             }
         }
         data
@@ -106,7 +107,7 @@ impl AuthenticationInfo {
 
 /// Returns the ConfigMap without the CA of Portico's own front proxy and its client name; `None` if the CA is not published.
 /// The name is kept if it is the only one: with no names, backends would accept any name certified by the remaining CAs.
-fn without_own(current: &Object, name: &str) -> Option<Object> {
+fn without_own_proxy(current: &Object, name: &str) -> Option<Object> {
     let data = current.at(&["data"]);
     let published = certificates(data.entry_str(PROXY_CA).unwrap_or_default());
     let others: Vec<&(CertInfo, String)> =
@@ -114,27 +115,27 @@ fn without_own(current: &Object, name: &str) -> Option<Object> {
     if others.len() == published.len() {
         return None;
     }
-    let mut left = current.clone();
+    let mut updated = current.clone();
     if others.is_empty() {
         for key in PROXY_KEYS {
-            left.remove(&["data", key]);
+            updated.remove(&["data", key]);
         }
-        return Some(left);
+        return Some(updated);
     }
     let pem: String = others.iter().map(|(_, pem)| pem.as_str()).collect();
-    left.set(&["data", PROXY_CA], pem);
+    updated.set(&["data", PROXY_CA], pem);
     let mut names = names(data.entry_str(ALLOWED_NAMES).unwrap_or_default());
     names.retain(|other| other != name);
     if !names.is_empty() {
-        left.set(&["data", ALLOWED_NAMES], list(&names));
+        updated.set(&["data", ALLOWED_NAMES], format_list(&names));
     }
-    Some(left)
+    Some(updated)
 }
 
 /// Returns the distinct CAs of both texts that have not expired.
-fn all_of(published: &str, own: &str) -> String {
+fn merge_cas(published: &str, own: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let oldest = i64::try_from(now.saturating_sub(SLACK).as_secs()).unwrap_or(i64::MAX);
+    let oldest = i64::try_from(now.saturating_sub(EXPIRY_GRACE).as_secs()).unwrap_or(i64::MAX);
     let mut all: Vec<String> = Vec::new();
     for (info, pem) in certificates(published).into_iter().chain(certificates(own)) {
         if info.not_after > oldest && !all.contains(&pem) {
@@ -156,7 +157,7 @@ fn names(text: &str) -> Vec<String> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-fn list(names: &[String]) -> String {
+fn format_list(names: &[String]) -> String {
     // Encoding strings cannot fail.
     serde_json::to_string(names).unwrap_or_default()
 }
@@ -178,31 +179,31 @@ mod tests {
     }
 
     #[test]
-    fn several_servers_add_what_is_missing_and_come_to_rest() {
+    fn several_servers_add_missing_entries_without_overwriting_each_other() {
         let (one, two) = (Authority::create("one").unwrap(), Authority::create("two").unwrap());
         let (a, b) = (info(one.cert_pem(), &["front"]), info(two.cert_pem(), &["b"]));
-        let first = a.reported(None).unwrap();
+        let first = a.updated(None).unwrap();
         assert_eq!(text(&first, "requestheader-group-headers").unwrap(), "[]");
         assert_eq!(text(&first, "requestheader-uid-headers"), None);
-        assert_eq!(a.reported(Some(&first)), None);
-        let both = b.reported(Some(&first)).unwrap();
+        assert_eq!(a.updated(Some(&first)), None);
+        let both = b.updated(Some(&first)).unwrap();
         assert_eq!(text(&both, ALLOWED_NAMES).unwrap(), r#"["front","b"]"#);
         assert_eq!(text(&both, PROXY_CA).unwrap(), format!("{}{}", one.cert_pem(), two.cert_pem()));
-        assert_eq!((a.reported(Some(&both)), b.reported(Some(&both))), (None, None));
+        assert_eq!((a.updated(Some(&both)), b.updated(Some(&both))), (None, None));
     }
 
     #[test]
-    fn trust_in_a_front_proxy_of_ours_is_taken_back_and_that_of_others_stays() {
+    fn trust_in_the_own_front_proxy_is_withdrawn_and_other_cas_are_kept() {
         let (own, other) = (Authority::create(FRONT_PROXY_CA).unwrap(), Authority::create("other").unwrap());
-        let mut alone = info(own.cert_pem(), &["front"]).reported(None).unwrap();
-        alone.set(&["data", "kept"], "of others");
-        let left = without_own(&alone, "front").unwrap();
-        let keys: Vec<&str> = left.at(&["data"]).entries().map(|(key, _)| key).collect();
+        let mut published = info(own.cert_pem(), &["front"]).updated(None).unwrap();
+        published.set(&["data", "kept"], "of others");
+        let remaining = without_own_proxy(&published, "front").unwrap();
+        let keys: Vec<&str> = remaining.at(&["data"]).entries().map(|(key, _)| key).collect();
         assert_eq!(keys, ["kept"]);
-        assert_eq!(without_own(&left, "front"), None);
-        let both = info(other.cert_pem(), &["b"]).reported(Some(&alone)).unwrap();
-        let left = without_own(&both, "front").unwrap();
-        assert_eq!(text(&left, PROXY_CA).unwrap(), other.cert_pem());
-        assert_eq!(text(&left, ALLOWED_NAMES).unwrap(), r#"["b"]"#);
+        assert_eq!(without_own_proxy(&remaining, "front"), None);
+        let both = info(other.cert_pem(), &["b"]).updated(Some(&published)).unwrap();
+        let remaining = without_own_proxy(&both, "front").unwrap();
+        assert_eq!(text(&remaining, PROXY_CA).unwrap(), other.cert_pem());
+        assert_eq!(text(&remaining, ALLOWED_NAMES).unwrap(), r#"["b"]"#);
     }
 }

@@ -59,7 +59,7 @@ struct Conditions {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Ready<'a> {
+struct ReadyCondition<'a> {
     r#type: &'static str,
     status: &'static str,
     last_transition_time: &'a str,
@@ -68,20 +68,20 @@ struct Ready<'a> {
 }
 
 /// Function that returns the known addresses of facades.
-pub type Reached = Arc<dyn Fn() -> BTreeSet<SocketAddr> + Send + Sync>;
+pub type FacadeAddresses = Arc<dyn Fn() -> BTreeSet<SocketAddr> + Send + Sync>;
 
 /// Returns the address of the single facade of this control service.
 #[must_use]
-pub fn alone(reached: watch::Receiver<Option<SocketAddr>>) -> Reached {
+pub fn single_facade(reached: watch::Receiver<Option<SocketAddr>>) -> FacadeAddresses {
     Arc::new(move || reached.borrow().iter().copied().collect())
 }
 
 /// Returns the objects. `ranges` are the ranges of cluster IPs, `first_ip` is the first address of the first range, which the
 /// Service gets, and `addresses` returns the addresses of facades.
 #[must_use]
-pub fn objects(ranges: &[String], first: IpAddr, reached: &Reached) -> Vec<SystemObject> {
+pub fn system_objects(ranges: &[String], first_ip: IpAddr, addresses: &FacadeAddresses) -> Vec<SystemObject> {
     let ranges = ranges.to_vec();
-    let [port, of_endpoints, of_slice] = std::array::from_fn(|_| Arc::clone(reached));
+    let [port, of_endpoints, of_slice] = std::array::from_fn(|_| Arc::clone(addresses));
     vec![
         SystemObject::new(
             GroupResource::new("networking.k8s.io", "servicecidrs"),
@@ -89,24 +89,24 @@ pub fn objects(ranges: &[String], first: IpAddr, reached: &Reached) -> Vec<Syste
             NAME,
             move |current| range(current, &ranges),
         )
-        .with_status(|current| ready(current, &time::rfc3339(Timestamp::now()))),
+        .with_status(|current| with_ready_condition(current, &time::rfc3339(Timestamp::now()))),
         SystemObject::new(GroupResource::new("", "services"), NAMESPACE, NAME, move |current| {
-            service(current, first, port().first()?.port())
+            service(current, first_ip, port().first()?.port())
         }),
         SystemObject::new(GroupResource::new("", "endpoints"), NAMESPACE, NAME, move |current| {
-            endpoints(current, &elsewhere(&of_endpoints()))
+            endpoints(current, &external_addresses(&of_endpoints()))
         }),
         SystemObject::new(
             GroupResource::new("discovery.k8s.io", "endpointslices"),
             NAMESPACE,
             NAME,
-            move |current| slice(current, &elsewhere(&of_slice())),
+            move |current| slice(current, &external_addresses(&of_slice())),
         ),
     ]
 }
 
 /// Returns the addresses by port, without loopback addresses, which neither kind of object may contain.
-fn elsewhere(all: &BTreeSet<SocketAddr>) -> BTreeMap<u16, Vec<String>> {
+fn external_addresses(all: &BTreeSet<SocketAddr>) -> BTreeMap<u16, Vec<String>> {
     let mut ports = BTreeMap::<u16, Vec<String>>::new();
     for address in all.iter().filter(|address| !address.ip().is_loopback()) {
         ports.entry(address.port()).or_default().push(address.ip().to_string());
@@ -126,7 +126,7 @@ fn range(current: Option<&Object>, ranges: &[String]) -> Option<Object> {
     })
 }
 
-fn ready(current: Option<&Object>, now: &str) -> Option<Object> {
+fn with_ready_condition(current: Option<&Object>, now: &str) -> Option<Object> {
     let current = current?;
     let conditions = current.at(&["status", "conditions"]);
     let is_ready =
@@ -135,7 +135,7 @@ fn ready(current: Option<&Object>, now: &str) -> Option<Object> {
         return None;
     }
     let mut object = current.clone();
-    let ready = Ready {
+    let ready = ReadyCondition {
         r#type: "Ready",
         status: "True",
         last_transition_time: now,
@@ -210,18 +210,18 @@ fn slice(current: Option<&Object>, reached: &BTreeMap<u16, Vec<String>>) -> Opti
 /// Returns the address at which other hosts reach a listener (upstream's `ResolveBindAddress`): the bound address, or, if the
 /// listener is bound to all addresses or to the loopback interface, the host's address on the default route.
 #[must_use]
-pub fn reachable(bound: SocketAddr) -> Option<SocketAddr> {
+pub fn advertised_address(bound: SocketAddr) -> Option<SocketAddr> {
     if bound.ip().is_unspecified() {
-        return of_host(bound);
+        return host_address(bound);
     }
     if bound.ip().is_loopback() {
-        return of_host(bound).or(Some(bound));
+        return host_address(bound).or(Some(bound));
     }
     Some(bound)
 }
 
 /// Returns the host's address of the same family, with the port. No packet is sent.
-fn of_host(bound: SocketAddr) -> Option<SocketAddr> {
+fn host_address(bound: SocketAddr) -> Option<SocketAddr> {
     let (any, elsewhere) =
         if bound.is_ipv4() { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
     let socket = std::net::UdpSocket::bind(any).ok()?;
@@ -234,29 +234,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_right_is_left_alone_and_a_moved_facade_is_followed() {
+    fn correct_objects_are_not_changed_and_a_moved_facade_updates_them() {
         let first = "10.0.0.1".parse().unwrap();
-        let made = service(None, first, 6443).unwrap();
-        assert_eq!(made.at(&["spec", "clusterIP"]).str(), "10.0.0.1");
-        assert_eq!(service(Some(&made), first, 6443), None);
-        assert!(service(Some(&made), first, 7443).is_some());
-        let at = |all: &[&str]| elsewhere(&all.iter().map(|one| one.parse().unwrap()).collect());
+        let created = service(None, first, 6443).unwrap();
+        assert_eq!(created.at(&["spec", "clusterIP"]).str(), "10.0.0.1");
+        assert_eq!(service(Some(&created), first, 6443), None);
+        assert!(service(Some(&created), first, 7443).is_some());
+        let at = |all: &[&str]| external_addresses(&all.iter().map(|one| one.parse().unwrap()).collect());
         for reached in [endpoints, slice] {
-            let made = reached(None, &at(&["192.0.2.7:6443"])).unwrap();
-            assert_eq!(reached(Some(&made), &at(&["192.0.2.7:6443"])), None);
-            let more = reached(Some(&made), &at(&["192.0.2.7:6443", "192.0.2.8:6443"])).unwrap();
-            let text = String::from_utf8(more.to_json()).unwrap();
+            let created = reached(None, &at(&["192.0.2.7:6443"])).unwrap();
+            assert_eq!(reached(Some(&created), &at(&["192.0.2.7:6443"])), None);
+            let with_second = reached(Some(&created), &at(&["192.0.2.7:6443", "192.0.2.8:6443"])).unwrap();
+            let text = String::from_utf8(with_second.to_json()).unwrap();
             assert!(text.contains("192.0.2.7") && text.contains("192.0.2.8"));
-            let moved = reached(Some(&more), &at(&["192.0.2.8:6443"])).unwrap();
-            assert!(!String::from_utf8(moved.to_json()).unwrap().contains("192.0.2.7"));
+            let with_new_address = reached(Some(&with_second), &at(&["192.0.2.8:6443"])).unwrap();
+            assert!(!String::from_utf8(with_new_address.to_json()).unwrap().contains("192.0.2.7"));
         }
         let ports = endpoints(None, &at(&["192.0.2.7:6443", "192.0.2.8:7443"])).unwrap();
         assert_eq!(ports.at(&["subsets"]).items().count(), 2);
     }
 
     #[test]
-    fn the_loopback_interface_leads_nobody_here() {
-        let at = |all: &str| elsewhere(&[all.parse().unwrap()].into());
+    fn loopback_addresses_are_not_published() {
+        let at = |all: &str| external_addresses(&[all.parse().unwrap()].into());
         assert!(at("127.0.0.1:6443").is_empty());
         assert_eq!(endpoints(None, &at("127.0.0.1:6443")), None);
         assert_eq!(slice(None, &at("127.0.0.1:6443")), None);
@@ -264,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn the_range_is_ready_once() {
-        let made = range(None, &["10.0.0.0/16".to_owned()]).unwrap();
-        assert_eq!(range(Some(&made), &[]), None);
-        let reported = ready(Some(&made), "2026-01-02T03:04:05Z").unwrap();
-        assert_eq!(ready(Some(&reported), "2026-01-02T03:04:06Z"), None);
+    fn the_range_is_reported_as_ready_once() {
+        let created = range(None, &["10.0.0.0/16".to_owned()]).unwrap();
+        assert_eq!(range(Some(&created), &[]), None);
+        let reported = with_ready_condition(Some(&created), "2026-01-02T03:04:05Z").unwrap();
+        assert_eq!(with_ready_condition(Some(&reported), "2026-01-02T03:04:06Z"), None);
     }
 
     #[test]
-    fn the_address_of_the_host_stands_for_all_addresses_and_for_the_loopback_interface() {
+    fn the_host_address_replaces_unspecified_and_loopback_addresses() {
         let bound = "192.0.2.7:6443".parse().unwrap();
-        assert_eq!(reachable(bound), Some(bound));
+        assert_eq!(advertised_address(bound), Some(bound));
         let (all, loopback) = ("0.0.0.0:6443".parse().unwrap(), "127.0.0.1:6443".parse().unwrap());
-        assert_eq!(reachable(loopback), reachable(all).or(Some(loopback)));
-        assert!(reachable(loopback).is_some_and(|address| address.port() == 6443));
+        assert_eq!(advertised_address(loopback), advertised_address(all).or(Some(loopback)));
+        assert!(advertised_address(loopback).is_some_and(|address| address.port() == 6443));
     }
 }

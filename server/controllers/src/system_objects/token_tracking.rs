@@ -12,20 +12,20 @@ const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 /// Returns the reference to the ConfigMap.
 #[must_use]
-pub fn place() -> ObjectRef {
+pub fn config_map() -> ObjectRef {
     let resource = GroupResource::new("", "configmaps");
     ObjectRef { resource, namespace: NAMESPACE.to_owned(), name: NAME.to_owned() }
 }
 
 /// Returns the maintained object; `today` returns the date in UTC.
 #[must_use]
-pub fn object(today: impl Fn() -> Date + Send + Sync + 'static) -> SystemObject {
-    let ObjectRef { resource, .. } = place();
-    SystemObject::new(resource, NAMESPACE, NAME, move |current| since(current, today()))
+pub fn system_object(today: impl Fn() -> Date + Send + Sync + 'static) -> SystemObject {
+    let ObjectRef { resource, .. } = config_map();
+    SystemObject::new(resource, NAMESPACE, NAME, move |current| with_start_date(current, today()))
 }
 
 /// Sets the date to today if it is missing or in the future.
-fn since(current: Option<&Object>, today: Date) -> Option<Object> {
+fn with_start_date(current: Option<&Object>, today: Date) -> Option<Object> {
     let stored = current.and_then(|object| object.at(&["data"]).entry_str("since")?.parse::<Date>().ok());
     if stored.is_some_and(|since| since <= today) {
         return None;
@@ -43,16 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_day_stands_and_a_day_to_come_or_none_becomes_today() {
+    fn the_start_date_is_kept_unless_it_is_missing_or_in_the_future() {
         let today = date(2026, 11, 22);
-        let day = |object: &Object| object.at(&["data", "since"]).str().to_owned();
-        let mut object = since(None, today).unwrap();
-        assert_eq!(day(&object), "2026-11-22");
-        assert_eq!(since(Some(&object), today), None);
-        assert_eq!(since(Some(&object), date(2027, 1, 1)), None);
+        let start = |object: &Object| object.at(&["data", "since"]).str().to_owned();
+        let mut object = with_start_date(None, today).unwrap();
+        assert_eq!(start(&object), "2026-11-22");
+        assert_eq!(with_start_date(Some(&object), today), None);
+        assert_eq!(with_start_date(Some(&object), date(2027, 1, 1)), None);
         for wrong in ["2026-11-23", "yesterday"] {
             object.set(&["data", "since"], wrong);
-            assert_eq!(day(&since(Some(&object), today).unwrap()), "2026-11-22");
+            assert_eq!(start(&with_start_date(Some(&object), today).unwrap()), "2026-11-22");
         }
     }
 }

@@ -31,32 +31,35 @@ fn condition<'a>(object: &'a Object, kind: &str) -> Option<Cursor<'a>> {
 }
 
 /// Returns status and reason of a condition, such as `True NoConflicts`.
-pub fn reported(object: &Object, kind: &str) -> String {
+pub fn condition_summary(object: &Object, kind: &str) -> String {
     condition(object, kind)
         .map_or(String::new(), |c| format!("{} {}", c.field("status").str(), c.field("reason").str()))
 }
 
 pub fn established(object: Option<Object>) -> Option<Object> {
-    object.filter(|object| reported(object, "Established") == "True InitialNamesAccepted")
+    object.filter(|object| condition_summary(object, "Established") == "True InitialNamesAccepted")
 }
 
 async fn update(harness: &Harness, name: &str, change: impl FnOnce(&mut Object)) {
     let mut object = harness.get(&definitions(), "", name).await;
     change(&mut object);
     let (context, options) = (Context::system("test"), Default::default());
-    let part = portico_registry::Part::Main;
+    let part = portico_registry::ObjectPart::Main;
     harness.registry.update(&context, &definitions(), part, object, &options).await.unwrap();
 }
 
 #[tokio::test]
-async fn whoever_watches_sees_a_definition_installing_and_then_established() {
+async fn watchers_see_a_definition_as_installing_and_then_established() {
     let harness = Harness::open().await;
-    let mut followed = harness.registry.follow(&definitions()).await.unwrap();
+    let mut feed = harness.registry.follow(&definitions()).await.unwrap();
     harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &["bt"])).await;
     let mut seen = Vec::new();
     while seen.len() < 3 {
-        let Some(Change::Put(stored)) = followed.changes.next().await else { panic!() };
-        seen.push((reported(stored.object(), "NamesAccepted"), reported(stored.object(), "Established")));
+        let Some(Change::Put(stored)) = feed.changes.next().await else { panic!() };
+        seen.push((
+            condition_summary(stored.object(), "NamesAccepted"),
+            condition_summary(stored.object(), "Established"),
+        ));
     }
     let pair = |names: &str, established: &str| (names.to_owned(), established.to_owned());
     let installing = pair("True NoConflicts", "False Installing");
@@ -69,45 +72,47 @@ async fn whoever_watches_sees_a_definition_installing_and_then_established() {
 }
 
 #[tokio::test]
-async fn a_name_goes_to_the_first_and_to_the_next_when_the_first_is_gone() {
+async fn the_first_definition_gets_a_name_and_the_next_one_after_its_deletion() {
     let harness = Harness::open().await;
     harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &["bt"])).await;
-    harness.until_so(&definitions(), "bolts.g.example.com", established).await;
+    harness.wait_for_object(&definitions(), "bolts.g.example.com", established).await;
     harness.create(&definitions(), definition("g.example.com", "nuts", "Nut", &["bt"])).await;
     let refused = |object: Option<Object>| {
-        object.filter(|object| reported(object, "NamesAccepted") == "False ShortNamesConflict")
+        object.filter(|object| condition_summary(object, "NamesAccepted") == "False ShortNamesConflict")
     };
-    let nuts = harness.until_so(&definitions(), "nuts.g.example.com", refused).await;
-    assert_eq!(reported(&nuts, "Established"), "False NotAccepted");
+    let nuts = harness.wait_for_object(&definitions(), "nuts.g.example.com", refused).await;
+    assert_eq!(condition_summary(&nuts, "Established"), "False NotAccepted");
     harness.create(&definitions(), definition("other.example.com", "bolts", "Bolt", &["bt"])).await;
-    harness.until_so(&definitions(), "bolts.other.example.com", established).await;
+    harness.wait_for_object(&definitions(), "bolts.other.example.com", established).await;
 
     update(&harness, "bolts.g.example.com", |bolts| bolts.set(&["spec", "names", "shortNames"], ["other"]))
         .await;
-    harness.until_so(&definitions(), "nuts.g.example.com", established).await;
+    harness.wait_for_object(&definitions(), "nuts.g.example.com", established).await;
 }
 
 #[tokio::test]
-async fn a_served_version_has_an_api_service_as_long_as_a_definition_serves_it() {
+async fn a_version_has_an_api_service_while_a_definition_serves_it() {
     let harness = Harness::open().await;
     let groups = super::groups();
     harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
-    let service = harness.until("v1.g.example.com", "True Local").await;
+    let service = harness.wait_for_condition("v1.g.example.com", "True Local").await;
     assert_eq!(service.label("kube-aggregator.kubernetes.io/automanaged"), Some("true"));
     assert_eq!(service.at(&["spec", "groupPriorityMinimum"]).i64(), Some(1000));
     assert_eq!(service.at(&["spec", "versionPriority"]).i64(), Some(100));
     harness.create(&definitions(), definition("g.example.com", "nuts", "Nut", &[])).await;
-    harness.until_so(&definitions(), "nuts.g.example.com", established).await;
+    harness.wait_for_object(&definitions(), "nuts.g.example.com", established).await;
 
     // Recreated after a deletion by a client.
     harness.delete(&groups, "", "v1.g.example.com").await;
-    harness.until("v1.g.example.com", "True Local").await;
+    harness.wait_for_condition("v1.g.example.com", "True Local").await;
 
     harness.delete(&definitions(), "", "bolts.g.example.com").await;
-    harness.until_so(&definitions(), "bolts.g.example.com", |object| object.is_none().then_some(())).await;
-    harness.until("v1.g.example.com", "True Local").await;
+    harness
+        .wait_for_object(&definitions(), "bolts.g.example.com", |object| object.is_none().then_some(()))
+        .await;
+    harness.wait_for_condition("v1.g.example.com", "True Local").await;
     harness.delete(&definitions(), "", "nuts.g.example.com").await;
-    harness.until_so(&groups, "v1.g.example.com", |object| object.is_none().then_some(())).await;
+    harness.wait_for_object(&groups, "v1.g.example.com", |object| object.is_none().then_some(())).await;
 }
 
 #[tokio::test]
@@ -116,18 +121,19 @@ async fn a_protected_group_reports_whether_it_is_approved() {
     let mut bolts = definition("example.k8s.io", "bolts", "Bolt", &[]);
     bolts.set(&["metadata", "annotations", "api-approved.kubernetes.io"], "unapproved, a test");
     harness.create(&definitions(), bolts).await;
-    let bolts = harness.until_so(&definitions(), "bolts.example.k8s.io", established).await;
+    let bolts = harness.wait_for_object(&definitions(), "bolts.example.k8s.io", established).await;
     let kind = "KubernetesAPIApprovalPolicyConformant";
-    assert_eq!(reported(&bolts, kind), "False UnapprovedAnnotation");
+    assert_eq!(condition_summary(&bolts, kind), "False UnapprovedAnnotation");
     update(&harness, "bolts.example.k8s.io", |bolts| {
         bolts.set(&["metadata", "annotations", "api-approved.kubernetes.io"], "https://example.com/1");
     })
     .await;
-    let approved = |object: Option<Object>| object.filter(|o| reported(o, kind) == "True ApprovedAnnotation");
-    harness.until_so(&definitions(), "bolts.example.k8s.io", approved).await;
+    let approved =
+        |object: Option<Object>| object.filter(|o| condition_summary(o, kind) == "True ApprovedAnnotation");
+    harness.wait_for_object(&definitions(), "bolts.example.k8s.io", approved).await;
 }
 
-/// The cost per definition does not depend on the others, and writes share commits.
+/// Checks that the cost per definition does not depend on the others, and that writes share commits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_hundred_definitions_of_one_group_are_established_together() {
     let harness = Harness::open().await;
@@ -139,6 +145,6 @@ async fn three_hundred_definitions_of_one_group_are_established_together() {
     });
     all.await;
     for i in 0..300 {
-        harness.until_so(&definitions(), &format!("p{i}s.g.example.com"), established).await;
+        harness.wait_for_object(&definitions(), &format!("p{i}s.g.example.com"), established).await;
     }
 }

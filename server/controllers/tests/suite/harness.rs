@@ -9,24 +9,24 @@ use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
 use portico_admission::{AdmissionChain, AdmissionSettings};
 use portico_auth::authz::AlwaysAllow;
-use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
+use portico_controllers::auto_register::{AutoRegister, DesiredApiService, ManagedMode};
 use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
 use portico_controllers::crd::CustomResources;
 use portico_controllers::garbage::GarbageCollector;
-use portico_controllers::garbage::aggregated::{
-    Action, ForeignObject, ForeignOwner, Held, OtherServers, Outcomes,
+use portico_controllers::garbage::decision::OwnerState;
+use portico_controllers::garbage::foreign_objects::{
+    DependentAction, ForeignDependentList, ForeignObject, ForeignObjectClient, ForeignOwner, OwnerOutcomes,
 };
-use portico_controllers::garbage::decide::Owner;
 use portico_controllers::identity::{Identity, IdentityLease};
-use portico_controllers::log::Listening;
-use portico_controllers::namespace::conditions::Remaining;
+use portico_controllers::log::LogReader;
+use portico_controllers::namespace::conditions::RemainingContent;
 use portico_controllers::namespace::{ForeignContent, NamespaceDeletion};
 use portico_controllers::storage_migration::StorageMigration;
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
 use portico_kit::dial::{Connector, ConnectorOptions};
 use portico_kit::fetch::Fetcher;
-use portico_kit::pki::{Authority, Profile};
+use portico_kit::pki::{Authority, CertProfile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{ServerTls, ServerTlsOptions};
 use portico_kit::workqueue::QueueMetrics;
@@ -35,14 +35,14 @@ use portico_machinery::route::Route;
 use portico_machinery::{GroupResource, GroupVersion, Object};
 use portico_registry::{Context, CreateOptions, DeleteOptions, ObjectRef, Registry, Settings};
 use portico_routes::informers::Informers;
-use portico_routes::{Installed, Routes};
+use portico_routes::{LocalGroupVersion, Routes};
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// Timeout of waits, long enough for slow machines.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A registry with all controllers running.
 pub struct Harness {
@@ -70,7 +70,7 @@ impl Harness {
         let registry = registry(&dir, &tasks, &metrics).await;
         let built_in = [("", "v1", 18_000, 1), ("apps", "v1", 17_800, 15)];
         let gv = |(group, version, ..): &(&str, &str, i32, i32)| GroupVersion::new(*group, *version);
-        let installed = built_in.iter().map(|b| Installed {
+        let installed = built_in.iter().map(|b| LocalGroupVersion {
             group_version: gv(b),
             group_priority_minimum: b.2,
             version_priority: b.3,
@@ -85,11 +85,11 @@ impl Harness {
         availability.run_local(&tasks);
         availability.run_remote(&tasks);
         availability.run_writer(RegistrySink::new(registry.clone()), &tasks);
-        let desired = built_in.iter().map(|b| Desired {
+        let desired = built_in.iter().map(|b| DesiredApiService {
             group_version: gv(b),
             group_priority_minimum: b.2,
             version_priority: b.3,
-            mode: Mode::OnStart,
+            mode: ManagedMode::OnStart,
         });
         let auto_register = AutoRegister::new(&informers, desired, &metrics);
         let served = registry.serve_custom_resources().await.unwrap();
@@ -100,17 +100,18 @@ impl Harness {
         custom.run_workers(&registry, &tasks);
         let migration = StorageMigration::new(&QueueMetrics::new(&metrics));
         migration.run_workers(&registry, &tasks);
-        let namespaces_go = NamespaceDeletion::new(Arc::new(Nowhere), &QueueMetrics::new(&metrics));
-        namespaces_go.run_workers(&registry, &tasks);
-        let garbage = GarbageCollector::new(Arc::new(Nowhere), &QueueMetrics::new(&metrics));
+        let namespace_deletion =
+            NamespaceDeletion::new(Arc::new(NoForeignServers), &QueueMetrics::new(&metrics));
+        namespace_deletion.run_workers(&registry, &tasks);
+        let garbage = GarbageCollector::new(Arc::new(NoForeignServers), &QueueMetrics::new(&metrics));
         garbage.run_workers(&registry, &tasks);
-        let listening = Listening::new(vec![
+        let log_reader = LogReader::new(vec![
             Arc::new(custom.finalizer()),
             Arc::new(migration),
-            Arc::new(namespaces_go),
+            Arc::new(namespace_deletion),
             Arc::new(garbage),
         ]);
-        tasks.spawn("listening", listening.run(registry.clone(), tasks.clone()));
+        tasks.spawn("listening", log_reader.run(registry.clone(), tasks.clone()));
         tasks.spawn_critical("definitions", custom.run_informer(registry.clone(), tasks.clone()));
         tasks.spawn_critical("informers", informers.run(registry.clone(), tasks.clone()));
         let namespaces = SystemNamespaces::new();
@@ -141,67 +142,75 @@ impl Harness {
 
     /// Returns the object, if it exists.
     pub async fn find(&self, resource: &GroupResource, name: &str) -> Option<Object> {
-        let at = ObjectRef { resource: resource.clone(), namespace: String::new(), name: name.to_owned() };
-        self.registry.get_stored(&at).await.unwrap().map(|stored| stored.object().clone())
+        let object_ref =
+            ObjectRef { resource: resource.clone(), namespace: String::new(), name: name.to_owned() };
+        self.registry.get_stored(&object_ref).await.unwrap().map(|stored| stored.object().clone())
     }
 
-    /// Waits until `is` returns a value for a cluster-scoped object, or for its absence.
-    pub async fn until_so<T>(
+    /// Waits until `check` returns a value for a cluster-scoped object, or for its absence.
+    pub async fn wait_for_object<T>(
         &self,
         resource: &GroupResource,
         name: &str,
-        is: impl Fn(Option<Object>) -> Option<T>,
+        check: impl Fn(Option<Object>) -> Option<T>,
     ) -> T {
         let wait = async {
             loop {
-                if let Some(so) = is(self.find(resource, name).await) {
-                    return so;
+                if let Some(value) = check(self.find(resource, name).await) {
+                    return value;
                 }
                 tokio::task::yield_now().await;
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, wait).await;
-        waited.unwrap_or_else(|_| panic!("{name} never became so"))
+        let waited = tokio::time::timeout(TIMEOUT, wait).await;
+        waited.unwrap_or_else(|_| panic!("{name} has not reached the expected state within the timeout"))
     }
 
     /// Waits until the condition of an APIService has this status and reason.
-    pub async fn until(&self, name: &str, want: &str) -> Object {
-        self.until_so(&super::groups(), name, |object| object.filter(|o| super::reason(o) == want)).await
+    pub async fn wait_for_condition(&self, name: &str, want: &str) -> Object {
+        self.wait_for_object(&super::groups(), name, |object| {
+            object.filter(|o| super::condition_summary(o) == want)
+        })
+        .await
     }
 
     /// Waits until a route passes a check.
-    pub async fn until_route(&self, name: &str, is: impl Fn(&Route) -> bool) {
+    pub async fn wait_for_route(&self, name: &str, check: impl Fn(&Route) -> bool) {
         let wait = async {
-            while !self.routes.get(name).is_some_and(|c| is(&c.route)) {
+            while !self.routes.get(name).is_some_and(|c| check(&c.route)) {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.unwrap();
+        tokio::time::timeout(TIMEOUT, wait).await.unwrap();
     }
 }
 
-/// Access to other servers for a test without any.
-struct Nowhere;
+/// Access to other servers in tests without other servers.
+struct NoForeignServers;
 
-impl ForeignContent for Nowhere {
-    fn empty<'a>(&'a self, _namespace: &'a str, _remaining: &'a mut Remaining) -> BoxFuture<'a, ()> {
+impl ForeignContent for NoForeignServers {
+    fn delete_content<'a>(
+        &'a self,
+        _namespace: &'a str,
+        _remaining: &'a mut RemainingContent,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 }
 
-impl OtherServers for Nowhere {
-    fn owner<'a>(&'a self, _owner: &'a ForeignOwner) -> BoxFuture<'a, Owner> {
-        Box::pin(async { Owner::Unknown })
+impl ForeignObjectClient for NoForeignServers {
+    fn owner<'a>(&'a self, _owner: &'a ForeignOwner) -> BoxFuture<'a, OwnerState> {
+        Box::pin(async { OwnerState::Unknown })
     }
 
-    fn dependents<'a>(&'a self, _outcomes: &'a Outcomes) -> BoxFuture<'a, Held> {
-        Box::pin(async { Held::default() })
+    fn dependents<'a>(&'a self, _outcomes: &'a OwnerOutcomes) -> BoxFuture<'a, ForeignDependentList> {
+        Box::pin(async { ForeignDependentList::default() })
     }
 
-    fn carry_out<'a>(
+    fn execute<'a>(
         &'a self,
         _object: &'a ForeignObject,
-        _action: &'a Action,
+        _action: &'a DependentAction,
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
@@ -266,7 +275,7 @@ impl Drop for Backend {
 impl Backend {
     pub async fn start(name: &str) -> Self {
         let authority = Authority::create("backend-ca").unwrap();
-        let profile = Profile::server("backend", &[name.to_owned()], Duration::from_secs(3600));
+        let profile = CertProfile::server("backend", &[name.to_owned()], Duration::from_secs(3600));
         let pair = authority.issue(&profile).unwrap().cert_pair("backend").unwrap();
         let acceptor = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap().acceptor();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -3,10 +3,10 @@
 use portico_kit::metrics::Format;
 use portico_machinery::object::OwnerReference;
 use portico_machinery::{GroupResource, Object};
-use portico_registry::{Context, DeleteOptions, Part, Propagation, UpdateOptions, condition};
+use portico_registry::{Context, DeleteOptions, ObjectPart, Propagation, UpdateOptions, condition};
 
-use crate::definitions::{definition, definitions, established, reported};
-use crate::harness::{Harness, PATIENCE, object};
+use crate::definitions::{condition_summary, definition, definitions, established};
+use crate::harness::{Harness, TIMEOUT, object};
 
 const NAME: &str = "bolts.g.example.com";
 
@@ -28,43 +28,43 @@ async fn open() -> Harness {
 
 async fn define(harness: &Harness) {
     harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
-    harness.until_so(&definitions(), NAME, established).await;
+    harness.wait_for_object(&definitions(), NAME, established).await;
 }
 
-async fn gone(harness: &Harness, resource: &GroupResource, name: &str) {
-    harness.until_so(resource, name, |object| object.is_none().then_some(())).await;
+async fn wait_until_gone(harness: &Harness, resource: &GroupResource, name: &str) {
+    harness.wait_for_object(resource, name, |object| object.is_none().then_some(())).await;
 }
 
-async fn let_go(harness: &Harness, name: &str) {
+async fn remove_finalizers(harness: &Harness, name: &str) {
     let mut object = harness.get(&bolts(), "default", name).await;
     object.remove(&["metadata", "finalizers"]);
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    harness.registry.update(&context, &bolts(), Part::Main, object, &options).await.unwrap();
+    harness.registry.update(&context, &bolts(), ObjectPart::Main, object, &options).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
+async fn a_definition_is_deleted_after_its_instances_and_can_be_recreated() {
     let harness = open().await;
     for i in 0..3 {
         harness.create(&bolts(), bolt(&format!("b{i}"), ["default", "kube-system"][i % 2])).await;
     }
-    let mut held = bolt("held", "default");
-    held.set(&["metadata", "finalizers"], ["example.com/mine"]);
-    harness.create(&bolts(), held).await;
+    let mut with_finalizer = bolt("held", "default");
+    with_finalizer.set(&["metadata", "finalizers"], ["example.com/mine"]);
+    harness.create(&bolts(), with_finalizer).await;
     harness.delete(&definitions(), "", NAME).await;
 
     let in_progress = |object: Option<Object>| {
-        object.filter(|object| reported(object, "Terminating") == "True InstanceDeletionInProgress")
+        object.filter(|object| condition_summary(object, "Terminating") == "True InstanceDeletionInProgress")
     };
-    harness.until_so(&definitions(), NAME, in_progress).await;
+    harness.wait_for_object(&definitions(), NAME, in_progress).await;
     let one_left = async {
         while harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.len() > 1 {
             tokio::task::yield_now().await;
         }
     };
     one_left.await;
-    let_go(&harness, "held").await;
-    gone(&harness, &definitions(), NAME).await;
+    remove_finalizers(&harness, "held").await;
+    wait_until_gone(&harness, &definitions(), NAME).await;
 
     define(&harness).await;
     assert!(harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty());
@@ -72,29 +72,33 @@ async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
 }
 
 #[tokio::test]
-async fn a_definition_that_was_never_established_waits_for_nothing_and_reports_so() {
+async fn a_definition_that_was_never_established_is_finalized_without_waiting() {
     let harness = open().await;
     let mut rival = definition("g.example.com", "others", "Bolt", &[]);
     // A foreign finalizer keeps the definition, so that its last conditions can be checked.
     rival.set(&["metadata", "finalizers"], ["example.com/hold"]);
     harness.create(&definitions(), rival).await;
-    let has_condition = |kind: &'static str, so: &'static str| {
-        move |object: Option<Object>| object.filter(|object| reported(object, kind) == so)
+    let has_condition = |kind: &'static str, expected: &'static str| {
+        move |object: Option<Object>| object.filter(|object| condition_summary(object, kind) == expected)
     };
     let rival = "others.g.example.com";
-    harness.until_so(&definitions(), rival, has_condition("NamesAccepted", "False ListKindConflict")).await;
+    harness
+        .wait_for_object(&definitions(), rival, has_condition("NamesAccepted", "False ListKindConflict"))
+        .await;
     harness.delete(&definitions(), "", rival).await;
-    harness.until_so(&definitions(), rival, has_condition("Terminating", "False NeverEstablished")).await;
+    harness
+        .wait_for_object(&definitions(), rival, has_condition("Terminating", "False NeverEstablished"))
+        .await;
 }
 
 #[tokio::test]
-async fn instances_go_with_their_namespace_and_with_their_owner() {
+async fn instances_are_deleted_with_their_namespace_or_owner() {
     let harness = open().await;
     let namespaces = GroupResource::new("", "namespaces");
     harness.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
     harness.create(&bolts(), bolt("b", "doomed")).await;
     harness.delete(&namespaces, "", "doomed").await;
-    gone(&harness, &namespaces, "doomed").await;
+    wait_until_gone(&harness, &namespaces, "doomed").await;
     assert!(harness.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
 
     harness.create(&bolts(), bolt("owner", "default")).await;
@@ -115,7 +119,7 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, collected).await.unwrap();
+    tokio::time::timeout(TIMEOUT, collected).await.unwrap();
 }
 
 /// Returns the number of passes of the namespace controller.
@@ -126,7 +130,7 @@ fn passes(harness: &Harness) -> usize {
 }
 
 #[tokio::test]
-async fn a_namespace_is_emptied_again_when_all_that_was_left_has_gone() {
+async fn a_namespace_gets_another_pass_when_all_remaining_objects_are_gone() {
     const HELD: usize = 100;
     let harness = open().await;
     let namespaces = GroupResource::new("", "namespaces");
@@ -138,7 +142,7 @@ async fn a_namespace_is_emptied_again_when_all_that_was_left_has_gone() {
     }
     harness.delete(&namespaces, "", "held").await;
     harness
-        .until_so(&namespaces, "held", |namespace| {
+        .wait_for_object(&namespaces, "held", |namespace| {
             let conditions = namespace?.at(&["status", "conditions"]).printed();
             conditions.contains("has 100 resource instances").then_some(())
         })
@@ -147,9 +151,9 @@ async fn a_namespace_is_emptied_again_when_all_that_was_left_has_gone() {
         let mut bolt = harness.get(&bolts(), "held", &format!("b{n}")).await;
         bolt.remove(&["metadata", "finalizers"]);
         let (context, options) = (Context::system("test"), UpdateOptions::default());
-        harness.registry.update(&context, &bolts(), Part::Main, bolt, &options).await.unwrap();
+        harness.registry.update(&context, &bolts(), ObjectPart::Main, bolt, &options).await.unwrap();
     }
-    gone(&harness, &namespaces, "held").await;
+    wait_until_gone(&harness, &namespaces, "held").await;
     let passes = passes(&harness);
     assert!(passes < HELD / 2, "{passes} passes");
 }
@@ -163,11 +167,11 @@ async fn store_in_v2(harness: &Harness, v1_is_served: bool) {
     let mut object = harness.get(&definitions(), "", NAME).await;
     object.copy_from(&versions(json.as_bytes()), &["spec", "versions"]);
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    harness.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
+    harness.registry.update(&context, &definitions(), ObjectPart::Main, object, &options).await.unwrap();
 }
 
 #[tokio::test]
-async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_are_asked_to() {
+async fn owners_and_dependents_in_an_older_storage_version_are_deleted_with_the_requested_propagation() {
     for (propagation, v1_is_served, stays) in [
         (Propagation::Orphan, true, true),
         (Propagation::Orphan, false, true),
@@ -195,19 +199,19 @@ async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_ar
             .delete(&Context::system("test"), &bolts(), "default", "owner", &options)
             .await
             .unwrap();
-        let left = async {
+        let converged = async {
             loop {
-                let left = harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items;
-                let names: Vec<&str> = left.iter().map(|bolt| bolt.name()).collect();
-                let free = left.iter().all(|bolt| bolt.object().owner_references().is_empty());
+                let remaining = harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items;
+                let names: Vec<&str> = remaining.iter().map(|bolt| bolt.name()).collect();
+                let free = remaining.iter().all(|bolt| bolt.object().owner_references().is_empty());
                 if names == ["owned"] && stays && free || names.is_empty() && !stays {
                     return;
                 }
                 tokio::task::yield_now().await;
             }
         };
-        let left = tokio::time::timeout(PATIENCE, left).await;
-        assert!(left.is_ok(), "{propagation:?}, v1 served: {v1_is_served}");
+        let converged = tokio::time::timeout(TIMEOUT, converged).await;
+        assert!(converged.is_ok(), "{propagation:?}, v1 served: {v1_is_served}");
     }
 }
 
@@ -224,12 +228,12 @@ async fn a_resource_that_cannot_be_listed_does_not_stop_the_deletion_of_others_i
     unreachable.set(&["spec", "conversion", "webhook", "conversionReviewVersions"], ["v1"]);
     unreachable.set(&["spec", "conversion", "webhook", "clientConfig", "url"], "https://127.0.0.1:1/convert");
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    harness.registry.update(&context, &definitions(), Part::Main, unreachable, &options).await.unwrap();
+    harness.registry.update(&context, &definitions(), ObjectPart::Main, unreachable, &options).await.unwrap();
     store_in_v2(&harness, true).await;
     assert!(harness.registry.list(&bolts(), "doomed", &Default::default()).await.is_err());
     harness.delete(&namespaces, "", "doomed").await;
     harness
-        .until_so(&namespaces, "doomed", |namespace| {
+        .wait_for_object(&namespaces, "doomed", |namespace| {
             let conditions = namespace?.at(&["status", "conditions"]).printed();
             conditions.contains("ContentDeletionFailed").then_some(())
         })
@@ -237,7 +241,7 @@ async fn a_resource_that_cannot_be_listed_does_not_stop_the_deletion_of_others_i
     assert!(harness.registry.list(&roles, "doomed", &Default::default()).await.unwrap().items.is_empty());
     let retried = "workqueue_retries_total{name=\"namespace\"} ";
     harness
-        .until_so(&namespaces, "doomed", |_| {
+        .wait_for_object(&namespaces, "doomed", |_| {
             let metrics = harness.metrics.encode(Format::Text);
             let line = metrics.lines().find_map(|line| line.strip_prefix(retried));
             line.filter(|count| *count != "0").map(drop)
@@ -246,12 +250,12 @@ async fn a_resource_that_cannot_be_listed_does_not_stop_the_deletion_of_others_i
     let mut converted = harness.get(&definitions(), "", NAME).await;
     converted.set(&["spec", "conversion", "strategy"], "None");
     converted.remove(&["spec", "conversion", "webhook"]);
-    harness.registry.update(&context, &definitions(), Part::Main, converted, &options).await.unwrap();
-    harness.until_so(&namespaces, "doomed", |namespace| namespace.is_none().then_some(())).await;
+    harness.registry.update(&context, &definitions(), ObjectPart::Main, converted, &options).await.unwrap();
+    harness.wait_for_object(&namespaces, "doomed", |namespace| namespace.is_none().then_some(())).await;
 }
 
 #[tokio::test]
-async fn objects_of_a_resource_that_is_not_served_hold_no_namespace() {
+async fn objects_of_an_unserved_resource_do_not_block_the_deletion_of_a_namespace() {
     let harness = open().await;
     let namespaces = GroupResource::new("", "namespaces");
     harness.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
@@ -263,12 +267,12 @@ async fn objects_of_a_resource_that_is_not_served_hold_no_namespace() {
     let written = harness.registry.store().commit(vec![portico_store::Txn::create(key, value)]).await;
     assert!(written.iter().all(Result::is_ok));
     harness.delete(&namespaces, "", "doomed").await;
-    gone(&harness, &namespaces, "doomed").await;
+    wait_until_gone(&harness, &namespaces, "doomed").await;
     assert!(harness.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
-async fn objects_are_stored_in_the_new_version_after_a_migration_and_the_old_one_is_forgotten() {
+async fn a_migration_rewrites_objects_in_the_new_version_and_drops_the_old_one() {
     let harness = open().await;
     harness.create(&bolts(), bolt("b", "default")).await;
     let mut object = harness.get(&definitions(), "", NAME).await;
@@ -276,7 +280,7 @@ async fn objects_are_stored_in_the_new_version_after_a_migration_and_the_old_one
         {"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}"#;
     object.copy_from(&versions(json), &["spec", "versions"]);
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    harness.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
+    harness.registry.update(&context, &definitions(), ObjectPart::Main, object, &options).await.unwrap();
     let both = ["v1", "v2"];
     let mut status = harness.get(&definitions(), "", NAME).await;
     status.set(&["status", "storedVersions"], both);
@@ -292,14 +296,15 @@ async fn objects_are_stored_in_the_new_version_after_a_migration_and_the_old_one
         let running = condition::get(&object?, "Running")?;
         (running.status == "False").then_some(())
     };
-    harness.until_so(&migrations, "m", ended).await;
+    harness.wait_for_object(&migrations, "m", ended).await;
     let migrated = harness.get(&migrations, "", "m").await;
     assert!(condition::is_true(&migrated, "Succeeded"), "{migrated:?}");
     let definition = harness.get(&definitions(), "", NAME).await;
-    assert_eq!(reported(&definition, "StorageMigrating"), "False MigrationSucceeded");
+    assert_eq!(condition_summary(&definition, "StorageMigrating"), "False MigrationSucceeded");
     assert_eq!(definition.at(&["status", "storedVersions"]).len(), 1);
-    let at = portico_registry::ObjectRef { resource: bolts(), namespace: "default".into(), name: "b".into() };
-    let stored = harness.registry.get_stored(&at).await.unwrap().unwrap();
+    let object_ref =
+        portico_registry::ObjectRef { resource: bolts(), namespace: "default".into(), name: "b".into() };
+    let stored = harness.registry.get_stored(&object_ref).await.unwrap().unwrap();
     assert_eq!(stored.object().api_version(), "g.example.com/v2");
 }
 
@@ -310,7 +315,7 @@ fn versions(json: &[u8]) -> Object {
 }
 
 #[tokio::test]
-async fn an_update_that_changes_nothing_writes_only_what_is_stored_otherwise() {
+async fn a_no_op_update_writes_only_objects_in_another_storage_version() {
     let harness = open().await;
     harness.create(&bolts(), bolt("b", "default")).await;
     let with = |schema: &str| {
@@ -324,10 +329,15 @@ async fn an_update_that_changes_nothing_writes_only_what_is_stored_otherwise() {
     for (schema, is_left) in schemas {
         let mut definition = harness.get(&definitions(), "", NAME).await;
         definition.copy_from(&with(schema), &["spec", "versions"]);
-        harness.registry.update(&context, &definitions(), Part::Main, definition, &options).await.unwrap();
+        harness
+            .registry
+            .update(&context, &definitions(), ObjectPart::Main, definition, &options)
+            .await
+            .unwrap();
         let read = harness.get(&bolts(), "default", "b").await;
         let before = read.resource_version().to_owned();
-        let written = harness.registry.update(&context, &bolts(), Part::Main, read, &options).await.unwrap();
+        let written =
+            harness.registry.update(&context, &bolts(), ObjectPart::Main, read, &options).await.unwrap();
         assert_eq!(written.stored.revision().to_string() == before, is_left, "{schema}");
     }
 }

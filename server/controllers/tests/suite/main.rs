@@ -12,30 +12,30 @@ mod storage_migration;
 use std::time::Duration;
 
 use futures::StreamExt;
-use harness::{Backend, Harness, PATIENCE, api_service, object};
+use harness::{Backend, Harness, TIMEOUT, api_service, object};
 use portico_machinery::{GroupResource, Object};
-use portico_routes::{Entry, EntryKey, Update};
+use portico_routes::{TableEntry, TableEntryKey, TableUpdate};
 
 fn groups() -> GroupResource {
     GroupResource::new("apiregistration.k8s.io", "apiservices")
 }
 
-fn reason(object: &Object) -> String {
+fn condition_summary(object: &Object) -> String {
     let condition = object.at(&["status", "conditions"]).items().next();
     condition.map_or(String::new(), |c| format!("{} {}", c.field("status").str(), c.field("reason").str()))
 }
 
 #[tokio::test]
-async fn a_fresh_start_makes_namespaces_built_in_api_services_and_the_lease() {
+async fn a_first_start_creates_namespaces_built_in_api_services_and_the_lease() {
     let harness = Harness::open().await;
     harness.namespaces.created().signaled().await;
-    harness.lease.held().signaled().await;
+    harness.lease.acquired().signaled().await;
     harness.auto_register.completion().completed().signaled().await;
     let apps = harness.get(&groups(), "", "v1.apps").await;
-    assert_eq!(reason(&apps), "True Local");
+    assert_eq!(condition_summary(&apps), "True Local");
     assert_eq!(apps.label("kube-aggregator.kubernetes.io/automanaged"), Some("onstart"));
     assert_eq!(apps.at(&["spec", "groupPriorityMinimum"]).i64(), Some(17_800));
-    assert_eq!(reason(&harness.get(&groups(), "", "v1.").await), "True Local");
+    assert_eq!(condition_summary(&harness.get(&groups(), "", "v1.").await), "True Local");
     let leases = GroupResource::new("coordination.k8s.io", "leases");
     let lease = harness.get(&leases, "kube-system", &harness.identity.id).await;
     assert_eq!(lease.at(&["spec", "leaseDurationSeconds"]).i64(), Some(3600));
@@ -54,23 +54,23 @@ async fn a_registered_backend_becomes_available_and_its_route_is_published() {
     harness.create(&GroupResource::new("", "namespaces"), object("v1", "Namespace", "wardle", "")).await;
     harness.create(&groups(), api_service("w.example.com", "avail", &backend)).await;
     let name = "v1.w.example.com";
-    harness.until(name, "False ServiceNotFound").await;
+    harness.wait_for_condition(name, "False ServiceNotFound").await;
     let mut service = object("v1", "Service", "avail", "wardle");
     service.set(&["spec", "type"], "ExternalName");
     service.set(&["spec", "externalName"], "127.0.0.1");
     let services = GroupResource::new("", "services");
     harness.create(&services, service).await;
-    harness.until(name, "True Passed").await;
-    harness.until_route(name, |route| route.available.ok).await;
+    harness.wait_for_condition(name, "True Passed").await;
+    harness.wait_for_route(name, |route| route.available.ok).await;
     let route = harness.routes.get(name).unwrap().route;
     assert_eq!(route.backend.as_ref().unwrap().targets[0].to_string(), backend.addr.to_string());
-    let stages = harness.routes.explain("/apis/w.example.com/v1/flunders", &portico_routes::NoEvidence);
+    let stages = harness.routes.explain("/apis/w.example.com/v1/flunders", &portico_routes::NoExplainSource);
     assert!(stages.iter().all(|s| s.ok), "{stages:?}");
 
     harness.delete(&services, "wardle", "avail").await;
-    harness.until(name, "False ServiceNotFound").await;
+    harness.wait_for_condition(name, "False ServiceNotFound").await;
     harness
-        .until_route(name, |route| route.backend.as_ref().is_some_and(|b| b.resolve_error.is_some()))
+        .wait_for_route(name, |route| route.backend.as_ref().is_some_and(|b| b.resolve_error.is_some()))
         .await;
     harness.delete(&groups(), "", name).await;
     while harness.routes.get(name).is_some() {
@@ -85,8 +85,8 @@ async fn a_dead_backend_is_reported_with_the_cause_and_a_live_one_does_not_wait_
     dead.tasks.shutdown(Duration::from_secs(5)).await;
     harness.create(&groups(), by_url(api_service("dead.example.com", "dead", &dead), &dead)).await;
     harness.create(&groups(), by_url(api_service("live.example.com", "live", &live), &live)).await;
-    harness.until("v1.live.example.com", "True Passed").await;
-    let dead = harness.until("v1.dead.example.com", "False FailedDiscoveryCheck").await;
+    harness.wait_for_condition("v1.live.example.com", "True Passed").await;
+    let dead = harness.wait_for_condition("v1.dead.example.com", "False FailedDiscoveryCheck").await;
     let message =
         dead.at(&["status", "conditions"]).items().next().unwrap().field("message").str().to_owned();
     assert!(message.contains("cannot connect to 127.0.0.1:"), "{message}");
@@ -95,33 +95,37 @@ async fn a_dead_backend_is_reported_with_the_cause_and_a_live_one_does_not_wait_
 /// Measures the time from the write to the published route, which delays the first proxied request. The next periodic probe is
 /// due after thirty seconds, so an earlier result is an effect of the write.
 #[tokio::test]
-async fn a_created_group_is_routed_and_available_without_waiting_for_a_period() {
+async fn a_created_group_is_routed_and_available_without_waiting_for_the_probe_interval() {
     let harness = Harness::open().await;
     harness.auto_register.completion().completed().signaled().await;
     let backend = Backend::start("live.wardle.svc").await;
     let mut reader = harness.routes.publisher().subscribe(None);
     for i in 0..20 {
         let group = format!("g{i}.example.com");
-        let key = EntryKey::Route(format!("v1.{group}").into());
+        let key = TableEntryKey::Route(format!("v1.{group}").into());
         harness.create(&groups(), by_url(api_service(&group, "live", &backend), &backend)).await;
         let available = async {
             loop {
                 let entry = match reader.next().await {
-                    Update::Snapshot(s) => s.entries.into_iter().find(|(k, _)| *k == key).map(|(_, e)| e),
-                    Update::Delta(d) => d.changes.into_iter().find(|(k, _)| *k == key).and_then(|(_, e)| e),
+                    TableUpdate::Snapshot(s) => {
+                        s.entries.into_iter().find(|(k, _)| *k == key).map(|(_, e)| e)
+                    }
+                    TableUpdate::Delta(d) => {
+                        d.changes.into_iter().find(|(k, _)| *k == key).and_then(|(_, e)| e)
+                    }
                 };
-                if matches!(entry, Some(Entry::Route(route)) if route.available.ok) {
+                if matches!(entry, Some(TableEntry::Route(route)) if route.available.ok) {
                     break;
                 }
             }
         };
-        let soon = tokio::time::timeout(PATIENCE, available).await;
+        let soon = tokio::time::timeout(TIMEOUT, available).await;
         assert!(soon.is_ok(), "{group} is not available");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_of_creations_and_deletions_ends_with_every_condition_written() {
+async fn every_condition_is_written_after_many_creations_and_deletions() {
     let harness = Harness::open().await;
     let backend = Backend::start("live.wardle.svc").await;
     let group = |i: usize| format!("s{i}.example.com");
@@ -136,15 +140,16 @@ async fn a_storm_of_creations_and_deletions_ends_with_every_condition_written() 
     });
     storm.await;
     for i in (0..600).filter(|i| i % 3 != 0) {
-        harness.until(&format!("v1.{}", group(i)), "False ServiceNotFound").await;
+        harness.wait_for_condition(&format!("v1.{}", group(i)), "False ServiceNotFound").await;
     }
-    let left = || harness.routes.list().into_iter().filter(|c| c.route.name.starts_with("v1.s")).count();
-    let gone = async {
-        while left() != 400 {
+    let route_count =
+        || harness.routes.list().into_iter().filter(|c| c.route.name.starts_with("v1.s")).count();
+    let deleted = async {
+        while route_count() != 400 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    tokio::time::timeout(TIMEOUT, deleted).await.unwrap();
 }
 
 fn by_url(mut api_service: Object, backend: &Backend) -> Object {

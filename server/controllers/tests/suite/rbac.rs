@@ -11,24 +11,28 @@ use portico_controllers::rbac::policy::PolicyFeed;
 use crate::harness::Harness;
 
 #[tokio::test]
-async fn the_policy_is_in_force_once_all_of_it_was_handed_on() {
+async fn the_policy_applies_once_all_of_it_is_delivered() {
     let harness = Harness::open().await;
-    let (feed, known) = (PolicyFeed::new(), Arc::new(Mutex::new(BTreeSet::new())));
+    let (feed, delivered) = (PolicyFeed::new(), Arc::new(Mutex::new(BTreeSet::new())));
     let sink = {
-        let known = known.clone();
-        move |_, changes: Vec<_>| known.lock().extend(changes.into_iter().map(|(key, _)| key))
+        let delivered = delivered.clone();
+        move |_, changes: Vec<_>| delivered.lock().extend(changes.into_iter().map(|(key, _)| key))
     };
     let run = feed.clone().run(harness.registry.clone(), harness.tasks.clone(), sink);
     harness.tasks.spawn_critical("policy", run);
-    feed.known().signaled().await;
+    feed.synced().signaled().await;
 
-    let made = bootstrap::reconcile(&harness.registry).await.unwrap();
+    let revision = bootstrap::reconcile(&harness.registry).await.unwrap();
     let never_run = PolicyFeed::new();
-    assert!(never_run.reached(made).now_or_never().is_none(), "nothing was handed on there");
-    feed.reached(made).await;
-    let wanted: BTreeSet<_> = bootstrap::entries().unwrap().into_iter().map(|entry| entry.key).collect();
-    assert!(wanted.is_subset(&known.lock()));
+    assert!(
+        never_run.wait_delivered(revision).now_or_never().is_none(),
+        "a feed that does not run delivers nothing"
+    );
+    feed.wait_delivered(revision).await;
+    let expected: BTreeSet<_> =
+        bootstrap::policy_objects().unwrap().into_iter().map(|entry| entry.key).collect();
+    assert!(expected.is_subset(&delivered.lock()));
 
-    let again = bootstrap::reconcile(&harness.registry).await.unwrap();
-    assert_eq!(again, made, "what is complete is left as it is");
+    let second_revision = bootstrap::reconcile(&harness.registry).await.unwrap();
+    assert_eq!(second_revision, revision, "a complete policy is not written again");
 }

@@ -17,7 +17,7 @@ fn migration(name: &str, resource: &str) -> Object {
 }
 
 /// Waits until a migration has ended, and returns its conditions.
-async fn ended(harness: &Harness, name: &str) -> Vec<String> {
+async fn wait_until_ended(harness: &Harness, name: &str) -> Vec<String> {
     let ended = |object: Option<Object>| {
         let object = object?;
         let running = condition::get(&object, "Running")?;
@@ -27,7 +27,7 @@ async fn ended(harness: &Harness, name: &str) -> Vec<String> {
         let all = || object.at(&["status", "conditions"]).items().map(summary).collect();
         (running.status == "False").then(all)
     };
-    harness.until_so(&migrations(), name, ended).await
+    harness.wait_for_object(&migrations(), name, ended).await
 }
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn migrations_of_a_resource_run_one_after_another_and_succeed() {
     harness.create(&migrations(), migration("first", "configmaps")).await;
     harness.create(&migrations(), migration("second", "configmaps")).await;
     for name in ["first", "second"] {
-        let reported = ended(&harness, name).await;
+        let reported = wait_until_ended(&harness, name).await;
         let succeeded = "Succeeded True StorageVersionMigrationSucceeded";
         assert_eq!(reported, ["Running False MigrationCompleted", succeeded]);
         let object = harness.get(&migrations(), "", name).await;
@@ -54,10 +54,10 @@ async fn migrations_of_a_resource_run_one_after_another_and_succeed() {
 }
 
 #[tokio::test]
-async fn a_resource_that_cannot_be_written_cannot_be_migrated() {
+async fn the_migration_of_a_read_only_resource_fails() {
     let harness = Harness::open().await;
     harness.create(&migrations(), migration("reviews", "componentstatuses")).await;
-    let reported = ended(&harness, "reviews").await;
+    let reported = wait_until_ended(&harness, "reviews").await;
     assert_eq!(reported, ["Running False MigrationCompleted", "Failed True StorageVersionMigrationFailed"]);
     let object = harness.get(&migrations(), "", "reviews").await;
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Attributes of a write, for admission.
 
 use crate::options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions};
-use crate::served::ServedResource;
-use crate::typed::{Context, Part, Place};
+use crate::served_resource::ServedResource;
+use crate::verb_types::{Context, ObjectPart, ObjectPath};
 
 /// Operation of a write (upstream's `admission.Operation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +55,9 @@ pub struct Attributes<'a> {
     /// Options of the request.
     pub options: Options<'a>,
     /// Resource in the version of the request.
-    pub served: &'a ServedResource,
+    pub served_resource: &'a ServedResource,
     /// Part that is written: the object or a subresource.
-    pub part: Part<'a>,
+    pub part: ObjectPart<'a>,
     /// Namespace of the request; empty for cluster-scoped resources.
     pub namespace: &'a str,
     /// Name in the request; empty for a create and for a collection.
@@ -68,8 +68,8 @@ impl<'a> Attributes<'a> {
     /// Attributes of a write to this path.
     pub(crate) fn new(
         context: &'a Context,
-        served: &'a ServedResource,
-        place: Place<'a>,
+        served_resource: &'a ServedResource,
+        path: ObjectPath<'a>,
         options: Options<'a>,
     ) -> Self {
         let operation = match options {
@@ -78,8 +78,8 @@ impl<'a> Attributes<'a> {
             Options::Delete(_) => Operation::Delete,
             Options::Connect => Operation::Connect,
         };
-        let Place { part, namespace, name } = place;
-        Self { context, operation, options, served, part, namespace, name }
+        let ObjectPath { part, namespace, name } = path;
+        Self { context, operation, options, served_resource, part, namespace, name }
     }
 
     /// Name of the operation in rules of webhooks and policies.
@@ -116,8 +116,8 @@ impl<'a> Attributes<'a> {
     #[must_use]
     pub fn subresource(&self) -> &'a str {
         match self.part {
-            Part::Main => "",
-            Part::Subresource(name) => name,
+            ObjectPart::Main => "",
+            ObjectPart::Subresource(name) => name,
         }
     }
 }

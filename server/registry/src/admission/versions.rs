@@ -10,8 +10,8 @@ use portico_schema::Schema;
 use super::attributes::{Attributes, Operation};
 use crate::Result;
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::typed::Part;
+use crate::served_resource::ServedResource;
+use crate::verb_types::ObjectPart;
 
 /// Reason for which a changed object cannot be read.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl From<Box<Status>> for VersionError {
 impl From<VersionError> for Box<Status> {
     fn from(error: VersionError) -> Self {
         match error {
-            VersionError::Undecodable(why) => Self::new(Status::internal(why)),
+            VersionError::Undecodable(reason) => Self::new(Status::internal(reason)),
             VersionError::Failed(status) => status,
         }
     }
@@ -42,23 +42,23 @@ impl Attributes<'_> {
     /// Resource of the request.
     #[must_use]
     pub fn resource(&self) -> GroupVersionResource {
-        self.served.info.gvr()
+        self.served_resource.info.gvr()
     }
 
     /// Kind of the request body; for a subresource the kind that the subresource accepts.
     #[must_use]
     pub fn kind(&self) -> GroupVersionKind {
-        self.kind_in(self.served)
+        self.kind_in(self.served_resource)
     }
 
     /// Kind of the request body in another version of the resource.
     #[must_use]
-    pub fn kind_in(&self, served: &ServedResource) -> GroupVersionKind {
+    pub fn kind_in(&self, served_resource: &ServedResource) -> GroupVersionKind {
         match self.part {
-            Part::Main => served.info.gvk.clone(),
-            Part::Subresource(name) => {
-                let subresource = served.info.subresource(name);
-                subresource.map_or_else(|| served.info.gvk.clone(), |known| known.kind.clone())
+            ObjectPart::Main => served_resource.info.gvk.clone(),
+            ObjectPart::Subresource(name) => {
+                let subresource = served_resource.info.subresource(name);
+                subresource.map_or_else(|| served_resource.info.gvk.clone(), |known| known.kind.clone())
             }
         }
     }
@@ -66,31 +66,31 @@ impl Attributes<'_> {
     /// Other versions in which the resource and the subresource of the request are served.
     #[must_use]
     pub fn equivalents(&self, objects: &Objects) -> Vec<Arc<ServedResource>> {
-        let mut found = objects.versions_of(self.served);
-        let own = &self.served.info;
+        let mut found = objects.versions_of(self.served_resource);
+        let own = &self.served_resource.info;
         let is_other = |other: &ServedResource| {
             other.info.gvk.version != own.gvk.version
                 || other.info.gvk.group != own.gvk.group
                 || other.info.resource != own.resource
         };
-        found.retain(|served| is_other(served) && self.is_in(served));
+        found.retain(|served_resource| is_other(served_resource) && self.has_subresource_in(served_resource));
         found
     }
 
-    fn is_in(&self, served: &ServedResource) -> bool {
+    fn has_subresource_in(&self, served_resource: &ServedResource) -> bool {
         match self.part {
-            Part::Main => true,
-            Part::Subresource(name) => served.info.subresource(name).is_some(),
+            ObjectPart::Main => true,
+            ObjectPart::Subresource(name) => served_resource.info.subresource(name).is_some(),
         }
     }
 
     /// True if the objects of the request are of the resource's own kind, which has versions, and not a Scale or options.
     fn is_of_resource(&self) -> bool {
         match self.part {
-            Part::Main => true,
-            Part::Subresource(name) => {
-                let subresource = self.served.info.subresource(name);
-                subresource.is_none_or(|known| known.kind == self.served.info.gvk)
+            ObjectPart::Main => true,
+            ObjectPart::Subresource(name) => {
+                let subresource = self.served_resource.info.subresource(name);
+                subresource.is_none_or(|known| known.kind == self.served_resource.info.gvk)
             }
         }
     }
@@ -102,18 +102,18 @@ impl Attributes<'_> {
     pub async fn to_version<'o>(
         &self,
         objects: &Objects,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         object: &'o Object,
     ) -> Result<Cow<'o, Object>> {
-        if !self.is_of_resource() || object.api_version() == served.api_version {
+        if !self.is_of_resource() || object.api_version() == served_resource.api_version {
             return Ok(Cow::Borrowed(object));
         }
-        if let Some(custom) = &self.served.custom {
-            let shown = converted(objects, custom, object.clone(), &served.api_version).await;
+        if let Some(custom) = &self.served_resource.custom {
+            let shown = convert_custom(objects, custom, object.clone(), &served_resource.api_version).await;
             return shown.map(Cow::Owned);
         }
         let mut shown = object.clone();
-        served.to_version(&mut shown);
+        served_resource.to_version(&mut shown);
         Ok(Cow::Owned(shown))
     }
 
@@ -125,25 +125,25 @@ impl Attributes<'_> {
     pub async fn from_version(
         &self,
         objects: &Objects,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         changed: &Object,
     ) -> std::result::Result<(Object, Vec<String>), VersionError> {
         let of_resource = self.is_of_resource();
-        let part = if of_resource { Part::Main } else { self.part };
+        let part = if of_resource { ObjectPart::Main } else { self.part };
         if self.operation == Operation::Connect {
             // Options of a connection have no types here.
             return Ok((changed.clone(), Vec::new()));
         }
-        let (gvk, schema) = served.kind_of(part)?;
+        let (gvk, schema) = served_resource.kind_of(part)?;
         let decoded =
             schema.retype(changed, gvk).map_err(|error| VersionError::Undecodable(error.cause()))?;
         let (mut object, dropped) = (decoded.object, decoded.strict);
         if !of_resource {
             return Ok((object, dropped));
         }
-        served.complete(&mut object, objects.moment());
-        if let Some(custom) = &self.served.custom {
-            object = converted(objects, custom, object, &self.served.api_version).await?;
+        served_resource.apply_defaults(&mut object, objects.request_time());
+        if let Some(custom) = &self.served_resource.custom {
+            object = convert_custom(objects, custom, object, &self.served_resource.api_version).await?;
         }
         Ok((object, dropped))
     }
@@ -152,15 +152,15 @@ impl Attributes<'_> {
     ///
     /// # Errors
     /// Status 405 for kinds without types.
-    pub fn schema_in<'s>(&self, served: &'s ServedResource) -> Result<&'s Schema> {
-        let part = if self.is_of_resource() { Part::Main } else { self.part };
-        served.kind_of(part).map(|(_, schema)| schema)
+    pub fn schema_in<'s>(&self, served_resource: &'s ServedResource) -> Result<&'s Schema> {
+        let part = if self.is_of_resource() { ObjectPart::Main } else { self.part };
+        served_resource.kind_of(part).map(|(_, schema)| schema)
     }
 }
 
-async fn converted(
+async fn convert_custom(
     objects: &Objects,
-    custom: &crate::custom::Custom,
+    custom: &crate::custom::CustomVersion,
     object: Object,
     api_version: &str,
 ) -> Result<Object> {

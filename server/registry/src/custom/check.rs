@@ -4,24 +4,24 @@
 //! definition, and the stored objects are validated by the proposed schemas.
 
 mod finding;
-mod proposed;
-mod stored;
+mod proposed_definition;
+mod stored_objects;
 mod versions;
 
-pub use finding::{Checked, Finding, FindingKind, MAX_OBJECTS};
+pub use finding::{CheckReport, Finding, FindingKind, MAX_OBJECTS};
 
 use portico_machinery::{Object, Status};
 use portico_schema::Format;
 use portico_store::Record;
 
-use proposed::Proposed;
+use proposed_definition::ProposedDefinition;
 
 use crate::Result;
 use crate::definition;
 use crate::options::{CreateOptions, UpdateOptions};
 use crate::registry::Registry;
-use crate::served::ServedResource;
-use crate::typed::{Context, Place, Written};
+use crate::served_resource::ServedResource;
+use crate::verb_types::{Context, ObjectPath, WriteResult};
 use crate::verbs::Verbs;
 
 const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
@@ -36,28 +36,30 @@ impl Registry {
         context: &Context,
         body: &[u8],
         media_type: &str,
-    ) -> Result<Checked> {
+    ) -> Result<CheckReport> {
         let format = Format::of_media_type(media_type).filter(|format| *format != Format::Protobuf);
         let format = format.ok_or_else(|| Box::new(Status::unsupported_media_type(&MEDIA_TYPES)))?;
         let objects = self.objects();
-        let served = objects.served(&definition::resource())?;
-        let info = &served.info;
+        let served_resource = objects.served_resource(&definition::resource())?;
+        let info = &served_resource.info;
         let decoded = info.schema.decode(body, format, &info.gvk).map_err(|e| e.status())?;
-        let mut checked = Checked { name: decoded.object.name().to_owned(), ..Checked::default() };
-        let warn = |text| Finding::of(FindingKind::Warning, "", text);
-        checked.findings.extend(decoded.strict.into_iter().map(warn));
-        let installed = objects.read(&served, "", &checked.name).await?;
-        checked.installed = installed.is_some();
-        let written =
-            self.verbs().dry_run(context, &served, decoded.object.clone(), installed.as_deref()).await;
-        checked.take(written);
-        let Some(new) = Proposed::of(self, decoded.object) else { return Ok(checked) };
+        let mut report = CheckReport { name: decoded.object.name().to_owned(), ..CheckReport::default() };
+        let warning = |text| Finding::new(FindingKind::Warning, "", text);
+        report.findings.extend(decoded.strict.into_iter().map(warning));
+        let installed = objects.read(&served_resource, "", &report.name).await?;
+        report.installed = installed.is_some();
+        let dry_run_result = self
+            .verbs()
+            .dry_run(context, &served_resource, decoded.object.clone(), installed.as_deref())
+            .await;
+        report.add_dry_run(dry_run_result);
+        let Some(new) = ProposedDefinition::from_object(self, decoded.object) else { return Ok(report) };
         if let Some(installed) = installed {
-            let old = Proposed::of_record(self, installed)?;
-            checked.findings.extend(versions::compare(&old, &new));
-            objects.check_stored(&old.facts, &new, &mut checked).await?;
+            let old = ProposedDefinition::from_record(self, installed)?;
+            report.findings.extend(versions::compare(&old, &new));
+            objects.check_stored(&old.facts, &new, &mut report).await?;
         }
-        Ok(checked)
+        Ok(report)
     }
 }
 
@@ -66,19 +68,19 @@ impl Verbs {
     async fn dry_run(
         &self,
         context: &Context,
-        served: &ServedResource,
+        served_resource: &ServedResource,
         mut object: Object,
         installed: Option<&Record>,
-    ) -> Result<Written> {
+    ) -> Result<WriteResult> {
         let Some(installed) = installed else {
             let options = CreateOptions { dry_run: true, ..CreateOptions::default() };
-            return self.create(context, served, "", object, &options).await;
+            return self.create(context, served_resource, "", object, &options).await;
         };
         object.set(&["metadata", "resourceVersion"], installed.revision.to_string());
         object.remove(&["metadata", "uid"]);
         let name = object.name().to_owned();
-        let place = Place { name: &name, ..Place::default() };
+        let path = ObjectPath { name: &name, ..ObjectPath::default() };
         let options = UpdateOptions { dry_run: true, ..UpdateOptions::default() };
-        self.update(context, served, place, object, &options).await
+        self.update(context, served_resource, path, object, &options).await
     }
 }

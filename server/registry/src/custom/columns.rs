@@ -1,6 +1,6 @@
 //! Table columns of a version.
 
-use portico_kinds::{CellRule, ColumnRule, Shown};
+use portico_kinds::{CellRule, ColumnRule, ColumnType};
 use portico_machinery::JsonPath;
 use portico_machinery::table::Column;
 
@@ -8,7 +8,7 @@ use super::PrinterColumn;
 
 /// Columns of a version: the name, then the columns of the definition, or the age if there are none. A column with an invalid
 /// path and all columns after it are omitted.
-pub(super) fn of(columns: &[PrinterColumn]) -> Vec<ColumnRule> {
+pub(super) fn column_rules(columns: &[PrinterColumn]) -> Vec<ColumnRule> {
     let path = ["metadata", "name"].map(str::to_owned).into();
     let name = ColumnRule {
         column: Column {
@@ -21,9 +21,9 @@ pub(super) fn of(columns: &[PrinterColumn]) -> Vec<ColumnRule> {
         cell: CellRule::Path { path, absent: String::new() },
     };
     if columns.is_empty() {
-        return std::iter::once(name).chain(of_definition(&age())).collect();
+        return std::iter::once(name).chain(column_rule(&age())).collect();
     }
-    std::iter::once(name).chain(columns.iter().map_while(of_definition)).collect()
+    std::iter::once(name).chain(columns.iter().map_while(column_rule)).collect()
 }
 
 /// Default column of versions without columns.
@@ -37,7 +37,7 @@ fn age() -> PrinterColumn {
     }
 }
 
-fn of_definition(column: &PrinterColumn) -> Option<ColumnRule> {
+fn column_rule(column: &PrinterColumn) -> Option<ColumnRule> {
     let path = match JsonPath::parse(&column.json_path) {
         Ok(path) => path,
         Err(error) => {
@@ -55,7 +55,7 @@ fn of_definition(column: &PrinterColumn) -> Option<ColumnRule> {
         "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
         given => given.to_owned(),
     };
-    let shown = Shown::of_type(&column.kind)?;
+    let column_type = ColumnType::from_name(&column.kind)?;
     let column = Column {
         name: column.name.clone(),
         kind: column.kind.clone(),
@@ -63,7 +63,7 @@ fn of_definition(column: &PrinterColumn) -> Option<ColumnRule> {
         description,
         priority: column.priority,
     };
-    Some(ColumnRule { column, cell: CellRule::JsonPath { path, shown } })
+    Some(ColumnRule { column, cell: CellRule::JsonPath { path, column_type } })
 }
 
 #[cfg(test)]
@@ -76,11 +76,11 @@ mod tests {
     }
 
     fn names(columns: &[PrinterColumn]) -> Vec<String> {
-        of(columns).into_iter().map(|rule| rule.column.name).collect()
+        column_rules(columns).into_iter().map(|rule| rule.column.name).collect()
     }
 
     #[test]
-    fn a_path_that_cannot_be_read_takes_later_columns_along() {
+    fn a_column_with_an_invalid_path_removes_all_later_columns() {
         assert_eq!(names(&[]), ["Name", "Age"]);
         assert_eq!(names(&[column("A", ".a"), column("B", ".b[x]"), column("C", ".c")]), ["Name", "A"]);
         assert_eq!(names(&[column("A", ".a[")]), ["Name"]);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_column_without_a_description_is_described_by_its_path() {
-        let described = of(&[column("A", ".a")]).pop().unwrap().column.description;
+        let described = column_rules(&[column("A", ".a")]).pop().unwrap().column.description;
         assert!(described.ends_with(": .a"), "{described}");
     }
 }

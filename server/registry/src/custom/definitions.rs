@@ -10,40 +10,40 @@ use parking_lot::RwLock;
 use portico_machinery::{GroupKind, GroupResource, GroupVersion, GroupVersionKind};
 use portico_store::{Record, Resource, Store};
 
-use super::facts::{Facts, Version};
-use super::health::FailingWebhook;
-use super::serving::Serving;
-use super::shapes::Shapes;
+use super::definition_facts::{DefinitionFacts, DefinitionVersion};
+use super::kind_defaults::KindDefaults;
+use super::served_versions::ServedVersions;
+use super::webhook_health::FailingWebhook;
 use crate::definition;
 
 /// Definition at one state.
 #[derive(Clone)]
 pub(crate) struct Definition {
     /// Content that serving needs.
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) facts: Arc<DefinitionFacts>,
     /// Record in the store.
     pub(crate) record: Arc<Record>,
     /// Compiled versions, shared by all states that serve the same versions.
-    pub(crate) serving: Arc<Serving>,
+    pub(crate) versions: Arc<ServedVersions>,
 }
 
 /// Index of all definitions.
 pub(crate) struct Definitions {
     resource: Resource,
-    shapes: Arc<Shapes>,
-    known: RwLock<Known>,
+    kind_defaults: Arc<KindDefaults>,
+    index: RwLock<DefinitionIndex>,
 }
 
 #[derive(Default)]
-struct Known {
+struct DefinitionIndex {
     by_name: HashMap<Arc<str>, Definition>,
     by_kind: HashMap<GroupKind, Arc<str>>,
 }
 
 impl Definitions {
     /// Creates an empty index.
-    pub(crate) fn new(shapes: Arc<Shapes>) -> Self {
-        Self { resource: Resource::from(definition::resource()), shapes, known: RwLock::default() }
+    pub(crate) fn new(kind_defaults: Arc<KindDefaults>) -> Self {
+        Self { resource: Resource::from(definition::resource()), kind_defaults, index: RwLock::default() }
     }
 
     /// Storage resource of definitions.
@@ -53,21 +53,21 @@ impl Definitions {
 
     /// Definition of a resource; `None` until the store has loaded the definitions.
     pub(crate) fn of_resource(&self, store: &dyn Store, resource: &GroupResource) -> Option<Definition> {
-        self.named(store, &resource.to_string())
+        self.by_name(store, &resource.to_string())
     }
 
     /// Definition of a kind. A definition that was not read since its last write is searched among those of its group.
     pub(crate) fn of_kind(&self, store: &dyn Store, kind: &GroupKind) -> Option<Definition> {
-        let name = self.known.read().by_kind.get(kind).cloned();
+        let name = self.index.read().by_kind.get(kind).cloned();
         let is_of_kind = |definition: &Definition| definition.facts.kind() == *kind;
-        let named = name.and_then(|name| self.named(store, &name)).filter(is_of_kind);
-        let served = |definition: &Definition| is_of_kind(definition) && definition.facts.is_reachable();
-        named.or_else(|| self.of_group(store, &kind.group).into_iter().find(served))
+        let cached = name.and_then(|name| self.by_name(store, &name)).filter(is_of_kind);
+        let serves_kind = |definition: &Definition| is_of_kind(definition) && definition.facts.is_reachable();
+        cached.or_else(|| self.of_group(store, &kind.group).into_iter().find(serves_kind))
     }
 
     /// All definitions of a group in their current state.
     pub(crate) fn of_group(&self, store: &dyn Store, group: &str) -> Vec<Definition> {
-        self.called(store, |_, of| of == group)
+        self.find_matching(store, |_, definition_group| definition_group == group)
     }
 
     /// Kinds of a resource with this plural or singular name, version and group; an empty group matches any, but then only plural
@@ -80,73 +80,78 @@ impl Definitions {
         resource: &str,
     ) -> Vec<GroupVersionKind> {
         let found = match group {
-            "" => self.called(store, |plural, _| plural == resource),
+            "" => self.find_matching(store, |plural, _| plural == resource),
             group => self.of_group(store, group),
         };
-        let is_meant = |definition: &Definition| {
+        let matches = |definition: &Definition| {
             let names = definition.facts.names();
             definition.facts.is_reachable()
                 && (names.plural == resource || names.singular == resource)
-                && definition.serving.version(version).is_some()
+                && definition.versions.version(version).is_some()
         };
         let kind = |definition: Definition| {
             let GroupKind { group, kind } = definition.facts.kind();
             GroupVersionKind { group, version: version.to_owned(), kind }
         };
-        found.into_iter().filter(is_meant).map(kind).collect()
+        found.into_iter().filter(matches).map(kind).collect()
     }
 
     /// Content of all definitions that currently serve requests, without compiling them.
-    pub(crate) fn reachable(&self, store: &dyn Store) -> Vec<Arc<Facts>> {
-        let all = self.called(store, |_, _| true).into_iter().map(|definition| definition.facts);
+    pub(crate) fn reachable(&self, store: &dyn Store) -> Vec<Arc<DefinitionFacts>> {
+        let all = self.find_matching(store, |_, _| true).into_iter().map(|definition| definition.facts);
         all.filter(|facts| facts.is_reachable()).collect()
     }
 
     /// Verbs of custom resources.
     pub(crate) fn verbs(&self) -> &[String] {
-        &self.shapes.verbs
+        &self.kind_defaults.verbs
     }
 
     /// Definitions whose plural name and group match.
-    fn called(&self, store: &dyn Store, is_meant: impl Fn(&str, &str) -> bool) -> Vec<Definition> {
-        let Some(snapshot) = store.cached(&self.resource) else { return Vec::new() };
-        let is_meant = |name: &str| name.split_once('.').is_some_and(|(plural, of)| is_meant(plural, of));
+    fn find_matching(
+        &self,
+        store: &dyn Store,
+        matches_names: impl Fn(&str, &str) -> bool,
+    ) -> Vec<Definition> {
+        let Some(snapshot) = store.cached_snapshot(&self.resource) else { return Vec::new() };
+        let matches_name =
+            |name: &str| name.split_once('.').is_some_and(|(plural, group)| matches_names(plural, group));
         snapshot
             .iter()
-            .filter(|record| is_meant(record.key.name()))
-            .filter_map(|record| self.take(record))
+            .filter(|record| matches_name(record.key.name()))
+            .filter_map(|record| self.insert(record))
             .collect()
     }
 
     /// Definition with this name in its current state.
-    fn named(&self, store: &dyn Store, name: &str) -> Option<Definition> {
-        let snapshot = store.cached(&self.resource)?;
+    fn by_name(&self, store: &dyn Store, name: &str) -> Option<Definition> {
+        let snapshot = store.cached_snapshot(&self.resource)?;
         let Some(record) = snapshot.get_path(name) else {
-            self.forget(name, snapshot.revision());
+            self.remove(name, snapshot.revision());
             return None;
         };
-        self.take(record)
+        self.insert(record)
     }
 
     /// Cached content of a definition, if it is of this state.
-    pub(crate) fn facts(&self, record: &Record) -> Option<Arc<Facts>> {
-        let known = self.known.read();
-        let definition = known.by_name.get(record.key.name())?;
+    pub(crate) fn facts(&self, record: &Record) -> Option<Arc<DefinitionFacts>> {
+        let index = self.index.read();
+        let definition = index.by_name.get(record.key.name())?;
         (definition.record.revision == record.revision).then(|| Arc::clone(&definition.facts))
     }
 
     /// Cached definition, if it is of this state or a newer one.
-    fn at_least(&self, record: &Record) -> Option<Definition> {
-        let known = self.known.read();
-        known.by_name.get(record.key.name()).filter(|d| d.record.revision >= record.revision).cloned()
+    fn cached_at_least(&self, record: &Record) -> Option<Definition> {
+        let index = self.index.read();
+        index.by_name.get(record.key.name()).filter(|d| d.record.revision >= record.revision).cloned()
     }
 
     /// Inserts a state of a definition unless a newer one is cached. Ends watches of versions that it no longer serves.
-    pub(crate) fn take(&self, record: &Arc<Record>) -> Option<Definition> {
-        if let Some(known) = self.at_least(record) {
-            return Some(known);
+    pub(crate) fn insert(&self, record: &Arc<Record>) -> Option<Definition> {
+        if let Some(cached) = self.cached_at_least(record) {
+            return Some(cached);
         }
-        let facts = match Facts::read(record.value.json()) {
+        let facts = match DefinitionFacts::read(record.value.json()) {
             Ok(facts) => Arc::new(facts),
             Err(error) => {
                 tracing::error!(name = record.key.name(), %error, "cannot read a CustomResourceDefinition");
@@ -154,89 +159,94 @@ impl Definitions {
             }
         };
         let name: Arc<str> = record.key.name().into();
-        let mut known = self.known.write();
-        let before = known.by_name.get(&name);
+        let mut index = self.index.write();
+        let before = index.by_name.get(&name);
         if let Some(newer) = before.filter(|before| before.record.revision >= record.revision) {
             return Some(newer.clone());
         }
-        let serving = match before {
-            Some(before) if before.facts.serves_like(&facts) => {
-                before.serving.renew(record);
-                Arc::clone(&before.serving)
+        let versions = match before {
+            Some(before) if before.facts.serves_same_versions(&facts) => {
+                before.versions.update_record(record);
+                Arc::clone(&before.versions)
             }
-            _ => Arc::new(Serving::new(&facts, record, &self.shapes)),
+            _ => Arc::new(ServedVersions::new(&facts, record, &self.kind_defaults)),
         };
-        let after = Definition { facts: Arc::clone(&facts), record: Arc::clone(record), serving };
-        known.by_kind.insert(facts.kind(), Arc::clone(&name));
-        if let Some(before) = known.by_name.insert(name, after.clone()) {
-            known.leave(&before, Some(&after));
+        let after = Definition { facts: Arc::clone(&facts), record: Arc::clone(record), versions };
+        index.by_kind.insert(facts.kind(), Arc::clone(&name));
+        if let Some(before) = index.by_name.insert(name, after.clone()) {
+            index.end_replaced(&before, Some(&after));
         }
         Some(after)
     }
 
     /// Removes a definition that was absent at a revision, unless it was created again since.
-    pub(crate) fn forget(&self, name: &str, revision: i64) {
-        let gone = |known: &Known| known.by_name.get(name).is_some_and(|d| d.record.revision <= revision);
-        if !gone(&self.known.read()) {
+    pub(crate) fn remove(&self, name: &str, revision: i64) {
+        let is_outdated =
+            |index: &DefinitionIndex| index.by_name.get(name).is_some_and(|d| d.record.revision <= revision);
+        if !is_outdated(&self.index.read()) {
             return;
         }
-        let mut known = self.known.write();
-        if gone(&known)
-            && let Some(before) = known.by_name.remove(name)
+        let mut index = self.index.write();
+        if is_outdated(&index)
+            && let Some(before) = index.by_name.remove(name)
         {
-            known.leave(&before, None);
+            index.end_replaced(&before, None);
         }
     }
 
     /// Versions that a proposed definition would serve.
-    pub(super) fn proposed(&self, facts: &Arc<Facts>, record: &Arc<Record>) -> Serving {
-        Serving::new(facts, record, &self.shapes)
+    pub(super) fn compile_proposed(
+        &self,
+        facts: &Arc<DefinitionFacts>,
+        record: &Arc<Record>,
+    ) -> ServedVersions {
+        ServedVersions::new(facts, record, &self.kind_defaults)
     }
 
     /// Failures of the conversion webhooks of definitions that serve a group version.
     pub(crate) fn failing_webhooks(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
-        let known = self.known.read();
-        let of_it = known.by_name.values().filter(|definition| {
+        let index = self.index.read();
+        let definitions = index.by_name.values().filter(|definition| {
             let facts = &definition.facts;
-            let serves = |v: &Version| v.served && v.name == group_version.version;
+            let serves = |v: &DefinitionVersion| v.served && v.name == group_version.version;
             facts.group() == group_version.group && facts.versions().iter().any(serves)
         });
         let mut failing_webhooks: Vec<FailingWebhook> =
-            of_it.filter_map(|definition| definition.serving.failing()).collect();
+            definitions.filter_map(|definition| definition.versions.webhook_failure()).collect();
         failing_webhooks.sort_by(|a, b| a.definition.cmp(&b.definition));
         failing_webhooks
     }
 
     /// Drops compiled versions that were not used since the last call.
     pub(crate) fn drop_idle(&self) {
-        for definition in self.known.write().by_name.values_mut() {
-            if let Some(empty) = definition.serving.unless_used() {
-                definition.serving = Arc::new(empty);
+        for definition in self.index.write().by_name.values_mut() {
+            if let Some(empty) = definition.versions.reset_if_unused() {
+                definition.versions = Arc::new(empty);
             }
         }
     }
 
     /// Removes definitions that are not among these names at a revision.
-    pub(crate) fn retain(&self, revision: i64, there: impl Fn(&str) -> bool) {
-        let gone: Vec<Arc<str>> = {
-            let known = self.known.read();
-            known.by_name.keys().filter(|name| !there(name)).cloned().collect()
+    pub(crate) fn retain(&self, revision: i64, is_present: impl Fn(&str) -> bool) {
+        let removed_names: Vec<Arc<str>> = {
+            let index = self.index.read();
+            index.by_name.keys().filter(|name| !is_present(name)).cloned().collect()
         };
-        gone.iter().for_each(|name| self.forget(name, revision));
+        removed_names.iter().for_each(|name| self.remove(name, revision));
     }
 }
 
-impl Known {
+impl DefinitionIndex {
     /// Ends the served versions of a state that the next state changes.
-    fn leave(&mut self, before: &Definition, after: Option<&Definition>) {
+    fn end_replaced(&mut self, before: &Definition, after: Option<&Definition>) {
         let kind = before.facts.kind();
-        let kept = after.is_some_and(|after| after.facts.kind() == kind);
-        let own = self.by_kind.get(&kind).is_some_and(|name| **name == *before.record.key.name());
-        if own && !kept {
+        let keeps_kind = after.is_some_and(|after| after.facts.kind() == kind);
+        let owns_kind = self.by_kind.get(&kind).is_some_and(|name| **name == *before.record.key.name());
+        if owns_kind && !keeps_kind {
             self.by_kind.remove(&kind);
         }
-        if !after.is_some_and(|after| Arc::ptr_eq(&after.serving, &before.serving)) {
-            before.serving.over.signal();
+        if !after.is_some_and(|after| Arc::ptr_eq(&after.versions, &before.versions)) {
+            before.versions.superseded.signal();
         }
     }
 }

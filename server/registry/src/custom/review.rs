@@ -26,7 +26,7 @@ pub struct Review<'a> {
     /// UID of the request.
     pub uid: &'a str,
     /// Desired `apiVersion` of the objects.
-    pub wanted: &'a str,
+    pub desired_api_version: &'a str,
     /// Objects in the request.
     pub objects: &'a [Object],
     /// True if a single object was requested instead of a list.
@@ -90,7 +90,7 @@ impl Fault {
 /// Response body; objects stay bytes until they are validated.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Answer<'a> {
+struct ReviewBody<'a> {
     api_version: Option<String>,
     kind: Option<String>,
     #[serde(borrow)]
@@ -103,26 +103,26 @@ struct Response<'a> {
     uid: Option<String>,
     #[serde(borrow)]
     converted_objects: Option<Vec<&'a RawValue>>,
-    result: Option<Outcome>,
+    result: Option<ReviewStatus>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Outcome {
+struct ReviewStatus {
     status: Option<String>,
     message: Option<String>,
 }
 
 /// Splits objects, given as JSON, into reviews: each contains as many as fit, but at least one.
-pub(super) fn batches(objects: &[Vec<u8>], most: usize) -> Vec<Range<usize>> {
+pub(super) fn batches(objects: &[Vec<u8>], max_bytes: usize) -> Vec<Range<usize>> {
     let mut batches: Vec<Range<usize>> = Vec::new();
     let mut size = 0;
-    for (at, object) in objects.iter().enumerate() {
+    for (index, object) in objects.iter().enumerate() {
         match batches.last_mut() {
-            Some(batch) if size + object.len() <= most => batch.end = at + 1,
+            Some(batch) if size + object.len() <= max_bytes => batch.end = index + 1,
             _ => {
                 size = 0;
-                batches.push(at..at + 1);
+                batches.push(index..index + 1);
             }
         }
         size += object.len();
@@ -132,15 +132,20 @@ pub(super) fn batches(objects: &[Vec<u8>], most: usize) -> Vec<Range<usize>> {
 
 /// Encodes the request as JSON; `objects` are those of the review.
 #[must_use]
-pub fn question(version: ReviewVersion, uid: &str, wanted: &str, objects: &[Vec<u8>]) -> Vec<u8> {
+pub fn encode_request(
+    version: ReviewVersion,
+    uid: &str,
+    desired_api_version: &str,
+    objects: &[Vec<u8>],
+) -> Vec<u8> {
     let api_version = version.api_version();
     let mut json = format!(
-        "{{\"kind\":\"ConversionReview\",\"apiVersion\":\"{api_version}\",\"request\":{{\"uid\":\"{uid}\",\"desiredAPIVersion\":\"{wanted}\",\"objects\":["
+        "{{\"kind\":\"ConversionReview\",\"apiVersion\":\"{api_version}\",\"request\":{{\"uid\":\"{uid}\",\"desiredAPIVersion\":\"{desired_api_version}\",\"objects\":["
     )
     .into_bytes();
     json.reserve(objects.iter().map(|object| object.len() + 1).sum::<usize>() + 96);
-    for (at, object) in objects.iter().enumerate() {
-        if at > 0 {
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
             json.push(b',');
         }
         json.extend_from_slice(object);
@@ -158,37 +163,37 @@ impl Review<'_> {
     /// # Errors
     /// First fault found in the response.
     pub fn read(&self, body: &[u8]) -> Result<Vec<Object>, Failure> {
-        let answer: Answer<'_> = serde_json::from_slice(body).map_err(|error| Failure {
+        let review: ReviewBody<'_> = serde_json::from_slice(body).map_err(|error| Failure {
             fault: Fault::Call,
             message: format!("failed: couldn't get version/kind; json parse error: {error}"),
         })?;
         let objects = self
-            .objects_of(answer)
+            .objects_of(review)
             .map_err(|message| Failure { fault: Fault::Malformed, message: format!("failed: {message}") })?;
         if objects.len() != self.objects.len() {
             let message = format!("returned {} objects, expected {}", objects.len(), self.objects.len());
             return Err(Failure { fault: Fault::Partial, message });
         }
         let pairs = self.objects.iter().zip(objects).enumerate();
-        let converted = pairs.map(|(at, (original, raw))| self.object(at, original, raw));
+        let converted = pairs.map(|(index, (original, raw))| self.object(index, original, raw));
         converted
             .map(|converted| converted.map_err(|message| Failure { fault: Fault::Object, message }))
             .collect()
     }
 
-    fn objects_of<'a>(&self, answer: Answer<'a>) -> Result<Vec<&'a RawValue>, String> {
-        let close = self.version == ReviewVersion::V1;
-        let (api_version, kind) = (answer.api_version.unwrap_or_default(), answer.kind.unwrap_or_default());
-        if close && (api_version != self.version.api_version() || kind != "ConversionReview") {
+    fn objects_of<'a>(&self, review: ReviewBody<'a>) -> Result<Vec<&'a RawValue>, String> {
+        let is_strict = self.version == ReviewVersion::V1;
+        let (api_version, kind) = (review.api_version.unwrap_or_default(), review.kind.unwrap_or_default());
+        if is_strict && (api_version != self.version.api_version() || kind != "ConversionReview") {
             let expected = self.version.api_version();
             let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
             return Err(format!(
                 "expected webhook response of {expected}, Kind=ConversionReview, got {group}/{version}, Kind={kind}"
             ));
         }
-        let response = answer.response.ok_or("no response provided")?;
+        let response = review.response.ok_or("no response provided")?;
         let uid = response.uid.unwrap_or_default();
-        if close && uid != self.uid {
+        if is_strict && uid != self.uid {
             return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
         }
         let result = response.result.unwrap_or_default();
@@ -202,25 +207,25 @@ impl Review<'_> {
         Ok(response.converted_objects.unwrap_or_default())
     }
 
-    fn object(&self, at: usize, original: &Object, raw: &RawValue) -> Result<Object, String> {
+    fn object(&self, index: usize, original: &Object, raw: &RawValue) -> Result<Object, String> {
         let (object, metadata) = if self.single {
             ("returned invalid object".to_owned(), "returned invalid metadata".to_owned())
         } else {
             (
-                format!("returned invalid converted object at index {at}"),
-                format!("returned invalid metadata in object at index {at}"),
+                format!("returned invalid converted object at index {index}"),
+                format!("returned invalid metadata in object at index {index}"),
             )
         };
         let mut converted = parse(raw).map_err(|error| format!("{object}: {error}"))?;
-        let numbered = if self.single { " at index 0" } else { "" };
-        let typed = |what, expected, found| {
-            format!("{object}{numbered}: invalid {what} (expected {expected}, received {found})")
+        let index_suffix = if self.single { " at index 0" } else { "" };
+        let mismatch = |what, expected, found| {
+            format!("{object}{index_suffix}: invalid {what} (expected {expected}, received {found})")
         };
-        if converted.api_version() != self.wanted {
-            return Err(typed("groupVersion", self.wanted, converted.api_version()));
+        if converted.api_version() != self.desired_api_version {
+            return Err(mismatch("groupVersion", self.desired_api_version, converted.api_version()));
         }
         if converted.kind() != original.kind() {
-            return Err(typed("kind", original.kind(), converted.kind()));
+            return Err(mismatch("kind", original.kind(), converted.kind()));
         }
         same_identity(original, &converted).map_err(|error| format!("{object}: {error}"))?;
         restore_metadata(original, &mut converted).map_err(|error| format!("{metadata}: {error}"))?;

@@ -15,7 +15,7 @@ fn a() -> Vec<Object> {
 }
 
 fn review(objects: &[Object], single: bool) -> Review<'_> {
-    Review { version: ReviewVersion::V1, uid: "q", wanted: V2, objects, single }
+    Review { version: ReviewVersion::V1, uid: "q", desired_api_version: V2, objects, single }
 }
 
 /// Response with these objects.
@@ -30,9 +30,9 @@ fn converted(metadata: &str) -> String {
 }
 
 #[test]
-fn a_question_is_a_review_of_the_objects_as_they_are() {
+fn a_request_is_a_review_of_the_unchanged_objects() {
     let objects = [br#"{"a":1}"#.to_vec(), br#"{"b":2}"#.to_vec()];
-    let asked = question(ReviewVersion::V1Beta1, "q", V2, &objects);
+    let asked = encode_request(ReviewVersion::V1Beta1, "q", V2, &objects);
     assert_eq!(
         String::from_utf8(asked).unwrap(),
         r#"{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"q","desiredAPIVersion":"g.io/v2","objects":[{"a":1},{"b":2}]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}"#
@@ -42,7 +42,7 @@ fn a_question_is_a_review_of_the_objects_as_they_are() {
 }
 
 #[test]
-fn null_parts_of_an_answer_are_empty_ones() {
+fn null_parts_of_a_response_are_empty() {
     let objects = a();
     let message = |body: &str| review(&objects, true).read(body.as_bytes()).unwrap_err().message;
     let with = |response: &str| {
@@ -58,7 +58,7 @@ fn null_parts_of_an_answer_are_empty_ones() {
 }
 
 #[test]
-fn the_first_version_that_we_speak_is_spoken() {
+fn the_first_supported_version_is_used() {
     let first = |names: &[&str]| {
         ReviewVersion::first_of(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
     };
@@ -68,7 +68,7 @@ fn the_first_version_that_we_speak_is_spoken() {
 }
 
 #[test]
-fn a_review_holds_what_fits_and_at_least_one() {
+fn a_review_contains_as_many_objects_as_fit_and_at_least_one() {
     let objects = [4, 4, 4, 20, 1].map(|size| vec![b'x'; size]);
     assert_eq!(batches(&objects, 10), [0..2, 2..3, 3..4, 4..5]);
     assert_eq!(batches(&objects, 100), vec![0..5]);
@@ -76,7 +76,7 @@ fn a_review_holds_what_fits_and_at_least_one() {
 }
 
 #[test]
-fn metadata_is_the_originals_but_for_labels_and_annotations() {
+fn metadata_is_restored_except_labels_and_annotations() {
     let originals = a();
     let body = converted(
         r#"{"name":"a","namespace":"n","uid":"u","generation":9,"annotations":{"k":"v"},"labels":null,"finalizers":["f"]}"#,
@@ -201,7 +201,7 @@ fn an_error_in_a_list_names_the_index() {
 }
 
 #[test]
-fn a_cluster_scoped_object_without_metadata_is_no_object() {
+fn a_cluster_scoped_object_without_metadata_is_refused() {
     let originals = objects(&[r#"{"apiVersion":"g.io/v1","kind":"K","metadata":{}}"#]);
     let read = |body: &str| review(&originals, true).read(answer(body).as_bytes());
     let missing = read(r#"{"apiVersion":"g.io/v2","kind":"K"}"#).unwrap_err();
@@ -214,7 +214,7 @@ fn a_cluster_scoped_object_without_metadata_is_no_object() {
 }
 
 #[test]
-fn older_reviews_are_looked_at_less_closely() {
+fn older_reviews_are_validated_less_strictly() {
     let originals = a();
     let review = Review { version: ReviewVersion::V1Beta1, ..review(&originals, true) };
     let object = r#"{"apiVersion":"g.io/v2","kind":"K","metadata":{"name":"a","namespace":"n","uid":"u"}}"#;

@@ -7,28 +7,32 @@ use portico_schema::structural::{CompileError, Structural};
 use portico_schema::{Schema, Typed};
 use portico_store::Record;
 
-use super::facts::Facts;
-use super::shapes::Shapes;
+use super::definition_facts::DefinitionFacts;
+use super::kind_defaults::KindDefaults;
 use crate::definition::schema_of;
 
 /// Schemas of all versions of a definition.
 pub(crate) struct Schemas {
-    facts: Arc<Facts>,
-    source: Arc<Source>,
+    facts: Arc<DefinitionFacts>,
+    source: Arc<SchemaSource>,
     object_meta: Option<Typed>,
     /// Schemas in the definition's order.
     versions: Box<[OnceLock<Schema>]>,
 }
 
 /// Newest state of the definition that has these schemas; a reference to an older state would keep it in memory.
-struct Source(RwLock<Arc<Record>>);
+struct SchemaSource(RwLock<Arc<Record>>);
 
 impl Schemas {
-    pub(super) fn new(facts: &Arc<Facts>, record: &Arc<Record>, shapes: &Shapes) -> Self {
+    pub(super) fn new(
+        facts: &Arc<DefinitionFacts>,
+        record: &Arc<Record>,
+        kind_defaults: &KindDefaults,
+    ) -> Self {
         Self {
             facts: Arc::clone(facts),
-            source: Arc::new(Source(RwLock::new(Arc::clone(record)))),
-            object_meta: shapes.object_meta.clone(),
+            source: Arc::new(SchemaSource(RwLock::new(Arc::clone(record)))),
+            object_meta: kind_defaults.object_meta.clone(),
             versions: facts.versions().iter().map(|_| OnceLock::new()).collect(),
         }
     }
@@ -39,22 +43,22 @@ impl Schemas {
     }
 
     /// Replaces the state by a newer one with the same schemas.
-    pub(super) fn renew(&self, record: &Arc<Record>) {
+    pub(super) fn update_record(&self, record: &Arc<Record>) {
         *self.source.0.write() = Arc::clone(record);
     }
 
     /// Schema of a version, served or not.
     pub(super) fn get(&self, version: &str) -> Option<&Schema> {
-        let at = self.facts.versions().iter().position(|known| known.name == version)?;
+        let index = self.facts.versions().iter().position(|known| known.name == version)?;
         let object_meta = self.object_meta.as_ref()?;
-        Some(self.versions[at].get_or_init(|| {
+        Some(self.versions[index].get_or_init(|| {
             let (source, version) = (Arc::clone(&self.source), version.to_owned());
-            Schema::structural_on_use(move || source.compile(&version), object_meta.clone())
+            Schema::structural_lazy(move || source.compile(&version), object_meta.clone())
         }))
     }
 }
 
-impl Source {
+impl SchemaSource {
     fn record(&self) -> Arc<Record> {
         Arc::clone(&self.0.read())
     }
@@ -70,6 +74,7 @@ impl Source {
 
 /// Compiles the schema of a version; a version without a schema accepts everything.
 fn compile(definition: &[u8], version: &str) -> Result<Arc<Structural>, CompileError> {
-    let schema = schema_of(definition, version).map_err(|error| CompileError::NoJson(error.to_string()))?;
-    schema.map_or_else(|| Ok(Structural::anything()), |json| Structural::from_json(json.as_bytes()))
+    let schema =
+        schema_of(definition, version).map_err(|error| CompileError::InvalidJson(error.to_string()))?;
+    schema.map_or_else(|| Ok(Structural::any_object()), |json| Structural::from_json(json.as_bytes()))
 }

@@ -2,12 +2,12 @@
 
 use portico_machinery::{GroupVersion, Object};
 
+use super::definition_facts::DefinitionVersion;
 use super::definitions::Definition;
-use super::facts::Version;
 use crate::condition;
 use crate::definition::{ESTABLISHED, NAMES_ACCEPTED, TERMINATING};
 use crate::registry::Registry;
-use crate::stored;
+use crate::stored_object;
 
 /// Status of a version of a definition, and the condition that decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct VersionStatus {
     /// Name of the definition.
     pub definition: String,
     /// True if requests in this version are served.
-    pub serves: bool,
+    pub is_served: bool,
     /// Reason of the deciding condition.
     pub reason: String,
     /// Message of the deciding condition.
@@ -44,25 +44,26 @@ impl Registry {
     }
 }
 
-fn version_status(definition: &Definition, version: &Version) -> VersionStatus {
-    let object = stored::decode(&definition.record);
-    let serves = version.served && definition.facts.is_reachable();
-    let reported = reported(&object, version);
-    VersionStatus { definition: definition.facts.name().to_owned(), serves, ..reported }
+fn version_status(definition: &Definition, version: &DefinitionVersion) -> VersionStatus {
+    let object = stored_object::decode(&definition.record);
+    let is_served = version.served && definition.facts.is_reachable();
+    let status = status_of_conditions(&object, version);
+    VersionStatus { definition: definition.facts.name().to_owned(), is_served, ..status }
 }
 
 /// Status from the deciding condition: the first one that prevents serving, else the one that enables it.
-fn reported(object: &Object, version: &Version) -> VersionStatus {
+fn status_of_conditions(object: &Object, version: &DefinitionVersion) -> VersionStatus {
     if !version.served {
         let message = format!("the definition does not serve version {}", version.name);
         return VersionStatus { reason: "NotServed".to_owned(), message, ..VersionStatus::default() };
     }
-    let is = |kind: &str, status: &str| condition::get(object, kind).filter(|c| c.status == status);
-    let deciding = is(TERMINATING, "True")
-        .or_else(|| is(NAMES_ACCEPTED, "False"))
-        .or_else(|| is(ESTABLISHED, "False"))
-        .or_else(|| is(ESTABLISHED, "True"));
-    match deciding {
+    let condition_with =
+        |kind: &str, status: &str| condition::get(object, kind).filter(|c| c.status == status);
+    let condition = condition_with(TERMINATING, "True")
+        .or_else(|| condition_with(NAMES_ACCEPTED, "False"))
+        .or_else(|| condition_with(ESTABLISHED, "False"))
+        .or_else(|| condition_with(ESTABLISHED, "True"));
+    match condition {
         Some(condition) => VersionStatus {
             reason: condition.reason,
             message: condition.message,

@@ -32,7 +32,7 @@ pub enum Approval {
 impl Approval {
     /// Parses the annotation's value; empty if it is absent.
     #[must_use]
-    pub fn of(annotation: &str) -> Self {
+    pub fn parse(annotation: &str) -> Self {
         match annotation {
             "" => Self::Missing,
             text if text.starts_with("unapproved") => Self::Bypassed,
@@ -44,13 +44,15 @@ impl Approval {
     /// Upstream's message, used in refusals and conditions.
     #[must_use]
     pub fn message(self, annotation: &str) -> String {
-        let must = format!("protected groups must have approval annotation {APPROVAL_ANNOTATION:?}");
+        let requirement = format!("protected groups must have approval annotation {APPROVAL_ANNOTATION:?}");
         match self {
             Self::Approved => format!("approved in {annotation}"),
             Self::Bypassed => format!("not approved: {annotation:?}"),
-            Self::Missing => format!("{must}, {LEARN_MORE}"),
+            Self::Missing => format!("{requirement}, {LEARN_MORE}"),
             Self::Invalid => {
-                format!("{must} with either a URL or a reason starting with \"unapproved\", {LEARN_MORE}")
+                format!(
+                    "{requirement} with either a URL or a reason starting with \"unapproved\", {LEARN_MORE}"
+                )
             }
         }
     }
@@ -74,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_is_a_url_or_an_owned_lack_of_one() {
+    fn an_approval_is_a_url_or_an_explicit_bypass() {
         let rows = [
             ("", Approval::Missing),
             ("unapproved, testing", Approval::Bypassed),
@@ -89,7 +91,7 @@ mod tests {
             (" https://host", Approval::Invalid),
         ];
         for (annotation, approval) in rows {
-            assert_eq!(Approval::of(annotation), approval, "{annotation:?}");
+            assert_eq!(Approval::parse(annotation), approval, "{annotation:?}");
         }
     }
 }

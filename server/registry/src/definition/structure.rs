@@ -18,7 +18,7 @@ pub enum Structure {
 impl Structure {
     /// Checks all versions of a definition.
     #[must_use]
-    pub fn of(definition: &Object) -> Self {
+    pub fn check(definition: &Object) -> Self {
         let spec = definition.at(&["spec"]);
         let preserves = spec.field("preserveUnknownFields");
         let mut errors: Vec<String> = Vec::new();
@@ -28,10 +28,10 @@ impl Structure {
         for version in spec.field("versions").items() {
             match violations(&version.field("schema").field("openAPIV3Schema")) {
                 Ok(more) => errors.extend(more.iter().map(ToString::to_string)),
-                Err(why) => {
+                Err(reason) => {
                     let name = version.field("name").str();
                     return Self::Unreadable(format!(
-                        "failed to check validation schema for version {name}: {why}"
+                        "failed to check validation schema for version {name}: {reason}"
                     ));
                 }
             }
@@ -46,18 +46,18 @@ mod tests {
 
     #[test]
     fn violations_of_old_schemas_are_reported() {
-        let of = |spec: &str| {
-            Structure::of(&Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap())
+        let structure = |spec: &str| {
+            Structure::check(&Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap())
         };
         let versions =
             |schema: &str| format!(r#""versions":[{{"name":"v1","schema":{{"openAPIV3Schema":{schema}}}}}]"#);
-        assert_eq!(of(&format!("{{{}}}", versions(r#"{"type":"object"}"#))), Structure::Sound);
+        assert_eq!(structure(&format!("{{{}}}", versions(r#"{"type":"object"}"#))), Structure::Sound);
         let preserves = "spec.preserveUnknownFields: Invalid value: true: must be false";
-        assert_eq!(of(r#"{"preserveUnknownFields":true}"#), Structure::Violated(preserves.into()));
+        assert_eq!(structure(r#"{"preserveUnknownFields":true}"#), Structure::Violated(preserves.into()));
         let untyped = versions(r#"{"type":"object","properties":{"a":{}}}"#);
         let missing = "spec.versions[0].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields";
-        assert_eq!(of(&format!("{{{untyped}}}")), Structure::Violated(missing.into()));
+        assert_eq!(structure(&format!("{{{untyped}}}")), Structure::Violated(missing.into()));
         let both = format!(r#"{{"preserveUnknownFields":true,{untyped}}}"#);
-        assert_eq!(of(&both), Structure::Violated(format!("[{preserves}, {missing}]")));
+        assert_eq!(structure(&both), Structure::Violated(format!("[{preserves}, {missing}]")));
     }
 }

@@ -13,7 +13,7 @@ fn resource(group: &str, name: &str) -> GroupResource {
 }
 
 #[test]
-fn every_resource_stands_where_kube_apiserver_keeps_it() {
+fn every_resource_has_the_path_of_kube_apiserver() {
     let layout = layout();
     let expected = [
         ("", "services", "services/specs"),
@@ -33,8 +33,8 @@ fn every_resource_stands_where_kube_apiserver_keeps_it() {
     ];
     for (group, name, path) in expected {
         assert_eq!(layout.path(&resource(group, name)), path);
-        let below = format!("{path}/default/x");
-        assert_eq!(layout.locate(&below), Some((Resource::new(group, name), "default/x")));
+        let object_path = format!("{path}/default/x");
+        assert_eq!(layout.locate(&object_path), Some((Resource::new(group, name), "default/x")));
     }
     for foreign in ["ranges/servicenodeports", "masterleases/10.0.0.1", "peerserverleases/x", "pods"] {
         assert_eq!(layout.locate(foreign), None, "{foreign}");
@@ -42,35 +42,35 @@ fn every_resource_stands_where_kube_apiserver_keeps_it() {
 }
 
 #[test]
-fn paths_of_all_kinds_are_apart() {
+fn paths_of_all_kinds_differ() {
     let layout = layout();
     assert_eq!(layout.by_path.len(), layout.builtin.len());
 }
 
 #[test]
-fn built_in_kinds_are_protobuf_and_come_back() {
+fn built_in_kinds_survive_a_round_trip_as_protobuf() {
     let layout = layout();
     let json = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u"},"data":{"k":"v"}}"#;
     let stored = layout.to_stored(&resource("", "configmaps"), json).unwrap();
     assert!(stored.starts_with(b"k8s\0\n\x0f\n\x02v1\x12\x09ConfigMap\x12"), "{stored:?}");
-    let back = layout.to_json(&resource("", "configmaps"), &stored).unwrap();
-    let shown = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
-    assert_eq!(shown(&back), shown(json));
+    let decoded = layout.to_json(&resource("", "configmaps"), &stored).unwrap();
+    let to_text = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
+    assert_eq!(to_text(&decoded), to_text(json));
 }
 
 #[test]
-fn what_was_stored_in_another_version_comes_in_the_storage_version() {
+fn objects_of_other_versions_are_read_in_the_storage_version() {
     let layout = layout();
     let json = br#"{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"name":"a","namespace":"b"},
         "spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3}}"#;
-    let back = layout.to_json(&resource("autoscaling", "horizontalpodautoscalers"), json).unwrap();
-    let back: Value = serde_json::from_slice(&back).unwrap();
-    assert_eq!(back["apiVersion"], "autoscaling/v2");
-    assert_eq!(back["spec"]["maxReplicas"], 3);
+    let decoded = layout.to_json(&resource("autoscaling", "horizontalpodautoscalers"), json).unwrap();
+    let decoded: Value = serde_json::from_slice(&decoded).unwrap();
+    assert_eq!(decoded["apiVersion"], "autoscaling/v2");
+    assert_eq!(decoded["spec"]["maxReplicas"], 3);
 }
 
 #[test]
-fn definitions_are_stored_in_v1beta1_and_come_back() {
+fn definitions_survive_a_round_trip_in_v1beta1() {
     let column = json!({"name": "A", "type": "string", "jsonPath": ".spec.a"});
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage, "subresources": {"status": {}},
@@ -91,10 +91,10 @@ fn definitions_are_stored_in_v1beta1_and_come_back() {
             "versions": [{"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": true, "storage": false,
                 "additionalPrinterColumns": [{"name": "A", "type": "string", "JSONPath": ".spec.a"}]}]}});
     assert_eq!(stored, expected);
-    let mut back: Value =
+    let mut decoded: Value =
         serde_json::from_slice(&definition_from_v1beta1(object(&stored)).unwrap().to_json()).unwrap();
-    assert_eq!(back["spec"].as_object_mut().unwrap().remove("preserveUnknownFields"), Some(json!(false)));
-    assert_eq!(back, v1);
+    assert_eq!(decoded["spec"].as_object_mut().unwrap().remove("preserveUnknownFields"), Some(json!(false)));
+    assert_eq!(decoded, v1);
     // Form of `v1beta1` definitions before there were several versions.
     let old = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1",
         "spec": {"version": "v1", "validation": {}}});

@@ -16,22 +16,22 @@ use crate::frame::{EventType, Frame};
 pub(crate) struct FormKey {
     revision: i64,
     /// ID of the served resource that computed it.
-    served: u32,
-    shape: Shape,
+    served_id: u32,
+    kind: FormKind,
     /// Key of the object, as one revision of etcd may contain several objects.
     object: Key,
 }
 
 impl FormKey {
     /// Key of a representation of a record in this version.
-    pub(crate) fn new(record: &Record, served: u32, shape: Shape) -> Self {
-        Self { revision: record.revision, served, shape, object: record.key.clone() }
+    pub(crate) fn new(record: &Record, served_id: u32, kind: FormKind) -> Self {
+        Self { revision: record.revision, served_id, kind, object: record.key.clone() }
     }
 }
 
 /// Kind of a cached representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Shape {
+pub(crate) enum FormKind {
     /// JSON of a version that is not the storage version.
     Json,
     /// Record of a custom resource after conversion by a webhook.
@@ -50,14 +50,14 @@ pub(crate) enum Shape {
 
 /// Cached representation.
 #[derive(Clone)]
-pub(crate) enum Made {
+pub(crate) enum CachedForm {
     Bytes(Bytes),
     Cells(Arc<[Cell]>),
     Frame(Arc<Frame>),
     Record(Arc<Record>),
 }
 
-impl Made {
+impl CachedForm {
     fn weight(&self) -> usize {
         /// Overhead of an entry in bytes.
         const ENTRY: usize = 128;
@@ -74,11 +74,11 @@ impl Made {
 }
 
 #[derive(Clone)]
-struct Weights;
+struct FormWeighter;
 
-impl Weighter<FormKey, Made> for Weights {
-    fn weight(&self, _key: &FormKey, made: &Made) -> u64 {
-        made.weight() as u64
+impl Weighter<FormKey, CachedForm> for FormWeighter {
+    fn weight(&self, _key: &FormKey, form: &CachedForm) -> u64 {
+        form.weight() as u64
     }
 }
 
@@ -86,35 +86,35 @@ impl Weighter<FormKey, Made> for Weights {
 const EXPECTED_WEIGHT: usize = 4096;
 
 /// Cache of representations, shared by readers and watchers.
-pub(crate) struct FormCache(Cache<FormKey, Made, Weights>);
+pub(crate) struct FormCache(Cache<FormKey, CachedForm, FormWeighter>);
 
 impl FormCache {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(Cache::with_weighter(bytes / EXPECTED_WEIGHT, bytes as u64, Weights))
+        Self(Cache::with_weighter(bytes / EXPECTED_WEIGHT, bytes as u64, FormWeighter))
     }
 
     /// Result of a conversion webhook for a state of a custom resource.
-    pub(crate) fn converted(&self, served: u32, record: &Record) -> Option<Arc<Record>> {
-        match self.0.get(&FormKey::new(record, served, Shape::Converted)) {
-            Some(Made::Record(record)) => Some(record),
+    pub(crate) fn converted(&self, served_id: u32, record: &Record) -> Option<Arc<Record>> {
+        match self.0.get(&FormKey::new(record, served_id, FormKind::Converted)) {
+            Some(CachedForm::Record(record)) => Some(record),
             _ => None,
         }
     }
 
     /// Inserts the result of a conversion webhook for a state of a custom resource.
-    pub(crate) fn keep_converted(&self, served: u32, record: &Arc<Record>) {
-        let key = FormKey::new(record, served, Shape::Converted);
-        self.0.insert(key, Made::Record(Arc::clone(record)));
+    pub(crate) fn insert_converted(&self, served_id: u32, record: &Arc<Record>) {
+        let key = FormKey::new(record, served_id, FormKind::Converted);
+        self.0.insert(key, CachedForm::Record(Arc::clone(record)));
     }
 
     /// Returns the cached representation, or computes it. Concurrent callers may both compute it; one result is cached.
-    pub(crate) fn get_or_make(&self, key: FormKey, make: impl FnOnce() -> Made) -> Made {
+    pub(crate) fn get_or_make(&self, key: FormKey, make: impl FnOnce() -> CachedForm) -> CachedForm {
         if let Some(found) = self.0.get(&key) {
             return found;
         }
-        let made = make();
-        self.0.insert(key, made.clone());
-        made
+        let form = make();
+        self.0.insert(key, form.clone());
+        form
     }
 }
 
@@ -125,18 +125,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_leave_when_the_bytes_are_used_up() {
+    fn representations_are_evicted_when_the_limit_in_bytes_is_reached() {
         const BYTES: usize = 64 * 1024;
         let cache = FormCache::new(BYTES);
         let object = Key::new(&Resource::new("g", "r"), "", "n");
-        let key = |revision| FormKey { revision, served: 0, shape: Shape::Json, object: object.clone() };
-        let make = || Made::Bytes(Bytes::from(vec![0; 100]));
+        let key = |revision| FormKey { revision, served_id: 0, kind: FormKind::Json, object: object.clone() };
+        let make = || CachedForm::Bytes(Bytes::from(vec![0; 100]));
         for n in 0..1000 {
             cache.get_or_make(key(n), make);
         }
         assert!(cache.0.weight() <= BYTES as u64 && cache.0.len() > 100);
         // An entry larger than the cache is computed and not stored.
-        let large = || Made::Bytes(Bytes::from(vec![0; 2 * BYTES]));
+        let large = || CachedForm::Bytes(Bytes::from(vec![0; 2 * BYTES]));
         cache.get_or_make(key(1000), large);
         assert!(cache.0.get(&key(1000)).is_none());
     }

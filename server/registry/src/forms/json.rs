@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use portico_store::Record;
 
-use super::{FormKey, Made, Renderer, Shape};
-use crate::stored;
+use super::{CachedForm, FormKey, FormKind, Renderer};
+use crate::stored_object;
 
 impl Renderer<'_> {
     /// Writes the object's JSON in the version of the request.
     pub(super) fn write_json(&self, record: &Record, out: &mut Vec<u8>) {
-        if self.served.stored_as.is_some() {
-            out.extend_from_slice(&self.converted(record));
+        if self.served_resource.storage_kind.is_some() {
+            out.extend_from_slice(&self.converted_json(record));
         } else if record.revision == 0 {
             out.extend_from_slice(record.value.json());
         } else {
@@ -23,24 +23,24 @@ impl Renderer<'_> {
     pub(super) fn write_item(&self, record: &Record, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_json(record, out);
-        let head = &self.served.head;
+        let head = &self.served_resource.json_prefix;
         if !head.is_empty() && out[start..].starts_with(head) {
             out[start] = b'{';
             out.drain(start + 1..start + head.len());
         }
     }
 
-    fn converted(&self, record: &Record) -> Bytes {
+    fn converted_json(&self, record: &Record) -> Bytes {
         let make = || {
-            let mut object = stored::decode(record);
-            self.served.to_version(&mut object);
+            let mut object = stored_object::decode(record);
+            self.served_resource.to_version(&mut object);
             Bytes::from(object.to_json())
         };
         let Some(cache) = self.cache_for(record) else { return make() };
-        let key = FormKey::new(record, self.served.id, Shape::Json);
-        match cache.get_or_make(key, || Made::Bytes(make())) {
-            Made::Bytes(bytes) => bytes,
-            Made::Cells(_) | Made::Frame(_) | Made::Record(_) => make(),
+        let key = FormKey::new(record, self.served_resource.id, FormKind::Json);
+        match cache.get_or_make(key, || CachedForm::Bytes(make())) {
+            CachedForm::Bytes(bytes) => bytes,
+            CachedForm::Cells(_) | CachedForm::Frame(_) | CachedForm::Record(_) => make(),
         }
     }
 }

@@ -7,22 +7,22 @@ use jiff::Timestamp;
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_store::Record;
 
-use super::pieces::{PIECE, Pieces, body};
+use super::piece_writer::{PIECE_BYTES, PieceWriter, body};
 use super::{Include, Renderer, protobuf};
 use crate::Result;
 use crate::answer::Body;
 use crate::list::Page;
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::stored;
+use crate::served_resource::ServedResource;
+use crate::stored_object;
 
-/// Metadata of a list; `bare` lists, those of custom resources, also contain an empty token.
-pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
+/// Metadata of a list. With `always_has_token`, as for custom resources, an empty token is also written.
+pub(super) fn metadata(page: &Page, always_has_token: bool) -> Vec<u8> {
     if page.revision == 0 {
         return b"{}".to_vec();
     }
     let mut out = format!("{{\"resourceVersion\":\"{}\"", page.revision);
-    if bare || !page.continue_token.is_empty() {
+    if always_has_token || !page.continue_token.is_empty() {
         // The token's alphabet needs no escapes.
         out.push_str(",\"continue\":\"");
         out.push_str(&page.continue_token);
@@ -35,10 +35,10 @@ pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
     out.into_bytes()
 }
 
-pub(super) fn head(kind: &str, api_version: &str, page: &Page, bare: bool) -> Vec<u8> {
+pub(super) fn head(kind: &str, api_version: &str, page: &Page, always_has_token: bool) -> Vec<u8> {
     let mut out =
         format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":").into_bytes();
-    out.extend_from_slice(&metadata(page, bare));
+    out.extend_from_slice(&metadata(page, always_has_token));
     out.extend_from_slice(b",\"items\":[");
     out
 }
@@ -52,8 +52,13 @@ impl Renderer<'_> {
                 head("PartialObjectMetadataList", version.api_version(), page, false)
             }
             Form::Object => {
-                let bare = self.served.custom.is_some();
-                head(&self.served.info.list_kind, &self.served.api_version, page, bare)
+                let always_has_token = self.served_resource.custom.is_some();
+                head(
+                    &self.served_resource.info.list_kind,
+                    &self.served_resource.api_version,
+                    page,
+                    always_has_token,
+                )
             }
         }
     }
@@ -71,23 +76,27 @@ impl Renderer<'_> {
 }
 
 /// State of writing a JSON list.
-struct Writer {
-    inner: Arc<Objects>,
-    served: Arc<ServedResource>,
+struct JsonListWriter {
+    objects: Arc<Objects>,
+    served_resource: Arc<ServedResource>,
     form: Form,
     include: Include,
     now: Timestamp,
     records: std::vec::IntoIter<Arc<Record>>,
     first: bool,
-    begun: Vec<u8>,
+    head: Vec<u8>,
     done: bool,
 }
 
-impl Writer {
+impl JsonListWriter {
     /// Writes the end of the document. Tables of kinds without a printer in upstream have null instead of an empty list of rows.
     fn end(&self, out: &mut Vec<u8>) {
         let is_table = matches!(self.form, Form::Table(_));
-        if is_table && self.first && self.served.info.has_default_columns() && out.pop() == Some(b'[') {
+        if is_table
+            && self.first
+            && self.served_resource.info.has_default_columns()
+            && out.pop() == Some(b'[')
+        {
             out.extend_from_slice(b"null}\n");
         } else {
             out.extend_from_slice(b"]}\n");
@@ -96,8 +105,8 @@ impl Writer {
 
     fn renderer(&self) -> Renderer<'_> {
         Renderer {
-            cache: Some(&self.inner.forms),
-            served: &self.served,
+            cache: Some(&self.objects.forms),
+            served_resource: &self.served_resource,
             form: self.form,
             encoding: Encoding::Json,
             include: self.include,
@@ -105,12 +114,12 @@ impl Writer {
         }
     }
 
-    fn piece(&mut self) -> Bytes {
-        let mut out = std::mem::take(&mut self.begun);
+    fn next_piece(&mut self) -> Bytes {
+        let mut out = std::mem::take(&mut self.head);
         if out.is_empty() {
-            out.reserve(PIECE + PIECE / 8);
+            out.reserve(PIECE_BYTES + PIECE_BYTES / 8);
         }
-        while out.len() < PIECE {
+        while out.len() < PIECE_BYTES {
             let Some(record) = self.records.next() else {
                 self.end(&mut out);
                 self.done = true;
@@ -125,7 +134,7 @@ impl Writer {
     }
 }
 
-impl Pieces for Writer {
+impl PieceWriter for JsonListWriter {
     fn is_done(&self) -> bool {
         self.done
     }
@@ -135,45 +144,45 @@ impl Pieces for Writer {
             return Ok(None);
         }
         let is_long = self.renderer().is_long(self.records.as_slice());
-        let inner = Arc::clone(&self.inner);
-        inner.compute(is_long, async move { Some((self.piece(), self)) }).await
+        let objects = Arc::clone(&self.objects);
+        objects.compute(is_long, async move { Some((self.next_piece(), self)) }).await
     }
 }
 
 /// List as a body: complete if it is short, else in pieces.
 pub(crate) async fn stream(
-    inner: &Arc<Objects>,
-    served: &Arc<ServedResource>,
-    wanted: Choice,
+    objects: &Arc<Objects>,
+    served_resource: &Arc<ServedResource>,
+    choice: Choice,
     include: Include,
     page: Page,
 ) -> Result<Body> {
-    if wanted.encoding == Encoding::Protobuf {
-        return protobuf::stream(inner, served, wanted.form, page).await;
+    if choice.encoding == Encoding::Protobuf {
+        return protobuf::stream(objects, served_resource, choice.form, page).await;
     }
-    json(inner, served, wanted.form, include, page).await
+    json(objects, served_resource, choice.form, include, page).await
 }
 
 async fn json(
-    inner: &Arc<Objects>,
-    served: &Arc<ServedResource>,
+    objects: &Arc<Objects>,
+    served_resource: &Arc<ServedResource>,
     form: Form,
     include: Include,
     mut page: Page,
 ) -> Result<Body> {
-    if let (Form::Table(_), Some(order)) = (form, served.strategies.table.row_order()) {
+    if let (Form::Table(_), Some(order)) = (form, served_resource.strategies.table.row_order()) {
         // Stable sort: rows with equal keys stay sorted by name.
-        page.records.sort_by_cached_key(|record| order(&stored::decode(record)));
+        page.records.sort_by_cached_key(|record| order(&stored_object::decode(record)));
     }
-    let now = inner.moment().now;
-    let renderer = Renderer { cache: None, served, form, encoding: Encoding::Json, include, now };
-    let writer = Writer {
-        inner: inner.clone(),
-        served: served.clone(),
+    let now = objects.request_time().now;
+    let renderer = Renderer { cache: None, served_resource, form, encoding: Encoding::Json, include, now };
+    let writer = JsonListWriter {
+        objects: objects.clone(),
+        served_resource: served_resource.clone(),
         form,
         include,
         now,
-        begun: renderer.list_head(&page),
+        head: renderer.list_head(&page),
         records: page.records.into_iter(),
         first: true,
         done: false,

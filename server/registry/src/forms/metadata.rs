@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Renderer;
-use crate::stored;
+use crate::stored_object;
 
 #[derive(Deserialize)]
-struct Partial<'a> {
+struct MetadataOnly<'a> {
     #[serde(borrow)]
     metadata: &'a RawValue,
 }
@@ -18,24 +18,24 @@ impl Renderer<'_> {
     /// The object's metadata in a version of `meta.k8s.io`, without a closing newline, and without the annotation that upstream
     /// stores in a separate field.
     pub(super) fn metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
-        let Some(annotation) = self.served.strategies.table.annotation_for_field() else {
+        let Some(annotation) = self.served_resource.strategies.table.annotation_for_field() else {
             let json = match record.revision {
                 0 => record.value.json().to_vec(),
                 _ => record.to_json(),
             };
-            return Self::partial(&json, version);
+            return Self::wrap_metadata(&json, version);
         };
-        let mut object = stored::decode(record);
+        let mut object = stored_object::decode(record);
         object.remove(&["metadata", "annotations", annotation]);
         if object.at(&["metadata", "annotations"]).is_empty() {
             object.remove(&["metadata", "annotations"]);
         }
-        Self::partial(&object.to_json(), version)
+        Self::wrap_metadata(&object.to_json(), version)
     }
 
-    fn partial(json: &[u8], version: MetaVersion) -> Vec<u8> {
+    fn wrap_metadata(json: &[u8], version: MetaVersion) -> Vec<u8> {
         // Stored bytes are objects with metadata: the store refuses others when it loads them.
-        let partial: Option<Partial<'_>> = serde_json::from_slice(json).ok();
+        let partial: Option<MetadataOnly<'_>> = serde_json::from_slice(json).ok();
         let metadata = partial.map_or("{}", |p| p.metadata.get());
         let mut out = Vec::with_capacity(metadata.len() + 80);
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"");

@@ -7,8 +7,8 @@ use portico_machinery::accept::{Form, MetaVersion};
 use portico_machinery::table::{Cell, Column};
 use portico_store::Record;
 
-use super::{FormKey, Include, Made, Renderer, Shape};
-use crate::stored;
+use super::{CachedForm, FormKey, FormKind, Include, Renderer};
+use crate::stored_object;
 
 impl Renderer<'_> {
     fn table_version(&self) -> MetaVersion {
@@ -29,7 +29,7 @@ impl Renderer<'_> {
         if columns {
             let headed = |column: &&Column| !column.name.is_empty();
             let columns: Vec<&Column> =
-                self.served.info.columns.iter().map(|c| &c.column).filter(headed).collect();
+                self.served_resource.info.columns.iter().map(|c| &c.column).filter(headed).collect();
             // Plain structs always serialize.
             out.extend_from_slice(&serde_json::to_vec(&columns).unwrap_or_default());
         } else {
@@ -43,7 +43,7 @@ impl Renderer<'_> {
     pub(crate) fn table_of_one(&self, record: &Record, columns: bool) -> Vec<u8> {
         let version = match record.revision {
             // A bookmark contains its revision; the result of a dry run has none.
-            0 => stored::decode(record).resource_version().to_owned(),
+            0 => stored_object::decode(record).resource_version().to_owned(),
             revision => revision.to_string(),
         };
         let metadata = match version.as_str() {
@@ -58,15 +58,15 @@ impl Renderer<'_> {
 
     pub(super) fn write_row(&self, record: &Record, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"cells\":[");
-        for (at, cell) in self.cells(record).iter().enumerate() {
-            if at > 0 {
+        for (index, cell) in self.cells(record).iter().enumerate() {
+            if index > 0 {
                 out.push(b',');
             }
             cell.render(self.now, out);
         }
         out.push(b']');
         let field = |name: &str| record.value.field(name).unwrap_or_default().to_owned();
-        if let Some((reason, message)) = self.served.strategies.table.completion(&field) {
+        if let Some((reason, message)) = self.served_resource.strategies.table.completion(&field) {
             let condition = format!(
                 ",\"conditions\":[{{\"type\":\"Completed\",\"status\":\"True\",\"reason\":\"{reason}\",\"message\":\"{message}\"}}]"
             );
@@ -82,20 +82,20 @@ impl Renderer<'_> {
     }
 
     fn cells(&self, record: &Record) -> Arc<[Cell]> {
-        let Some(cache) = self.cache_for(record) else { return self.make_cells(record) };
-        let key = FormKey::new(record, self.served.id, Shape::Cells);
-        match cache.get_or_make(key, || Made::Cells(self.make_cells(record))) {
-            Made::Cells(cells) => cells,
-            Made::Bytes(_) | Made::Frame(_) | Made::Record(_) => self.make_cells(record),
+        let Some(cache) = self.cache_for(record) else { return self.compute_cells(record) };
+        let key = FormKey::new(record, self.served_resource.id, FormKind::Cells);
+        match cache.get_or_make(key, || CachedForm::Cells(self.compute_cells(record))) {
+            CachedForm::Cells(cells) => cells,
+            CachedForm::Bytes(_) | CachedForm::Frame(_) | CachedForm::Record(_) => self.compute_cells(record),
         }
     }
 
-    fn make_cells(&self, record: &Record) -> Arc<[Cell]> {
-        let object = stored::decode(record);
-        let columns = self.served.info.columns.iter();
+    fn compute_cells(&self, record: &Record) -> Arc<[Cell]> {
+        let object = stored_object::decode(record);
+        let columns = self.served_resource.info.columns.iter();
         columns
             .map(|column| match &column.cell {
-                CellRule::Function { name } => self.served.strategies.table.cell(name, &object),
+                CellRule::Function { name } => self.served_resource.strategies.table.cell(name, &object),
                 // All other cells are defined by data.
                 rule => rule.cell(&object).unwrap_or(Cell::Null),
             })

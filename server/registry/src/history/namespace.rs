@@ -15,25 +15,26 @@ impl Registry {
     ///
     /// # Errors
     /// Status 404 if there is no such namespace, 503 if the store cannot be read.
-    pub async fn namespace_begins(&self, namespace: &str) -> Result<i64> {
+    pub async fn namespace_history_start(&self, namespace: &str) -> Result<i64> {
         let namespaces = GroupResource::new("", "namespaces");
-        let served = self.objects().served(&namespaces)?;
-        let Some(current) = self.objects().read(&served, "", namespace).await? else {
+        let served_resource = self.objects().served_resource(&namespaces)?;
+        let Some(current) = self.objects().read(&served_resource, "", namespace).await? else {
             return Err(Box::new(Status::not_found(&namespaces, namespace)));
         };
-        let (uid, mut begins) = (current.value.uid(), current.revision);
+        let (uid, mut start) = (current.value.uid(), current.revision);
         loop {
-            let key = Key::new(&served.storage, "", namespace);
-            let query = PastQuery { key, before: Some(begins), limit: STATES };
-            let past = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
+            let key = Key::new(&served_resource.storage, "", namespace);
+            let query = PastQuery { key, before: Some(start), limit: STATES };
+            let past =
+                self.store().past_states(query).await.map_err(|error| failure::from_store_error(error, 0))?;
             for state in past.states {
                 match state.state {
-                    Ok(record) if record.value.uid() == uid => begins = record.revision,
-                    _ => return Ok(begins),
+                    Ok(record) if record.value.uid() == uid => start = record.revision,
+                    _ => return Ok(start),
                 }
             }
-            if !past.more {
-                return Ok(begins);
+            if !past.has_more {
+                return Ok(start);
             }
         }
     }

@@ -11,7 +11,7 @@ use portico_schema::managed::{Manager, Operation};
 pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
     let (mut causes, mut lines, mut count, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
     for (manager, set) in &conflicts.0 {
-        let manager = cut(printed(manager));
+        let manager = cut(manager_text(manager));
         if bytes < MAX_CAUSES_BYTES {
             lines.push(format!("conflicts with {manager}:"));
         }
@@ -37,7 +37,7 @@ pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
     Status::failure(Reason::Conflict, message).with_details(Details { causes, ..Details::default() })
 }
 
-fn printed(manager: &Manager) -> String {
+fn manager_text(manager: &Manager) -> String {
     let Manager { name, operation, version, subresource } = manager;
     let mut text = format!("{name:?}");
     if !subresource.is_empty() {

@@ -4,10 +4,10 @@
 use portico_machinery::Object;
 use portico_machinery::object::to_go_json;
 use portico_schema::apply::Conflicts;
-use portico_schema::fields::Set;
+use portico_schema::fields::FieldSet;
 use portico_schema::managed::Manager;
 
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -18,23 +18,23 @@ pub(super) const MANAGER: &str = "kubectl";
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// Conflicts that remain after removing fields that the annotation covers and that have not changed since.
-pub(super) fn remaining(
-    served: &ServedResource,
+pub(super) fn remaining_conflicts(
+    served_resource: &ServedResource,
     live: &Object,
     conflicts: Conflicts<Manager>,
 ) -> Conflicts<Manager> {
-    let Some(allowed) = allowed(served, live) else { return conflicts };
-    let left = conflicts.0.into_iter().map(|(manager, set)| (manager, set.difference(&allowed)));
-    Conflicts(left.filter(|(_, set)| !set.is_empty()).collect())
+    let Some(allowed) = unchanged_fields(served_resource, live) else { return conflicts };
+    let remaining = conflicts.0.into_iter().map(|(manager, set)| (manager, set.difference(&allowed)));
+    Conflicts(remaining.filter(|(_, set)| !set.is_empty()).collect())
 }
 
 /// Fields that the client applied last and that have not changed since.
-fn allowed(served: &ServedResource, live: &Object) -> Option<Set> {
+fn unchanged_fields(served_resource: &ServedResource, live: &Object) -> Option<FieldSet> {
     let applied = Object::from_json(live.annotation(ANNOTATION)?.as_bytes()).ok()?;
-    if applied.api_version() != served.api_version {
+    if applied.api_version() != served_resource.api_version {
         return None;
     }
-    let schema = &served.info.schema;
+    let schema = &served_resource.info.schema;
     schema.check_applied(&applied).ok()?;
     let changes = schema.compare_raw(&applied, live).ok()?;
     let fields = schema.fields_of(&applied);
@@ -46,10 +46,10 @@ pub(super) fn refresh(object: &mut Object, config: &Object) {
     if object.annotation(ANNOTATION).is_none_or(str::is_empty) {
         return;
     }
-    let mut noted = config.clone();
-    noted.remove(&["metadata", "annotations", ANNOTATION]);
-    noted.sort_keys();
-    let mut text = String::from_utf8_lossy(&to_go_json(noted.map())).into_owned();
+    let mut annotated = config.clone();
+    annotated.remove(&["metadata", "annotations", ANNOTATION]);
+    annotated.sort_keys();
+    let mut text = String::from_utf8_lossy(&to_go_json(annotated.map())).into_owned();
     text.push('\n');
     let others = object.at(&["metadata", "annotations"]).entries().filter(|(k, _)| *k != ANNOTATION);
     let size: usize = others.map(|(k, v)| k.len() + v.str().len()).sum();

@@ -4,98 +4,101 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use portico_machinery::{Object, time};
-use portico_schema::apply::{self, Comparison, Failure, Filter, Owned, Versions as _};
-use portico_schema::managed::{self, Managed, Manager, Operation};
+use portico_schema::apply::{self, ApplyError, Comparison, FieldFilter, OwnedFields, Versions as _};
+use portico_schema::managed::{self, ManagedFields, Manager, Operation};
 
 use super::versions::KindVersions;
-use super::{BUCKET, MAX_UPDATERS, UNOWNED};
-use crate::served::ServedResource;
+use super::{MAX_UPDATERS, OLD_UPDATERS_MANAGER, UNOWNED};
+use crate::served_resource::ServedResource;
 
 const FIELD: [&str; 2] = ["metadata", "managedFields"];
 
 /// Tracking of the fields that a write changes.
 #[derive(Clone, Copy)]
-pub enum Tracked<'a> {
+pub enum FieldTracking<'a> {
     /// The manager with this name becomes the owner.
-    By(&'a str),
+    Manager(&'a str),
     /// Ownership is already set, as after an apply.
-    Already,
+    Done,
 }
 
 /// Sets the managed fields of a new state. Both states are complete and in the storage version; for a create, the old one is
 /// empty. If ownership cannot be determined, all entries are removed, as in upstream.
 pub fn track(versions: &KindVersions<'_>, live: &Object, new: &mut Object, manager: &str, now: Timestamp) {
-    match tracked(versions, live, new, manager, now) {
-        Ok(After::AsBefore) => new.copy_from(live, &FIELD),
-        Ok(After::Owned(managed)) => managed.write(new),
-        Ok(After::Untracked) | Err(Failure::TypeMismatch(_) | Failure::Conflicts(_)) => {
+    match compute_entries(versions, live, new, manager, now) {
+        Ok(NewEntries::Unchanged) => new.copy_from(live, &FIELD),
+        Ok(NewEntries::Owned(managed)) => managed.write(new),
+        Ok(NewEntries::Untracked) | Err(ApplyError::TypeMismatch(_) | ApplyError::Conflicts(_)) => {
             drop(new.remove(&FIELD))
         }
-        Err(Failure::Pending) => {}
+        Err(ApplyError::Pending) => {}
     }
 }
 
 /// New managed fields.
-enum After {
-    AsBefore,
-    Owned(Managed),
+enum NewEntries {
+    Unchanged,
+    Owned(ManagedFields),
     Untracked,
 }
 
-fn tracked(
+fn compute_entries(
     versions: &KindVersions<'_>,
     live: &Object,
     new: &Object,
     manager: &str,
     now: Timestamp,
-) -> Result<After, Failure<Manager>> {
-    let served = versions.served();
-    let schema = &served.info.schema;
-    let from_live = !versions.subresource().is_empty() || managed::sets_no_other_entries(new, live);
+) -> Result<NewEntries, ApplyError<Manager>> {
+    let served_resource = versions.served_resource();
+    let schema = &served_resource.info.schema;
+    let from_live = !versions.subresource().is_empty() || managed::has_no_new_entries(new, live);
     let changed = {
-        let (live, new) = (in_version(served, live), in_version(served, new));
+        let (live, new) = (in_version(served_resource, live), in_version(served_resource, new));
         for state in [&live, &new] {
-            schema.check_state(state).map_err(|misfits| Failure::TypeMismatch(misfits.to_string()))?;
+            schema.check_state(state).map_err(|misfits| ApplyError::TypeMismatch(misfits.to_string()))?;
         }
         let changed =
-            schema.compare(&live, &new).map_err(|misfit| Failure::TypeMismatch(misfit.to_string()))?;
-        owned_changes(changed, versions.filter(&served.api_version))
+            schema.compare(&live, &new).map_err(|misfit| ApplyError::TypeMismatch(misfit.to_string()))?;
+        owned_changes(changed, versions.filter(&served_resource.api_version))
     };
-    if from_live && changed.is_empty() && !(served.custom.is_some() && is_named_otherwise(served, live)) {
-        return Ok(After::AsBefore);
+    if from_live
+        && changed.is_empty()
+        && !(served_resource.custom.is_some() && has_other_versions(served_resource, live))
+    {
+        return Ok(NewEntries::Unchanged);
     }
-    let mut managed = current(live, new, from_live);
+    let mut managed = initial_entries(live, new, from_live);
     let is_create = live.uid().is_empty();
     if managed.owners.is_empty() && !is_create {
         // Objects without entries stay untracked: tracking starts with a create or an apply.
-        return Ok(After::Untracked);
+        return Ok(NewEntries::Untracked);
     }
     {
-        let states = (&*in_version(served, live), &*in_version(served, new));
-        apply::update(versions, &served.api_version, states, &changed, &mut managed.owners)?;
+        let states = (&*in_version(served_resource, live), &*in_version(served_resource, new));
+        apply::update_owners(versions, &served_resource.api_version, states, &changed, &mut managed.owners)?;
     }
-    credit(&mut managed, versions, changed, manager, now);
-    Ok(After::Owned(managed))
+    assign_changes(&mut managed, versions, changed, manager, now);
+    Ok(NewEntries::Owned(managed))
 }
 
 /// True if entries use another version, in which the object must then exist.
-fn is_named_otherwise(served: &ServedResource, live: &Object) -> bool {
-    let managed = Managed::read(live).unwrap_or_default();
-    managed.owners.values().any(|owned| *owned.version != *served.api_version)
+fn has_other_versions(served_resource: &ServedResource, live: &Object) -> bool {
+    let managed = ManagedFields::read(live).unwrap_or_default();
+    managed.owners.values().any(|owned| *owned.version != *served_resource.api_version)
 }
 
 /// Changes without the fields that never have owners.
-pub(super) fn owned_changes(comparison: Comparison, filter: &Filter) -> Comparison {
-    comparison.filtered(|set| {
-        let mut set = filter.of(set);
+pub(super) fn owned_changes(comparison: Comparison, filter: &FieldFilter) -> Comparison {
+    comparison.map_sets(|set| {
+        let mut set = filter.apply(set);
         set.subtract(&UNOWNED);
         set
     })
 }
 
 /// Assigns added and modified fields to the updating manager.
-pub(super) fn credit(
-    managed: &mut Managed,
+pub(super) fn assign_changes(
+    managed: &mut ManagedFields,
     versions: &KindVersions<'_>,
     changed: Comparison,
     manager: &str,
@@ -103,7 +106,7 @@ pub(super) fn credit(
 ) {
     let set = changed.into_changed();
     if !set.is_empty() {
-        let version: Box<str> = versions.served().api_version.as_str().into();
+        let version: Box<str> = versions.served_resource().api_version.as_str().into();
         let manager = Manager {
             name: manager.into(),
             operation: Operation::Update,
@@ -114,34 +117,34 @@ pub(super) fn credit(
         match managed.owners.get_mut(&manager) {
             Some(owned) => owned.set.extend(set),
             None => {
-                managed.owners.insert(manager, Owned { set, version, applied: false });
+                managed.owners.insert(manager, OwnedFields { set, version, applied: false });
             }
         }
     }
-    managed.cap_updaters(MAX_UPDATERS, BUCKET);
+    managed.cap_updaters(MAX_UPDATERS, OLD_UPDATERS_MANAGER);
 }
 
 /// Entries before the write: those that the client sends, or the stored ones if it sends none or invalid ones.
-fn current(live: &Object, new: &Object, from_live: bool) -> Managed {
+fn initial_entries(live: &Object, new: &Object, from_live: bool) -> ManagedFields {
     if !from_live {
         if managed::is_reset(new) {
-            return Managed::default();
+            return ManagedFields::default();
         }
-        if let Ok(managed) = Managed::read(new)
+        if let Ok(managed) = ManagedFields::read(new)
             && !managed.owners.is_empty()
         {
             return managed;
         }
     }
-    Managed::read(live).unwrap_or_default()
+    ManagedFields::read(live).unwrap_or_default()
 }
 
 /// State in the version of the request.
-pub(super) fn in_version<'o>(served: &ServedResource, object: &'o Object) -> Cow<'o, Object> {
-    if served.stored_as.is_none() || object.map().is_empty() {
+pub(super) fn in_version<'o>(served_resource: &ServedResource, object: &'o Object) -> Cow<'o, Object> {
+    if served_resource.storage_kind.is_none() || object.map().is_empty() {
         return Cow::Borrowed(object);
     }
     let mut object = object.clone();
-    served.to_version(&mut object);
+    served_resource.to_version(&mut object);
     Cow::Owned(object)
 }

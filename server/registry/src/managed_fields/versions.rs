@@ -5,75 +5,87 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use portico_machinery::{GroupVersion, Object};
 use portico_schema::Schema;
-use portico_schema::apply::{Filter, Unconverted, Versions};
+use portico_schema::apply::{ConversionError, FieldFilter, Versions};
 
 use crate::builtin::ResourceIndex;
-use crate::custom::{Custom, Serving};
+use crate::custom::{CustomVersion, ServedVersions};
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::typed::Part;
+use crate::served_resource::ServedResource;
+use crate::verb_types::ObjectPart;
 
 /// Kind in the version of a request, and the other versions with the same storage.
 pub struct KindVersions<'a> {
-    served: &'a ServedResource,
+    served_resource: &'a ServedResource,
     subresource: &'a str,
     builtin: &'a ResourceIndex,
     /// Other versions of a custom resource.
-    serving: Option<Arc<Serving>>,
-    asked: Mutex<Vec<Asked>>,
+    custom_versions: Option<Arc<ServedVersions>>,
+    conversions: Mutex<Vec<PendingConversion>>,
 }
 
 /// Conversion by a webhook that the apply engine requested.
-struct Asked {
+struct PendingConversion {
     object: Object,
     to: Box<str>,
     /// Result; `None` until the webhook was called.
-    answer: Option<Result<Object, String>>,
+    result: Option<Result<Object, String>>,
 }
 
 impl Objects {
     /// Kind in all its versions, without calling webhooks.
-    pub fn versions<'a>(&'a self, served: &'a ServedResource, part: Part<'a>) -> KindVersions<'a> {
+    pub fn versions<'a>(
+        &'a self,
+        served_resource: &'a ServedResource,
+        part: ObjectPart<'a>,
+    ) -> KindVersions<'a> {
         let subresource = match part {
-            Part::Main => "",
-            Part::Subresource(name) => name,
+            ObjectPart::Main => "",
+            ObjectPart::Subresource(name) => name,
         };
-        let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
+        let definition =
+            served_resource.custom.as_ref().and_then(|_| self.definition(&served_resource.resource));
         KindVersions {
-            served,
+            served_resource,
             subresource,
             builtin: &self.builtin,
-            serving: definition.map(|definition| definition.serving),
-            asked: Mutex::default(),
+            custom_versions: definition.map(|definition| definition.versions),
+            conversions: Mutex::default(),
         }
     }
 
     /// Runs a function on a kind in all its versions. Conversions by webhooks are not available at first: the function runs again
     /// after each call, so it must not have side effects before it succeeds.
-    pub(crate) async fn across_versions<T>(
+    pub(crate) async fn with_versions<T>(
         &self,
-        served: &ServedResource,
-        part: Part<'_>,
+        served_resource: &ServedResource,
+        part: ObjectPart<'_>,
         mut work: impl FnMut(&KindVersions<'_>) -> T,
     ) -> T {
-        let versions = self.versions(served, part);
+        let versions = self.versions(served_resource, part);
         loop {
-            let done = work(&versions);
-            let Some(custom) = served.custom.as_ref().filter(|_| versions.is_asked()) else { return done };
-            versions.answer(self, custom).await;
+            let result = work(&versions);
+            let Some(custom) = served_resource.custom.as_ref().filter(|_| versions.has_pending_conversions())
+            else {
+                return result;
+            };
+            versions.run_conversions(self, custom).await;
         }
     }
 }
 
 impl<'a> KindVersions<'a> {
     /// Built-in kind in all its versions.
-    pub fn of_builtin(served: &'a ServedResource, subresource: &'a str, builtin: &'a ResourceIndex) -> Self {
-        Self { served, subresource, builtin, serving: None, asked: Mutex::default() }
+    pub fn of_builtin(
+        served_resource: &'a ServedResource,
+        subresource: &'a str,
+        builtin: &'a ResourceIndex,
+    ) -> Self {
+        Self { served_resource, subresource, builtin, custom_versions: None, conversions: Mutex::default() }
     }
 
     /// Kind in the version of the request.
-    pub(super) fn served(&self) -> &'a ServedResource {
-        self.served
+    pub(super) fn served_resource(&self) -> &'a ServedResource {
+        self.served_resource
     }
 
     /// Written subresource, empty for the object itself.
@@ -81,83 +93,92 @@ impl<'a> KindVersions<'a> {
         self.subresource
     }
 
-    fn of(&self, version: &str) -> Option<&ServedResource> {
-        if version == self.served.api_version {
-            return Some(self.served);
+    fn find_version(&self, version: &str) -> Option<&ServedResource> {
+        if version == self.served_resource.api_version {
+            return Some(self.served_resource);
         }
         let version: GroupVersion = version.parse().ok()?;
-        let other = match &self.serving {
+        let other = match &self.custom_versions {
             Some(serving) => serving.any_version(&version.version)?,
-            None => self.builtin.by_resource(&version.resource(&self.served.info.resource))?,
+            None => self.builtin.by_resource(&version.resource(&self.served_resource.info.resource))?,
         };
-        (other.storage == self.served.storage).then_some(other)
+        (other.storage == self.served_resource.storage).then_some(other)
     }
 
     /// Converts a custom resource. All errors about the other version are failures, as in upstream.
-    fn converted(&self, custom: &Custom, object: &Object, to: &str) -> Result<Object, Unconverted> {
-        let wanted: GroupVersion =
-            to.parse().map_err(|_| Unconverted::Failed(format!("unexpected GroupVersion string: {to}")))?;
-        if wanted.group != self.served.info.gvk.group {
+    fn convert_custom(
+        &self,
+        custom: &CustomVersion,
+        object: &Object,
+        to: &str,
+    ) -> Result<Object, ConversionError> {
+        let target: GroupVersion = to
+            .parse()
+            .map_err(|_| ConversionError::Failed(format!("unexpected GroupVersion string: {to}")))?;
+        if target.group != self.served_resource.info.gvk.group {
             let (version, kind) = (object.api_version(), object.kind());
-            return Err(Unconverted::Failed(format!(
+            return Err(ConversionError::Failed(format!(
                 "{version}, Kind={kind} is unstructured and is not suitable for converting to {to:?}"
             )));
         }
-        if self.of(to).is_none() {
-            let words = "request to convert CR to an invalid group/version";
-            return Err(Unconverted::Failed(format!("{words}: {to}")));
+        if self.find_version(to).is_none() {
+            let message = "request to convert CR to an invalid group/version";
+            return Err(ConversionError::Failed(format!("{message}: {to}")));
         }
         if custom.webhook().is_some() {
-            return self.ask(object, to);
+            return self.request_conversion(object, to);
         }
         let mut object = object.clone();
         object.set(&["apiVersion"], to);
         Ok(object)
     }
 
-    fn ask(&self, object: &Object, to: &str) -> Result<Object, Unconverted> {
-        let mut asked = self.asked.lock();
-        if let Some(known) = asked.iter().find(|known| *known.to == *to && known.object == *object) {
-            let answer = known.answer.clone().ok_or(Unconverted::Pending)?;
-            return answer.map_err(Unconverted::Failed);
+    fn request_conversion(&self, object: &Object, to: &str) -> Result<Object, ConversionError> {
+        let mut conversions = self.conversions.lock();
+        if let Some(conversion) =
+            conversions.iter().find(|conversion| *conversion.to == *to && conversion.object == *object)
+        {
+            let result = conversion.result.clone().ok_or(ConversionError::Pending)?;
+            return result.map_err(ConversionError::Failed);
         }
-        asked.push(Asked { object: object.clone(), to: to.into(), answer: None });
-        Err(Unconverted::Pending)
+        conversions.push(PendingConversion { object: object.clone(), to: to.into(), result: None });
+        Err(ConversionError::Pending)
     }
 
-    fn is_asked(&self) -> bool {
-        self.asked.lock().iter().any(|asked| asked.answer.is_none())
+    fn has_pending_conversions(&self) -> bool {
+        self.conversions.lock().iter().any(|conversion| conversion.result.is_none())
     }
 
     /// Calls the webhook for all pending conversions.
-    async fn answer(&self, inner: &Objects, custom: &Custom) {
-        let mut asked = std::mem::take(&mut *self.asked.lock());
-        for open in asked.iter_mut().filter(|asked| asked.answer.is_none()) {
-            let converted = inner.convert_one(custom, &open.to, open.object.clone()).await;
-            open.answer = Some(converted.map_err(|status| status.message));
+    async fn run_conversions(&self, objects: &Objects, custom: &CustomVersion) {
+        let mut conversions = std::mem::take(&mut *self.conversions.lock());
+        for pending in conversions.iter_mut().filter(|conversion| conversion.result.is_none()) {
+            let converted = objects.convert_one(custom, &pending.to, pending.object.clone()).await;
+            pending.result = Some(converted.map_err(|status| status.message));
         }
-        *self.asked.lock() = asked;
+        *self.conversions.lock() = conversions;
     }
 }
 
 impl Versions for KindVersions<'_> {
     fn schema(&self, version: &str) -> Option<&Schema> {
-        Some(&self.of(version)?.info.schema)
+        Some(&self.find_version(version)?.info.schema)
     }
 
-    fn convert(&self, object: &Object, from: &str, to: &str) -> Result<Object, Unconverted> {
-        if let Some(custom) = &self.served.custom {
-            return self.converted(custom, object, to);
+    fn convert(&self, object: &Object, from: &str, to: &str) -> Result<Object, ConversionError> {
+        if let Some(custom) = &self.served_resource.custom {
+            return self.convert_custom(custom, object, to);
         }
-        let (from, there) = self.of(from).zip(self.of(to)).ok_or(Unconverted::Gone)?;
+        let (from_version, to_version) =
+            self.find_version(from).zip(self.find_version(to)).ok_or(ConversionError::VersionRemoved)?;
         let mut object = object.clone();
-        from.to_storage(&mut object);
-        there.to_version(&mut object);
+        from_version.to_storage(&mut object);
+        to_version.to_version(&mut object);
         object.set(&["apiVersion"], to);
         Ok(object)
     }
 
-    fn filter(&self, version: &str) -> &Filter {
-        self.of(version).unwrap_or(self.served).info.ownership.filter(self.subresource)
+    fn filter(&self, version: &str) -> &FieldFilter {
+        self.find_version(version).unwrap_or(self.served_resource).info.ownership.filter(self.subresource)
     }
 }

@@ -3,11 +3,11 @@
 use std::num::ParseIntError;
 
 use portico_gostd::url;
-use portico_machinery::request_info::truthy;
+use portico_machinery::request_info::parse_query_bool;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{Status, field};
 
-use super::validate::{self, number_error, refuse};
+use super::validate::{self, check_errors, number_error};
 use super::{CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Propagation};
 use super::{VersionMatch, delete};
 use crate::Result;
@@ -32,7 +32,7 @@ impl<'q> Query<'q> {
     }
 
     /// First value of a key, unless it is empty.
-    fn named(&self, key: &str) -> Option<String> {
+    fn non_empty(&self, key: &str) -> Option<String> {
         self.first(key).filter(|value| !value.is_empty()).map(str::to_owned)
     }
 
@@ -54,16 +54,16 @@ impl<'q> Query<'q> {
 
     /// Boolean as upstream reads it: `None` if absent, true for all values except `false` and `0`.
     pub fn flag(&self, key: &str) -> Option<bool> {
-        self.first(key).map(truthy)
+        self.first(key).map(parse_query_bool)
     }
 
     fn integer(&self, key: &str) -> Result<Option<i64>> {
         let Some(text) = self.first(key) else { return Ok(None) };
-        let read = text.parse::<i64>();
-        let refused = |error: ParseIntError| {
+        let parsed = text.parse::<i64>();
+        let invalid_number = |error: ParseIntError| {
             Box::new(Status::bad_request(number_error("ParseInt", text, error.kind())))
         };
-        read.map(Some).map_err(refused)
+        parsed.map(Some).map_err(invalid_number)
     }
 
     /// Decodes the query as the options of every verb, for `tests/fuzz`: must not panic.
@@ -121,7 +121,7 @@ impl<'q> Query<'q> {
                 FieldValidation::Warn
             }
         };
-        refuse(kind, &errors)?;
+        check_errors(kind, &errors)?;
         Ok(CreateOptions {
             dry_run: !dry_run.is_empty(),
             field_validation,
@@ -134,7 +134,7 @@ impl<'q> Query<'q> {
         if self.0.is_empty() {
             return Ok(DeleteOptions::default());
         }
-        delete::Raw {
+        delete::RawDeleteOptions {
             grace_period_seconds: self.integer("gracePeriodSeconds")?,
             orphan_dependents: self.flag("orphanDependents"),
             propagation_policy: self.first("propagationPolicy").map(str::to_owned),
@@ -142,10 +142,10 @@ impl<'q> Query<'q> {
             ignore_store_read_error_with_cluster_breaking_potential: self
                 .flag("ignoreStoreReadErrorWithClusterBreakingPotential"),
             preconditions: Some(delete::Preconditions {
-                uid: self.named("uid"),
-                resource_version: self.named("resourceVersion"),
+                uid: self.non_empty("uid"),
+                resource_version: self.non_empty("resourceVersion"),
             }),
-            ..delete::Raw::default()
+            ..delete::RawDeleteOptions::default()
         }
         .validate()
     }
@@ -168,11 +168,11 @@ impl<'q> Query<'q> {
             continue_token: self.text("continue"),
             send_initial_events: self.flag("sendInitialEvents"),
         };
-        let asked_to_watch = watch && self.flag("watch").unwrap_or(false);
-        if asked_to_watch {
+        let is_watch = watch && self.flag("watch").unwrap_or(false);
+        if is_watch {
             raw.default_watch();
         }
-        raw.validate(asked_to_watch)?;
+        raw.validate(is_watch)?;
         let labels = LabelSelector::parse(self.text("labelSelector"))
             .map_err(|e| Status::bad_request(e.to_string()))?;
         let fields = FieldSelector::parse(self.text("fieldSelector"))
@@ -180,7 +180,7 @@ impl<'q> Query<'q> {
         Ok(ListOptions {
             labels,
             fields,
-            limit: positive(self.integer("limit")?),
+            limit: non_negative(self.integer("limit")?),
             continue_token: raw.continue_token.to_owned(),
             resource_version: raw.parse_version()?,
             version_match: match raw.version_match {
@@ -190,13 +190,13 @@ impl<'q> Query<'q> {
             },
             send_initial_events: raw.send_initial_events,
             allow_bookmarks: self.flag("allowWatchBookmarks").unwrap_or(false),
-            timeout_seconds: positive(self.integer("timeoutSeconds")?) as u64,
+            timeout_seconds: non_negative(self.integer("timeoutSeconds")?) as u64,
         })
     }
 }
 
 /// Treats negative numbers as absent.
-fn positive(n: Option<i64>) -> usize {
+fn non_negative(n: Option<i64>) -> usize {
     n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
 }
 
@@ -221,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_cannot_be_read_are_passed_over() {
+    fn invalid_pairs_are_skipped() {
         let query = Query::parse("limit=%zz&limit=1;x=2&limit=%4&continue=a%2Fb");
         assert_eq!((query.first("limit"), query.first("continue")), (None, Some("a/b")));
     }
 
     #[test]
-    fn a_deletion_without_a_body_may_have_its_options_in_the_query() {
+    fn a_deletion_without_a_body_reads_options_from_the_query() {
         let options = Query::parse("uid=u&resourceVersion=7").delete_options().unwrap();
         let (uid, version) = (Some("u".to_owned()), Some("7".to_owned()));
         assert_eq!(options.preconditions, delete::Preconditions { uid, resource_version: version });
-        let nothing = Query::parse("uid=&dryRun=All").delete_options().unwrap();
-        assert_eq!(nothing.preconditions, delete::Preconditions::default());
+        let without_preconditions = Query::parse("uid=&dryRun=All").delete_options().unwrap();
+        assert_eq!(without_preconditions.preconditions, delete::Preconditions::default());
     }
 
     #[test]
@@ -247,8 +247,8 @@ mod tests {
                 "422 CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"Maybe\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
             ),
         ];
-        for (query, want) in rows {
-            assert_eq!(message(Query::parse(query).create_options()), want);
+        for (query, expected) in rows {
+            assert_eq!(message(Query::parse(query).create_options()), expected);
         }
         let long = format!("fieldManager={}", "x".repeat(129));
         assert_eq!(
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manager_of_any_length_is_refused_with_few_errors() {
+    fn a_manager_name_of_any_length_is_refused_with_few_errors() {
         let causes = |manager: &str| {
             let status = Query::parse(&format!("fieldManager={manager}")).create_options().unwrap_err();
             assert!(status.message.len() < 1 << 18, "{} bytes", status.message.len());
@@ -295,9 +295,12 @@ mod tests {
             ),
             ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
         ];
-        for (query, want) in rows {
+        for (query, expected) in rows {
             let text = message(Query::parse(query).list_options(false));
-            assert!(text.starts_with("422 ListOptions.meta.k8s.io \"\"") && text.ends_with(want), "{text}");
+            assert!(
+                text.starts_with("422 ListOptions.meta.k8s.io \"\"") && text.ends_with(expected),
+                "{text}"
+            );
         }
         for (query, code) in
             [("limit=x", "400"), ("resourceVersion=abc", "400"), ("continue=a&resourceVersion=5", "400")]
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_without_a_revision_wants_initial_events() {
+    fn a_watch_without_a_revision_requests_initial_events() {
         let options = Query::parse("watch=true").list_options(true).unwrap();
         assert_eq!(options.send_initial_events, Some(true));
         let options = Query::parse("watch=1&resourceVersion=7").list_options(true).unwrap();

@@ -3,7 +3,7 @@
 use portico_machinery::{Status, field};
 use serde::Deserialize;
 
-use super::validate::{self, refuse};
+use super::validate::{self, check_errors};
 use crate::Result;
 
 /// Option that allows the deletion of unreadable objects.
@@ -50,7 +50,7 @@ pub struct DeleteOptions {
 impl DeleteOptions {
     /// Requested propagation, from either option; `None` if the caller sets neither.
     #[must_use]
-    pub fn wanted_propagation(&self) -> Option<Propagation> {
+    pub fn requested_propagation(&self) -> Option<Propagation> {
         self.propagation.or(match self.orphan_dependents {
             Some(true) => Some(Propagation::Orphan),
             Some(false) => Some(Propagation::Background),
@@ -62,7 +62,7 @@ impl DeleteOptions {
 /// Delete options as in a query or a body.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Raw {
+pub(super) struct RawDeleteOptions {
     pub(super) kind: String,
     pub(super) api_version: String,
     pub(super) grace_period_seconds: Option<i64>,
@@ -73,7 +73,7 @@ pub(super) struct Raw {
     pub(super) ignore_store_read_error_with_cluster_breaking_potential: Option<bool>,
 }
 
-impl Raw {
+impl RawDeleteOptions {
     pub(super) fn validate(self) -> Result<DeleteOptions> {
         let mut errors = Vec::new();
         let path = field::Path::from("propagationPolicy");
@@ -88,7 +88,7 @@ impl Raw {
             errors.push(field::Error::not_supported(&path, policy, &supported));
         }
         validate::dry_run(&self.dry_run, &mut errors);
-        refuse("DeleteOptions", &errors)?;
+        check_errors("DeleteOptions", &errors)?;
         Ok(DeleteOptions {
             dry_run: !self.dry_run.is_empty(),
             grace_period_seconds: self.grace_period_seconds,
@@ -113,7 +113,8 @@ impl DeleteOptions {
         if body.trim_ascii_start().first() == Some(&b'[') {
             return Err(unrecognized("a list is not an object"));
         }
-        let raw: Raw = serde_json::from_slice(body).map_err(|error| unrecognized(&error.to_string()))?;
+        let raw: RawDeleteOptions =
+            serde_json::from_slice(body).map_err(|error| unrecognized(&error.to_string()))?;
         if !matches!(raw.kind.as_str(), "" | "DeleteOptions") {
             let (kind, version) = (&raw.kind, &raw.api_version);
             return Err(Box::new(Status::bad_request(format!(
@@ -127,7 +128,7 @@ impl DeleteOptions {
 impl DeleteOptions {
     /// Status 422 if the option to delete an unreadable object is combined with options that require reading it.
     pub(crate) fn check_unsafe(&self, collection: bool) -> Result<()> {
-        let beside = [
+        let conflicting = [
             (collection, "is not allowed with DELETECOLLECTION, try again after removing the option"),
             (self.dry_run, "cannot be set together with .dryRun"),
             (self.propagation.is_some(), "cannot be set together with .propagationPolicy"),
@@ -135,10 +136,10 @@ impl DeleteOptions {
             (self.grace_period_seconds.is_some(), "cannot be set together with .gracePeriodSeconds"),
             (self.preconditions != Preconditions::default(), "cannot be set together with .preconditions"),
         ];
-        let wrong = beside.into_iter().filter(|(wrong, _)| *wrong);
+        let wrong = conflicting.into_iter().filter(|(wrong, _)| *wrong);
         let path = field::Path::from(IGNORE_READ_ERROR);
         let errors: Vec<_> = wrong.map(|(_, why)| field::Error::invalid(&path, true, why)).collect();
-        refuse("DeleteOptions", &errors)
+        check_errors("DeleteOptions", &errors)
     }
 }
 
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wish_stands_alone_or_is_refused() {
+    fn the_option_for_unreadable_objects_is_refused_together_with_others() {
         let alone = DeleteOptions { ignore_read_error: true, ..DeleteOptions::default() };
         assert!(alone.check_unsafe(false).is_ok());
         let with = DeleteOptions { dry_run: true, grace_period_seconds: Some(0), ..alone.clone() };

@@ -12,7 +12,7 @@ use crate::Result;
 pub(super) const MANAGER_MAX: usize = 128;
 
 /// Returns status 422 for the options kind if there are errors.
-pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
+pub(super) fn check_errors(kind: &str, errors: &[field::Error]) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
     }
@@ -29,8 +29,8 @@ pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
         errors.push(field::Error::too_long(&path, MANAGER_MAX));
     }
     let most = if too_long { 1 } else { MANAGER_MAX };
-    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()).take(most) {
-        let text = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+    for (index, c) in manager.char_indices().filter(|(_, c)| c.is_control()).take(most) {
+        let text = format!("invalid character U+{:04X} (at position {index})", u32::from(c));
         errors.push(field::Error::invalid(&path, manager, &text));
     }
 }
@@ -55,11 +55,11 @@ fn unsigned(text: &str) -> std::result::Result<u64, String> {
 /// Error of a Go `strconv` function that parses a number.
 #[must_use]
 pub fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
-    let why = match kind {
+    let message = match kind {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
         _ => "invalid syntax",
     };
-    format!("strconv.{function}: parsing {text:?}: {why}")
+    format!("strconv.{function}: parsing {text:?}: {message}")
 }
 
 /// Options that determine the revision of a list or watch, as in the query.
@@ -73,8 +73,8 @@ pub(super) struct RawList<'q> {
 impl RawList<'_> {
     /// Enables initial events for a watch without a specific revision.
     pub(super) fn default_watch(&mut self) {
-        let anywhere = matches!(self.version, "" | "0");
-        if anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
+        let has_no_revision = matches!(self.version, "" | "0");
+        if has_no_revision && self.send_initial_events.is_none() && self.version_match.is_empty() {
             self.send_initial_events = Some(true);
             self.version_match = "NotOlderThan";
         }
@@ -87,7 +87,7 @@ impl RawList<'_> {
         } else {
             self.validate_list(&mut errors)
         }
-        refuse("ListOptions", &errors)
+        check_errors("ListOptions", &errors)
     }
 
     fn validate_list(&self, errors: &mut Vec<field::Error>) {

@@ -71,9 +71,9 @@ mod tests {
             ("events.k8s.io/v1beta1", "v1", "Event", false),
             ("policy/v1beta9", "policy/v1", "PodDisruptionBudget", false),
         ];
-        for (retired, current, kind, want) in rows {
+        for (retired, current, kind, expected) in rows {
             let [retired, current] = [retired, current].map(|text| text.parse::<GroupVersion>().unwrap());
-            assert_eq!(has_current_fields(&retired, &current.kind(kind)), want, "{kind} of {retired}");
+            assert_eq!(has_current_fields(&retired, &current.kind(kind)), expected, "{kind} of {retired}");
             let is_registered = retired.version != "v1beta9";
             assert_eq!(is_retired(&retired.kind(kind)), is_registered, "{kind} of {retired}");
         }

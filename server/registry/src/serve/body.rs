@@ -9,8 +9,8 @@ use crate::Result;
 use crate::call::Call;
 use crate::options::{DeleteOptions, FieldValidation, Query};
 use crate::scheme::Scheme;
-use crate::served::ServedResource;
-use crate::typed::Patch;
+use crate::served_resource::ServedResource;
+use crate::verb_types::Patch;
 
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -20,7 +20,7 @@ pub(super) const PATCHES: [&str; 4] =
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// Format of a body; status 415 for other media types.
-pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
+pub(super) fn format(served_resource: &ServedResource, call: &Call) -> Result<Format> {
     let essence = match call.content_type.trim() {
         "" => Some(String::new()),
         text => parse_media_type(text).ok().map(|media| media.essence),
@@ -28,7 +28,7 @@ pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
     essence
         .and_then(|e| Format::of_media_type(&e))
         // kube-apiserver closes the connection on protobuf bodies of custom resources.
-        .filter(|format| served.custom.is_none() || *format != Format::Protobuf)
+        .filter(|format| served_resource.custom.is_none() || *format != Format::Protobuf)
         .ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn decode(
 }
 
 /// True if the route of patches accepts this Content-Type; one acceptable media type in the header suffices.
-pub(super) fn route_takes_patch(content_type: &str) -> bool {
+pub(super) fn route_accepts_patch(content_type: &str) -> bool {
     content_type.split(',').any(|media| PATCHES.contains(&patch_essence(media).trim_matches(' ')))
 }
 
@@ -91,14 +91,18 @@ pub(super) fn is_apply(content_type: &str) -> bool {
 }
 
 pub(super) fn patch(call: &Call) -> Result<Patch> {
-    let read =
+    let new_patch =
         patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&PATCHES)))?;
-    Ok(read(call.body.clone()))
+    Ok(new_patch(call.body.clone()))
 }
 
 /// Options of a delete that came in a body, as an object.
-pub(super) fn untagged_options(schema: &Schema, call: &Call, served: &ServedResource) -> Option<Object> {
-    let format = format(served, call).ok().filter(|_| !call.body.is_empty())?;
+pub(super) fn untagged_options(
+    schema: &Schema,
+    call: &Call,
+    served_resource: &ServedResource,
+) -> Option<Object> {
+    let format = format(served_resource, call).ok().filter(|_| !call.body.is_empty())?;
     schema.decode_untagged(&call.body, format).ok().map(|decoded| decoded.object)
 }
 
@@ -107,22 +111,22 @@ pub(super) fn delete_options(
     schema: Option<&Schema>,
     call: &Call,
     query: &Query<'_>,
-    served: &ServedResource,
+    served_resource: &ServedResource,
 ) -> Result<DeleteOptions> {
     if call.body.is_empty() {
         return query.delete_options();
     }
-    match (format(served, call)?, schema) {
+    match (format(served_resource, call)?, schema) {
         (format, Some(schema)) => {
             let decoded = schema.decode_untagged(&call.body, format);
-            DeleteOptions::from_body(&decoded.map_err(|error| unread(&error))?.object.to_json())
+            DeleteOptions::from_body(&decoded.map_err(|error| options_error(&error))?.object.to_json())
         }
         (_, None) => DeleteOptions::from_body(&call.body),
     }
 }
 
 /// Error about delete options, which does not contain their kind, as in upstream.
-fn unread(error: &DecodeError) -> Box<Status> {
+fn options_error(error: &DecodeError) -> Box<Status> {
     Box::new(match error {
         DecodeError::CannotBeHandled { error, .. } => Status::bad_request(error.clone()),
         DecodeError::Syntax { error, .. } => {

@@ -6,33 +6,34 @@ use url::form_urlencoded::{Serializer, parse};
 
 use crate::call::Call;
 use crate::options::Query;
-use crate::served::ServedResource;
+use crate::served_resource::ServedResource;
 
 /// Field of the options with the path after a proxied object.
-const PATH: &str = "path";
+const PATH_FIELD: &str = "path";
 
 /// Options in the query of a connection; `None` for subresources that are read instead of connected to (`log`).
-pub(super) fn of(served: &ServedResource, call: &Call, query: &Query<'_>) -> Option<Object> {
-    let subresource = served.info.subresource(&call.target.subresource).filter(|known| known.connect)?;
-    if subresource.kind == served.info.gvk {
+pub(super) fn options_of(served_resource: &ServedResource, call: &Call, query: &Query<'_>) -> Option<Object> {
+    let subresource =
+        served_resource.info.subresource(&call.target.subresource).filter(|known| known.is_connect)?;
+    if subresource.kind == served_resource.info.gvk {
         return None;
     }
     let mut options = Object::new(&subresource.kind);
     for parameter in &subresource.parameters {
-        set(&mut options, parameter, query);
+        set_option(&mut options, parameter, query);
     }
-    if subresource.below && !call.target.rest.is_empty() {
-        options.set(&[PATH], format!("/{}", call.target.rest.trim_start_matches('/')));
+    if subresource.has_subpaths && !call.target.subpath.is_empty() {
+        options.set(&[PATH_FIELD], format!("/{}", call.target.subpath.trim_start_matches('/')));
     }
     Some(options)
 }
 
 /// Call with changed options. The only option of a proxied request is the path.
-pub(super) fn changed(served: &ServedResource, call: &Call, options: &Object) -> Call {
+pub(super) fn with_options(served_resource: &ServedResource, call: &Call, options: &Object) -> Call {
     let mut call = call.clone();
-    let Some(subresource) = served.info.subresource(&call.target.subresource) else { return call };
-    if subresource.below {
-        options.str_at(PATH).clone_into(&mut call.target.rest);
+    let Some(subresource) = served_resource.info.subresource(&call.target.subresource) else { return call };
+    if subresource.has_subpaths {
+        options.str_at(PATH_FIELD).clone_into(&mut call.target.subpath);
         return call;
     }
     let is_option = |name: &str| subresource.parameters.iter().any(|parameter| parameter.name == name);
@@ -53,7 +54,7 @@ pub(super) fn changed(served: &ServedResource, call: &Call, options: &Object) ->
 }
 
 /// Sets an option from the query. Invalid values are refused later, when the target is selected.
-fn set(options: &mut Object, parameter: &QueryParameter, query: &Query<'_>) {
+fn set_option(options: &mut Object, parameter: &QueryParameter, query: &Query<'_>) {
     let name = parameter.name.as_str();
     let Some(text) = query.first(name) else { return };
     match (parameter.ty.as_str(), name) {

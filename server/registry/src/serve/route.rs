@@ -13,11 +13,11 @@ use crate::call::{Call, Target};
 use crate::connection;
 use crate::handlers::HandlerTable;
 use crate::objects::Objects;
-use crate::served::ServedResource;
-use crate::typed::Part;
+use crate::served_resource::ServedResource;
+use crate::verb_types::ObjectPart;
 
 /// Served resource of a target, without further checks.
-pub(super) fn served(objects: &Objects, target: &Target) -> Option<Arc<ServedResource>> {
+pub(super) fn find_served_resource(objects: &Objects, target: &Target) -> Option<Arc<ServedResource>> {
     let resource = GroupVersionResource::new(&target.group, &target.version, &target.resource);
     objects.by_resource(&resource)
 }
@@ -25,30 +25,30 @@ pub(super) fn served(objects: &Objects, target: &Target) -> Option<Arc<ServedRes
 /// Route of a call to this kind.
 pub(super) fn find<'a>(
     handlers: &HandlerTable,
-    served: Arc<ServedResource>,
+    served_resource: Arc<ServedResource>,
     call: &'a Call,
 ) -> Result<Route<'a>> {
     let target = &call.target;
-    if served.custom.is_some() {
-        return custom_route::find(&served, call);
+    if served_resource.custom.is_some() {
+        return custom_route::find(&served_resource, call);
     }
-    let namespace = served.namespace_of(target)?;
-    let (part, verbs) = part_of(handlers, &served, target)?;
-    match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {
-        Some(action) => Ok(Route { served, action, part, namespace }),
+    let namespace = served_resource.namespace_of(target)?;
+    let (part, verbs) = part_of(handlers, &served_resource, target)?;
+    match verb_of(call, verbs, served_resource.info.namespaced && namespace.is_empty()) {
+        Some(verb) => Ok(Route { served_resource, verb, part, namespace }),
         // Former prefix `/proxy` of paths, which authorization still recognizes.
-        None if call.verb == "proxy" => Err(Box::new(Status::no_route())),
-        None => Err(Box::new(Status::no_method())),
+        None if call.verb == "proxy" => Err(Box::new(Status::route_not_found())),
+        None => Err(Box::new(Status::method_not_allowed())),
     }
 }
 
 /// Namespace of a connection; any method of the connection is allowed.
-pub(super) fn connection<'a>(served: &ServedResource, call: &'a Call) -> Result<&'a str> {
+pub(super) fn connection<'a>(served_resource: &ServedResource, call: &'a Call) -> Result<&'a str> {
     let target = &call.target;
-    let namespace = served.namespace_of(target)?;
-    let found = subresource(served, target)?;
-    if target.name.is_empty() || !connection::has_verb(found.below, &found.verbs, &call.verb) {
-        return Err(Box::new(Status::no_method()));
+    let namespace = served_resource.namespace_of(target)?;
+    let found = subresource(served_resource, target)?;
+    if target.name.is_empty() || !connection::has_verb(found.has_subpaths, &found.verbs, &call.verb) {
+        return Err(Box::new(Status::method_not_allowed()));
     }
     Ok(namespace)
 }
@@ -56,33 +56,33 @@ pub(super) fn connection<'a>(served: &ServedResource, call: &'a Call) -> Result<
 /// Part of the object that a target addresses, and the verbs of that part.
 fn part_of<'a, 's>(
     handlers: &HandlerTable,
-    served: &'s ServedResource,
+    served_resource: &'s ServedResource,
     target: &'a Target,
-) -> Result<(Part<'a>, &'s [String])> {
+) -> Result<(ObjectPart<'a>, &'s [String])> {
     if target.subresource.is_empty() {
-        return Ok((Part::Main, &served.info.verbs));
+        return Ok((ObjectPart::Main, &served_resource.info.verbs));
     }
-    let subresource = subresource(served, target)?;
-    if subresource.connect || handlers.connection(served, &target.subresource).is_some() {
+    let subresource = subresource(served_resource, target)?;
+    if subresource.is_connect || handlers.connection(served_resource, &target.subresource).is_some() {
         let message = format!("{}/{} is a connection: use Connect", target.resource, target.subresource);
         return Err(Box::new(Status::bad_request(message)));
     }
     // A subresource of another kind is served only if it is an action or a view.
-    let built = subresource.kind == served.info.gvk
-        || handlers.action(served, &target.subresource).is_some()
-        || served.view(Part::Subresource(&target.subresource)).is_some();
-    let verbs: &[String] = if built { &subresource.verbs } else { &[] };
-    Ok((Part::Subresource(&target.subresource), verbs))
+    let is_served = subresource.kind == served_resource.info.gvk
+        || handlers.action(served_resource, &target.subresource).is_some()
+        || served_resource.view(ObjectPart::Subresource(&target.subresource)).is_some();
+    let verbs: &[String] = if is_served { &subresource.verbs } else { &[] };
+    Ok((ObjectPart::Subresource(&target.subresource), verbs))
 }
 
 /// Subresource of the path; 404 if the path continues after a subresource that does not serve such paths.
-fn subresource<'s>(served: &'s ServedResource, target: &Target) -> Result<&'s Subresource> {
-    let fits = |found: &&Subresource| found.below || target.rest.trim_matches('/').is_empty();
-    let found = served.info.subresource(&target.subresource).filter(fits);
-    found.ok_or_else(|| Box::new(Status::no_route()))
+fn subresource<'s>(served_resource: &'s ServedResource, target: &Target) -> Result<&'s Subresource> {
+    let is_served = |found: &&Subresource| found.has_subpaths || target.subpath.trim_matches('/').is_empty();
+    let found = served_resource.info.subresource(&target.subresource).filter(is_served);
+    found.ok_or_else(|| Box::new(Status::route_not_found()))
 }
 
-fn action_on(call: &Call, verbs: &[String], across_namespaces: bool) -> Option<Verb> {
+fn verb_of(call: &Call, verbs: &[String], across_namespaces: bool) -> Option<Verb> {
     let collection = call.target.name.is_empty();
     let action = match (call.verb.as_str(), collection) {
         ("list", true) => Verb::List,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::served::ServedResource;
-use crate::typed::Part;
+use crate::served_resource::ServedResource;
+use crate::verb_types::ObjectPart;
 
 /// Verb of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(super) enum Verb {
 
 /// Route of a call.
 pub(super) struct Route<'a> {
-    pub(super) served: Arc<ServedResource>,
-    pub(super) action: Verb,
-    pub(super) part: Part<'a>,
+    pub(super) served_resource: Arc<ServedResource>,
+    pub(super) verb: Verb,
+    pub(super) part: ObjectPart<'a>,
     pub(super) namespace: &'a str,
 }

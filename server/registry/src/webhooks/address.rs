@@ -13,7 +13,7 @@ const HTTPS: u16 = 443;
 
 /// Destination of connections to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// Host and port.
     Url(Target),
     /// Service, resolved for each call.
@@ -23,7 +23,7 @@ pub(super) enum Place {
 /// Address of requests to a webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    pub(super) place: Place,
+    pub(super) destination: Destination,
     /// Value of the `Host` header.
     pub(super) host: String,
     /// Path and query, in which upstream's clients send their timeout.
@@ -32,7 +32,7 @@ pub(super) struct Address {
     pub(super) url: String,
 }
 
-impl Place {
+impl Destination {
     /// Name that the certificate must have.
     pub(super) fn server_name(&self) -> String {
         match self {
@@ -52,36 +52,36 @@ impl Place {
 
 impl Address {
     /// Address of a configuration. Writes with an invalid configuration are refused, so stored ones are valid.
-    pub(super) fn of(config: &ClientConfig, timeout: Duration) -> Result<Self, String> {
-        let (place, path) = match (&config.service, &config.url) {
+    pub(super) fn from_config(config: &ClientConfig, timeout: Duration) -> Result<Self, String> {
+        let (destination, path) = match (&config.service, &config.url) {
             (Some(service), _) => {
                 let reference = ServiceReference {
                     namespace: service.namespace.clone(),
                     name: service.name.clone(),
                     port: service.port.unwrap_or(HTTPS),
                 };
-                (Place::Service(reference), service.path.clone().unwrap_or_default())
+                (Destination::Service(reference), service.path.clone().unwrap_or_default())
             }
             (None, Some(url)) => of_url(url)?,
             (None, None) => return Err("webhook configuration must have either service or URL".to_owned()),
         };
-        let host = match &place {
-            Place::Url(Target { host, port: HTTPS }) if !host.contains(':') => host.clone(),
-            Place::Url(target) => target.to_string(),
-            Place::Service(service) => format!("{}:{}", place.server_name(), service.port),
+        let host = match &destination {
+            Destination::Url(Target { host, port: HTTPS }) if !host.contains(':') => host.clone(),
+            Destination::Url(target) => target.to_string(),
+            Destination::Service(service) => format!("{}:{}", destination.server_name(), service.port),
         };
         let path =
             format!("/{}?timeout={}", path.trim_matches('/'), portico_gostd::time::format_duration(timeout));
-        Ok(Self { url: format!("https://{host}{path}"), place, host, path })
+        Ok(Self { url: format!("https://{host}{path}"), destination, host, path })
     }
 }
 
-fn of_url(url: &str) -> Result<(Place, String), String> {
+fn of_url(url: &str) -> Result<(Destination, String), String> {
     let parsed = Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
     let host = parsed.host_str().filter(|_| parsed.scheme() == "https");
     let host = host.ok_or_else(|| format!("Unparsable URL: {url:?} is not an https URL with a host"))?;
     let target = Target::new(host, parsed.port().unwrap_or(HTTPS));
-    Ok((Place::Url(target), parsed.path().to_owned()))
+    Ok((Destination::Url(target), parsed.path().to_owned()))
 }
 
 #[cfg(test)]
@@ -89,11 +89,11 @@ mod tests {
     use super::*;
 
     fn address(json: &str) -> Result<Address, String> {
-        Address::of(&serde_json::from_str(json).unwrap(), Duration::from_secs(30))
+        Address::from_config(&serde_json::from_str(json).unwrap(), Duration::from_secs(30))
     }
 
     #[test]
-    fn a_webhook_is_at_a_url_or_behind_a_service() {
+    fn a_webhook_has_a_url_or_a_service() {
         let table = [
             (
                 r#"{"url":"https://hook.example/convert"}"#,
@@ -111,12 +111,15 @@ mod tests {
         ];
         for (config, url, server_name) in table {
             let address = address(config).unwrap();
-            assert_eq!((address.url.as_str(), address.place.server_name().as_str()), (url, server_name));
+            assert_eq!(
+                (address.url.as_str(), address.destination.server_name().as_str()),
+                (url, server_name)
+            );
         }
     }
 
     #[test]
-    fn what_names_no_place_is_refused() {
+    fn a_configuration_without_an_address_is_refused() {
         for config in ["{}", r#"{"url":"http://a/b"}"#, r#"{"url":"nonsense"}"#] {
             assert!(address(config).is_err(), "{config}");
         }

@@ -60,7 +60,7 @@ impl WebhookUsers {
     /// User for `host:port`: an exact match, then wildcards from the longest on, both also without the port 443, then `*`, then
     /// the user of the current context.
     #[must_use]
-    pub fn of(&self, host: &str, port: u16) -> Option<&Arc<WebhookUser>> {
+    pub fn for_host(&self, host: &str, port: u16) -> Option<&Arc<WebhookUser>> {
         if self.by_host.is_empty() {
             return None;
         }
@@ -71,8 +71,8 @@ impl WebhookUsers {
     }
 
     fn exact_or_wildcard(&self, target: &str) -> Option<&Arc<WebhookUser>> {
-        let behind_dots = target.match_indices('.').map(|(at, _)| format!("*{}", &target[at..]));
-        self.by_host.get(target).or_else(|| behind_dots.into_iter().find_map(|name| self.by_host.get(&name)))
+        let wildcards = target.match_indices('.').map(|(at, _)| format!("*{}", &target[at..]));
+        self.by_host.get(target).or_else(|| wildcards.into_iter().find_map(|name| self.by_host.get(&name)))
     }
 }
 
@@ -106,14 +106,14 @@ mod tests {
 
     fn found(users: &WebhookUsers, host: &str, port: u16) -> String {
         let mut headers = HeaderMap::new();
-        if let Some(user) = users.of(host, port) {
+        if let Some(user) = users.for_host(host, port) {
             user.add_to(&mut headers);
         }
         headers.get("authorization").map_or("", |name| name.to_str().unwrap()).to_owned()
     }
 
     #[test]
-    fn the_user_is_the_most_exact_one_for_the_host() {
+    fn the_most_specific_user_for_the_host_is_chosen() {
         let all = [
             "a.n.svc:443",
             "a.n.svc",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_context_stands_for_hosts_that_no_user_is_for() {
+    fn hosts_without_a_user_get_the_user_of_the_current_context() {
         let users = WebhookUsers::new([user("me"), user("a.example.com")], Some("me"));
         assert_eq!(found(&users, "b.example.com", 443), "me");
         assert_eq!(found(&users, "a.example.com", 443), "a.example.com");

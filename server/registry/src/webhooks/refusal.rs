@@ -1,7 +1,7 @@
 //! Messages for responses with error codes, as upstream's client creates them.
 
 use http::header;
-use portico_kit::fetch::Fetched;
+use portico_kit::fetch::FetchResponse;
 use portico_kit::header_text::first;
 use portico_machinery::Status;
 
@@ -11,12 +11,12 @@ use portico_machinery::Status;
 const MAX_LENGTH: usize = 1024;
 
 /// Message of a Status, or a description of the code.
-pub(super) fn words(answer: &Fetched) -> String {
-    let reported = Status::from_json(&answer.body);
+pub(super) fn error_message(response: &FetchResponse) -> String {
+    let reported = Status::from_json(&response.body);
     if let Some(status) = reported.filter(|status| status.is_failure() && !status.message.is_empty()) {
         return status.message;
     }
-    let reason = match answer.status.as_u16() {
+    let reason = match response.status.as_u16() {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
         404 => "the server could not find the requested resource",
@@ -28,11 +28,11 @@ pub(super) fn words(answer: &Fetched) -> String {
         504 => {
             "the server was unable to return a response in the time allotted, but may still be processing the request"
         }
-        403 | 406 | 415 => return text(answer),
+        403 | 406 | 415 => return text(response),
         500.. => {
             return format!(
                 "an error on the server ({:?}) has prevented the request from succeeding",
-                text(answer)
+                text(response)
             );
         }
         code => {
@@ -45,30 +45,30 @@ pub(super) fn words(answer: &Fetched) -> String {
 }
 
 /// Message for a response without a body.
-pub(super) fn empty(answer: &Fetched) -> String {
+pub(super) fn empty_body_message(response: &FetchResponse) -> String {
     format!(
         "0-length response with status code: {} and content type: {}",
-        answer.status.as_u16(),
-        content_type(answer)
+        response.status.as_u16(),
+        content_type(response)
     )
 }
 
 /// True if `Retry-After` contains a number of seconds.
-pub(super) fn retry_after(answer: &Fetched) -> bool {
-    first(&answer.headers, header::RETRY_AFTER).parse::<u32>().is_ok()
+pub(super) fn has_retry_after(response: &FetchResponse) -> bool {
+    first(&response.headers, header::RETRY_AFTER).parse::<u32>().is_ok()
 }
 
-fn content_type(answer: &Fetched) -> &str {
-    first(&answer.headers, header::CONTENT_TYPE)
+fn content_type(response: &FetchResponse) -> &str {
+    first(&response.headers, header::CONTENT_TYPE)
 }
 
 /// Body, if it is plain text.
-fn text(answer: &Fetched) -> String {
-    let content_type = content_type(answer);
+fn text(response: &FetchResponse) -> String {
+    let content_type = content_type(response);
     if !content_type.is_empty() && !content_type.starts_with("text/") {
         return "unknown".to_owned();
     }
-    let text = String::from_utf8_lossy(&answer.body);
+    let text = String::from_utf8_lossy(&response.body);
     text.trim().chars().take(MAX_LENGTH).collect()
 }
 
@@ -79,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_seconds_ask_for_another_call() {
+    fn only_seconds_in_retry_after_request_a_retry() {
         for (value, asks) in
             [("1", true), ("0", true), ("-1", false), ("Tue, 24 Nov 2026 15:00:00 GMT", false)]
         {
             let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(value))]);
             let status = StatusCode::SERVICE_UNAVAILABLE;
             assert_eq!(
-                retry_after(&Fetched { status, headers, body: "".into(), reused: false }),
+                has_retry_after(&FetchResponse { status, headers, body: "".into(), reused: false }),
                 asks,
                 "{value}"
             );
@@ -94,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_the_webhooks_message_where_there_is_one() {
-        let answer = |code: u16, content_type: &'static str, body: &'static str| {
+    fn a_refusal_contains_the_webhooks_message_if_there_is_one() {
+        let response = |code: u16, content_type: &'static str, body: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
             let status = StatusCode::from_u16(code).unwrap();
-            words(&Fetched { status, headers, body: body.into(), reused: false })
+            error_message(&FetchResponse { status, headers, body: body.into(), reused: false })
         };
         let failure = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not today"}"#;
         let table = [
@@ -126,7 +126,7 @@ mod tests {
             ),
         ];
         for (code, content_type, body, expected) in table {
-            assert_eq!(answer(code, content_type, body), expected);
+            assert_eq!(response(code, content_type, body), expected);
         }
     }
 }

@@ -20,17 +20,17 @@ impl Webhooks {
     ///
     /// # Errors
     /// Error of the last call.
-    pub async fn post_again(
+    pub async fn post_with_retries(
         &self,
         call: WebhookCall<'_>,
         first_wait: Duration,
-        mut ended: impl FnMut(&Result<Bytes, CallError>, Duration) + Send,
+        mut on_end: impl FnMut(&Result<Bytes, CallError>, Duration) + Send,
     ) -> Result<Bytes, CallError> {
         let mut wait = first_wait;
         for _ in 1..CALLS {
-            let begun = Instant::now();
+            let start = Instant::now();
             let outcome = self.post(call.clone()).await;
-            ended(&outcome, begun.elapsed());
+            on_end(&outcome, start.elapsed());
             match outcome {
                 Err(error) if error.is_transient() => {}
                 outcome => return outcome,
@@ -38,9 +38,9 @@ impl Webhooks {
             tokio::time::sleep(wait.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
             wait = wait.mul_f64(FACTOR);
         }
-        let begun = Instant::now();
+        let start = Instant::now();
         let outcome = self.post(call).await;
-        ended(&outcome, begun.elapsed());
+        on_end(&outcome, start.elapsed());
         outcome
     }
 }

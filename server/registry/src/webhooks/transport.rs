@@ -9,23 +9,23 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
-use portico_kit::circuit::{Circuit, Limits};
+use portico_kit::circuit::{Circuit, CircuitLimits};
 use portico_kit::dial::Target;
 use portico_kit::tls::{CertPair, ClientTls, Roots};
 use portico_machinery::route;
 use tokio::sync::Semaphore;
 
-use super::address::Place;
+use super::address::Destination;
 
 /// Webhooks whose TLS configuration is cached.
 ///
 /// Limit (Webhooks): the least recently used one is removed.
-const KEPT: usize = 200;
+const MAX_TRANSPORTS: usize = 200;
 
 /// Calls that wait for a webhook, for each that may be in flight (`--webhook-max-requests`).
 ///
 /// Limit (Webhooks): the call fails.
-const WAITING: usize = 16;
+const WAITING_PER_CALL: usize = 16;
 
 /// Consecutive dial failures that open the circuit of an address of a webhook.
 ///
@@ -41,7 +41,8 @@ const CIRCUIT_OPEN: Duration = Duration::from_millis(250);
 const CIRCUIT_OPEN_MAX: Duration = Duration::from_secs(2);
 
 /// Limits of circuits, as for backends.
-const CIRCUIT: Limits = Limits { failures: CIRCUIT_FAILURES, open: CIRCUIT_OPEN, open_max: CIRCUIT_OPEN_MAX };
+const CIRCUIT: CircuitLimits =
+    CircuitLimits { failures: CIRCUIT_FAILURES, open: CIRCUIT_OPEN, open_max: CIRCUIT_OPEN_MAX };
 
 /// Circuit of one address, for dial failures.
 pub(super) type DialCircuit = Circuit<String>;
@@ -53,9 +54,9 @@ pub(super) struct Transport {
     /// Client certificate in `tls`.
     certificate: Option<Arc<CertPair>>,
     /// Slots for calls in flight and waiting calls.
-    pub(super) places: Semaphore,
+    pub(super) queue_slots: Semaphore,
     /// Slots for calls in flight.
-    pub(super) calls: Semaphore,
+    pub(super) call_slots: Semaphore,
     /// Maximum number of calls in flight.
     limit: usize,
     circuits: Mutex<HashMap<Target, Arc<DialCircuit>>>,
@@ -65,9 +66,9 @@ pub(super) struct Transport {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransportState {
     /// Number of calls in flight.
-    pub under_way: usize,
+    pub in_flight: usize,
     /// Addresses with open circuits, with the last failure of each.
-    pub open: Vec<OpenCircuit>,
+    pub open_circuits: Vec<OpenCircuit>,
 }
 
 /// Address whose circuit is open.
@@ -83,7 +84,7 @@ pub struct OpenCircuit {
 
 /// Key of a cached transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct TransportKey {
     pub(super) peer: Peer,
     /// Pointer to the user, as an ID: users live as long as the process.
     pub(super) user: usize,
@@ -100,7 +101,7 @@ struct PeerParts {
 
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PeerIdentity {
-    pub(super) place: Place,
+    pub(super) destination: Destination,
     /// CA certificates in base64.
     pub(super) ca_bundle: String,
     /// Name that the certificates must have, if it differs from the name of the destination.
@@ -139,46 +140,54 @@ impl Hash for Peer {
 /// Recently used transports.
 #[derive(Default)]
 pub(super) struct Transports {
-    kept: HashMap<Key, (Arc<Transport>, u64)>,
-    used: u64,
+    entries: HashMap<TransportKey, (Arc<Transport>, u64)>,
+    use_count: u64,
 }
 
 impl Transports {
     /// Transport for a key and this client certificate, if cached; marks it as used.
-    pub(super) fn used(&mut self, key: &Key, certificate: Option<&Arc<CertPair>>) -> Option<Arc<Transport>> {
-        self.used += 1;
-        let (transport, used) = self.kept.get_mut(key)?;
+    pub(super) fn get_and_touch(
+        &mut self,
+        key: &TransportKey,
+        certificate: Option<&Arc<CertPair>>,
+    ) -> Option<Arc<Transport>> {
+        self.use_count += 1;
+        let (transport, used) = self.entries.get_mut(key)?;
         if !is_same(transport.certificate.as_ref(), certificate) {
             return None;
         }
-        *used = self.used;
+        *used = self.use_count;
         Some(Arc::clone(transport))
     }
 
     /// Inserts a transport, unless another one with the same certificate was inserted concurrently. Returns the cached one.
-    pub(super) fn insert(&mut self, key: Key, made: Arc<Transport>) -> Arc<Transport> {
-        if let Some(known) = self.used(&key, made.certificate.as_ref()) {
-            return known;
+    pub(super) fn insert(&mut self, key: TransportKey, transport: Arc<Transport>) -> Arc<Transport> {
+        if let Some(existing) = self.get_and_touch(&key, transport.certificate.as_ref()) {
+            return existing;
         }
-        if self.kept.len() >= KEPT && !self.kept.contains_key(&key) {
-            let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
-            oldest.and_then(|key| self.kept.remove(&key));
+        if self.entries.len() >= MAX_TRANSPORTS && !self.entries.contains_key(&key) {
+            let oldest = self.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            oldest.and_then(|key| self.entries.remove(&key));
         }
-        self.kept.insert(key, (Arc::clone(&made), self.used));
-        made
+        self.entries.insert(key, (Arc::clone(&transport), self.use_count));
+        transport
     }
 
     /// Transport for a key, if cached.
-    pub(super) fn known(&self, key: &Key) -> Option<Arc<Transport>> {
-        self.kept.get(key).map(|(transport, _)| Arc::clone(transport))
+    pub(super) fn get(&self, key: &TransportKey) -> Option<Arc<Transport>> {
+        self.entries.get(key).map(|(transport, _)| Arc::clone(transport))
     }
 }
 
 impl Transport {
-    pub(super) fn new(key: &Key, certificate: Option<Arc<CertPair>>, limit: usize) -> Result<Self, String> {
-        let PeerIdentity { place, ca_bundle, server_name, .. } = &key.peer.0.identity;
+    pub(super) fn new(
+        key: &TransportKey,
+        certificate: Option<Arc<CertPair>>,
+        limit: usize,
+    ) -> Result<Self, String> {
+        let PeerIdentity { destination, ca_bundle, server_name, .. } = &key.peer.0.identity;
         let pem = STANDARD.decode(ca_bundle).map_err(|_| "caBundle: invalid base64".to_owned())?;
-        let name = server_name.clone().unwrap_or_else(|| place.server_name());
+        let name = server_name.clone().unwrap_or_else(|| destination.server_name());
         let builder = ClientTls::builder()
             .roots(Roots::bundle("caBundle", pem.trim_ascii()))
             .client_cert(certificate.as_deref().cloned())
@@ -186,8 +195,8 @@ impl Transport {
         Ok(Self {
             tls: builder.build().map_err(|error| error.to_string())?,
             certificate,
-            places: Semaphore::new(limit.saturating_mul(1 + WAITING)),
-            calls: Semaphore::new(limit),
+            queue_slots: Semaphore::new(limit.saturating_mul(1 + WAITING_PER_CALL)),
+            call_slots: Semaphore::new(limit),
             limit,
             circuits: Mutex::default(),
         })
@@ -197,8 +206,8 @@ impl Transport {
     pub(super) fn circuits(&self, targets: &[Target]) -> Vec<Arc<DialCircuit>> {
         let mut circuits = self.circuits.lock();
         let of = |target: &Target| {
-            let known = circuits.entry(target.clone());
-            Arc::clone(known.or_insert_with(|| Arc::new(Circuit::new(CIRCUIT))))
+            let entry = circuits.entry(target.clone());
+            Arc::clone(entry.or_insert_with(|| Arc::new(Circuit::new(CIRCUIT))))
         };
         let found = targets.iter().map(of).collect();
         if circuits.len() > targets.len() {
@@ -211,26 +220,32 @@ impl Transport {
     pub(super) fn state(&self) -> TransportState {
         let open = |(target, circuit): (&Target, &Arc<DialCircuit>)| {
             let last = circuit.last().filter(|_| circuit.is_open())?;
-            Some(OpenCircuit { target: target.to_string(), since_ms: last.since_ms, reason: last.failed? })
+            Some(OpenCircuit { target: target.to_string(), since_ms: last.since_ms, reason: last.failure? })
         };
-        let mut open: Vec<_> = self.circuits.lock().iter().filter_map(open).collect();
-        open.sort_by(|a, b| a.target.cmp(&b.target));
-        TransportState { under_way: self.limit.saturating_sub(self.calls.available_permits()), open }
+        let mut open_circuits: Vec<_> = self.circuits.lock().iter().filter_map(open).collect();
+        open_circuits.sort_by(|a, b| a.target.cmp(&b.target));
+        TransportState {
+            in_flight: self.limit.saturating_sub(self.call_slots.available_permits()),
+            open_circuits,
+        }
     }
 }
 
-fn is_same(one: Option<&Arc<CertPair>>, other: Option<&Arc<CertPair>>) -> bool {
-    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
+fn is_same(a: Option<&Arc<CertPair>>, b: Option<&Arc<CertPair>>) -> bool {
+    a.map(Arc::as_ptr) == b.map(Arc::as_ptr)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn key(port: u16, bundle: &str) -> Key {
-        let place = Place::Url(Target::new("127.0.0.1", port));
+    fn key(port: u16, bundle: &str) -> TransportKey {
+        let destination = Destination::Url(Target::new("127.0.0.1", port));
         let (ca_bundle, server_name, targets) = (bundle.to_owned(), None, Vec::new());
-        Key { peer: Peer::new(PeerIdentity { place, ca_bundle, server_name, targets }), user: 0 }
+        TransportKey {
+            peer: Peer::new(PeerIdentity { destination, ca_bundle, server_name, targets }),
+            user: 0,
+        }
     }
 
     fn bundle() -> String {
@@ -238,17 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_at_one_place_share_a_transport_and_the_oldest_one_goes() {
+    fn webhooks_with_one_address_share_a_transport_and_the_oldest_is_evicted() {
         let (bundle, mut transports) = (bundle(), Transports::default());
         let mut get = |port: u16| {
             let key = key(port, &bundle);
-            let known = transports.used(&key, None);
+            let existing = transports.get_and_touch(&key, None);
             let make = || Arc::new(Transport::new(&key, None, 1).unwrap());
-            known.unwrap_or_else(|| transports.insert(key.clone(), make()))
+            existing.unwrap_or_else(|| transports.insert(key.clone(), make()))
         };
         let (first, second) = (get(1), get(2));
         assert!(Arc::ptr_eq(&first, &get(1)));
-        for port in 3..=u16::try_from(KEPT).unwrap() + 1 {
+        for port in 3..=u16::try_from(MAX_TRANSPORTS).unwrap() + 1 {
             get(port);
         }
         assert!(Arc::ptr_eq(&first, &get(1)), "it was used after the second");
@@ -256,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_cannot_be_read_is_named() {
+    fn an_invalid_bundle_is_reported() {
         for bundle in ["%", "QUJD"] {
             let error = Transport::new(&key(1, bundle), None, 1).err().unwrap();
             assert!(error.contains("caBundle"), "{error}");
@@ -266,23 +281,26 @@ mod tests {
     }
 
     #[test]
-    fn a_circuit_is_kept_as_long_as_its_address_is_one_of_the_place() {
+    fn a_circuit_is_kept_as_long_as_its_address_is_resolved() {
         let transport = Transport::new(&key(1, &bundle()), None, 2).unwrap();
         let (a, b) = (Target::new("10.0.0.1", 1), Target::new("10.0.0.2", 1));
         let circuits = transport.circuits(&[a.clone(), b.clone()]);
-        (0..3).for_each(|_| circuits[1].failed("refused".to_owned()));
+        (0..3).for_each(|_| circuits[1].record_failure("refused".to_owned()));
         let state = transport.state();
-        assert_eq!(state.open.len(), 1);
-        assert_eq!((state.open[0].target.as_str(), state.open[0].reason.as_str()), ("10.0.0.2:1", "refused"));
+        assert_eq!(state.open_circuits.len(), 1);
+        assert_eq!(
+            (state.open_circuits[0].target.as_str(), state.open_circuits[0].reason.as_str()),
+            ("10.0.0.2:1", "refused")
+        );
         assert!(Arc::ptr_eq(&transport.circuits(std::slice::from_ref(&b))[0], &circuits[1]));
         assert!(!Arc::ptr_eq(&transport.circuits(&[a])[0], &circuits[0]), "it was forgotten in between");
-        assert!(transport.state().open.is_empty());
+        assert!(transport.state().open_circuits.is_empty());
     }
 
     #[test]
-    fn calls_under_way_are_counted() {
+    fn calls_in_flight_are_counted() {
         let transport = Transport::new(&key(1, &bundle()), None, 2).unwrap();
-        let _call = transport.calls.try_acquire().unwrap();
-        assert_eq!(transport.state().under_way, 1);
+        let _call = transport.call_slots.try_acquire().unwrap();
+        assert_eq!(transport.state().in_flight, 1);
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use portico_auth::Authorizer;
-use portico_auth::authz::{Mode, Rbac, Relations, of_modes};
+use portico_auth::authz::{AuthorizationMode, NodeRelations, RbacAuthorizer, authorizer_for_modes};
 use portico_machinery::rbac::{Fact, Resource};
 use portico_machinery::{Object, Reason, UserInfo};
-use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
+use portico_registry::{Context, CreateOptions, ObjectPart, Registry, UpdateOptions};
 
 use crate::harness::{self, Harness};
 
@@ -23,7 +23,7 @@ fn binding(role: &str) -> Object {
 
 /// Harness with the user Alice: permission to `get pods` in `default` and to bind the role `gift`.
 async fn harness() -> (Harness, Context) {
-    let rbac = Arc::new(Rbac::default());
+    let rbac = Arc::new(RbacAuthorizer::default());
     let gift = r#"[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"resourceNames":["gift"],"verbs":["bind"]},
         {"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]"#;
     let held = Object::from_json(format!(r#"{{"rules":{gift}}}"#).as_bytes()).unwrap();
@@ -34,23 +34,25 @@ async fn harness() -> (Harness, Context) {
         ("rolebindings/default/b", Fact::read(Resource::RoleBindings, &bound)),
     ];
     rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
-    let authorizer: Arc<dyn Authorizer> = of_modes(&[Mode::Rbac], &(rbac.clone() as _), &Relations::Remote);
+    let authorizer: Arc<dyn Authorizer> =
+        authorizer_for_modes(&[AuthorizationMode::Rbac], &(rbac.clone() as _), &NodeRelations::Remote);
     let alice = Context::new(UserInfo::new("alice", ["dev"]), "suite");
     (Harness::open_with(authorizer).await, alice)
 }
 
 async fn create(
     registry: &Registry,
-    who: &Context,
+    context: &Context,
     resource: Resource,
     object: Object,
 ) -> Result<(), (Reason, String)> {
-    let created = registry.create(who, &resource.group_resource(), object, &CreateOptions::default()).await;
+    let created =
+        registry.create(context, &resource.group_resource(), object, &CreateOptions::default()).await;
     created.map(drop).map_err(|status| (status.reason(), status.message.clone()))
 }
 
 #[tokio::test]
-async fn a_role_may_hold_what_its_writer_holds() {
+async fn a_role_may_contain_only_permissions_of_its_writer() {
     let (harness, alice) = harness().await;
     assert_eq!(create(&harness.registry, &alice, Resource::Roles, role("small", r#"["get"]"#)).await, Ok(()));
     let (reason, message) =
@@ -67,7 +69,7 @@ async fn a_role_may_hold_what_its_writer_holds() {
 }
 
 #[tokio::test]
-async fn a_role_grows_only_by_what_its_writer_holds_but_loses_finalizers_freely() {
+async fn a_role_may_gain_only_permissions_of_its_writer_but_finalizers_can_always_be_removed() {
     let (harness, alice) = harness().await;
     let admin = Context::system("suite");
     let mut large = role("large", r#"["get","list"]"#);
@@ -76,7 +78,9 @@ async fn a_role_grows_only_by_what_its_writer_holds_but_loses_finalizers_freely(
     let resource = Resource::Roles.group_resource();
     let update = |object| {
         let (registry, resource, alice) = (harness.registry.clone(), resource.clone(), alice.clone());
-        async move { registry.update(&alice, &resource, Part::Main, object, &UpdateOptions::default()).await }
+        async move {
+            registry.update(&alice, &resource, ObjectPart::Main, object, &UpdateOptions::default()).await
+        }
     };
     let mut object = harness.registry.get(&resource, "default", "large").await.unwrap().object().clone();
     object.set(&["metadata", "labels", "a"], "b");
@@ -87,7 +91,7 @@ async fn a_role_grows_only_by_what_its_writer_holds_but_loses_finalizers_freely(
 }
 
 #[tokio::test]
-async fn a_binding_needs_the_roles_rights_or_the_verb_bind() {
+async fn a_binding_requires_the_permissions_of_the_role_or_the_verb_bind() {
     let (harness, alice) = harness().await;
     let admin = Context::system("suite");
     for name in ["gift", "large"] {

@@ -9,7 +9,7 @@ fn remote(extra: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_remote_one_begins_without_a_status_and_with_the_default_port() {
+async fn a_remote_apiservice_starts_without_status_and_with_the_default_port() {
     let harness = Harness::open().await;
     let reply = harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
     assert_eq!(
@@ -23,7 +23,7 @@ async fn a_remote_one_begins_without_a_status_and_with_the_default_port() {
 }
 
 #[tokio::test]
-async fn a_local_one_is_available_at_once_whatever_status_the_client_sends() {
+async fn a_local_apiservice_is_available_immediately_and_ignores_the_sent_status() {
     let harness = Harness::open().await;
     let body = api_service("v1", "a.example.com", "").replace(
         "\"spec\":",
@@ -35,7 +35,7 @@ async fn a_local_one_is_available_at_once_whatever_status_the_client_sends() {
 }
 
 #[tokio::test]
-async fn every_rule_has_its_field_and_its_words() {
+async fn validation_errors_have_upstreams_fields_and_messages() {
     let harness = Harness::open().await;
     let wrong_name =
         api_service("v1", "a.example.com", "").replace("\"name\":\"v1.a.example.com\"", "\"name\":\"wrong\"");
@@ -85,7 +85,7 @@ async fn every_rule_has_its_field_and_its_words() {
 }
 
 #[tokio::test]
-async fn an_update_keeps_the_status_and_a_status_write_keeps_all_else() {
+async fn an_update_keeps_the_status_and_a_status_update_keeps_the_spec() {
     let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
     harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
@@ -107,7 +107,7 @@ async fn an_update_keeps_the_status_and_a_status_write_keeps_all_else() {
 }
 
 #[tokio::test]
-async fn a_put_must_name_the_revision_and_finds_only_what_is_there() {
+async fn a_put_requires_a_resource_version_and_an_existing_object() {
     let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
     let body = api_service("v1", "a.example.com", &remote(""));
@@ -127,19 +127,19 @@ async fn a_put_must_name_the_revision_and_finds_only_what_is_there() {
 }
 
 #[tokio::test]
-async fn a_table_shows_service_and_availability_and_metadata_is_cut_out() {
+async fn a_table_shows_service_and_availability_and_partial_metadata_is_served() {
     let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
     harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
-    let table = harness.ask("GET", &url, TABLE, "", "").await;
+    let table = harness.request("GET", &url, TABLE, "", "").await;
     assert_eq!(table.at("rows.0.cells.1"), "n/s");
     assert_eq!(table.at("rows.0.cells.2"), "Unknown");
     assert_eq!(table.at("columnDefinitions.2.name"), "Available");
     assert_eq!(table.at("rows.0.object.kind"), "PartialObjectMetadata");
     let reason = r#"{"status":{"conditions":[{"type":"Available","status":"False","reason":"Because"}]}}"#;
     harness.patch(&format!("{url}/status"), MERGE, reason).await;
-    assert_eq!(harness.ask("GET", URL, TABLE, "", "").await.at("rows.0.cells.2"), "False (Because)");
-    let metadata = harness.ask("GET", &url, METADATA, "", "").await;
+    assert_eq!(harness.request("GET", URL, TABLE, "", "").await.at("rows.0.cells.2"), "False (Because)");
+    let metadata = harness.request("GET", &url, METADATA, "", "").await;
     assert_eq!(
         (metadata.at("kind").as_str(), metadata.at("spec").as_str()),
         ("PartialObjectMetadata", "\"\"")
@@ -148,7 +148,7 @@ async fn a_table_shows_service_and_availability_and_metadata_is_cut_out() {
 }
 
 #[tokio::test]
-async fn annotations_that_name_backends_are_checked() {
+async fn backend_annotations_are_validated() {
     let harness = Harness::open().await;
     let with = |annotations: &str, spec: &str| {
         api_service("v1", "a.example.com", spec)

@@ -1,6 +1,6 @@
 //! Reads of custom resources: tables, metadata, lists and selections.
 
-use crate::custom_resources::{TABS, defined, tab};
+use crate::custom_resources::{TABS, open_with_definition, tab};
 use crate::harness::{Harness, JSON, MERGE, METADATA, PROTOBUF, Reply, TABLE, next};
 
 /// Version of CronTabs that preserves all fields, with these further members.
@@ -14,7 +14,7 @@ fn version(members: &str) -> String {
 
 /// Harness with three CronTabs: `a` is red, `b` is blue and large, `c` has no fields.
 async fn with_tabs(members: &str) -> Harness {
-    let harness = defined(&version(members)).await;
+    let harness = open_with_definition(&version(members)).await;
     let rows =
         [("a", r#""colour":"red","size":0,"on":true"#), ("b", r#""colour":"blue","size":12"#), ("c", "")];
     for (name, spec) in rows {
@@ -39,10 +39,10 @@ async fn a_table_has_the_columns_of_its_version() {
         {"name":"Lost","type":"string","jsonPath":".kind"}],"#,
     )
     .await;
-    let table = harness.ask("GET", TABS, TABLE, "", "").await.object();
+    let table = harness.request("GET", TABS, TABLE, "", "").await.object();
     let columns = table.at(&["columnDefinitions"]);
     let names: Vec<&str> = columns.items().map(|column| column.field("name").str()).collect();
-    assert_eq!(names, ["Name", "Colour", "Size"], "a path that cannot be read takes later columns along");
+    assert_eq!(names, ["Name", "Colour", "Size"], "a column with an invalid path removes all later columns");
     let size = columns.items().nth(2).unwrap();
     assert_eq!((size.field("format").str(), size.field("priority").i64()), ("int32", Some(1)));
     assert_eq!(size.field("description").str(), "how big");
@@ -55,20 +55,20 @@ async fn a_table_has_the_columns_of_its_version() {
 }
 
 #[tokio::test]
-async fn a_version_without_columns_shows_ages() {
+async fn a_version_without_columns_has_an_age_column() {
     let harness = with_tabs("").await;
-    let table = harness.ask("GET", &format!("{TABS}/a?includeObject=Object"), TABLE, "", "").await;
+    let table = harness.request("GET", &format!("{TABS}/a?includeObject=Object"), TABLE, "", "").await;
     assert_eq!(
         (table.at("columnDefinitions.1.name").as_str(), table.at("rows.0.cells.0").as_str()),
         ("Age", "a")
     );
     assert_eq!(table.at("rows.0.object.spec.colour"), "red");
-    let none = harness.ask("GET", &format!("{TABS}/a?includeObject=None"), TABLE, "", "").await;
+    let none = harness.request("GET", &format!("{TABS}/a?includeObject=None"), TABLE, "", "").await;
     assert!(none.text.contains(r#""object":null"#), "{}", none.text);
 }
 
 #[tokio::test]
-async fn lists_have_an_empty_token_and_the_kind_of_each_item() {
+async fn lists_contain_an_empty_token_and_the_kind_of_each_item() {
     let harness = with_tabs("").await;
     let all = harness.get(TABS).await;
     assert!(all.text.contains(r#""continue":"""#), "{}", all.text);
@@ -77,13 +77,14 @@ async fn lists_have_an_empty_token_and_the_kind_of_each_item() {
     assert_eq!((page.names().len(), page.at("metadata.remainingItemCount").as_str()), (2, "1"));
     let rest = harness.get(&format!("{TABS}?limit=2&continue={}", page.at("metadata.continue"))).await;
     assert_eq!(rest.names(), ["c"]);
-    let metadata = harness.ask("GET", TABS, &METADATA.replace("Metadata;", "MetadataList;"), "", "").await;
+    let metadata =
+        harness.request("GET", TABS, &METADATA.replace("Metadata;", "MetadataList;"), "", "").await;
     assert_eq!((metadata.at("kind").as_str(), metadata.names().len()), ("PartialObjectMetadataList", 3));
     assert!(!metadata.text.contains(r#""continue""#), "{}", metadata.text);
 }
 
 #[tokio::test]
-async fn selectable_fields_select_and_others_are_refused() {
+async fn selectable_fields_work_and_other_fields_are_refused() {
     let harness = with_tabs(SELECTABLE).await;
     let rows: [(&str, &[&str]); 8] = [
         ("spec.colour%3Dred", &["a"]),
@@ -115,8 +116,8 @@ async fn selectable_fields_select_and_others_are_refused() {
 }
 
 #[tokio::test]
-async fn pages_of_a_past_state_that_selects_fields_read_no_more_than_they_need() {
-    let harness = defined(&version(SELECTABLE)).await;
+async fn pages_of_a_past_state_with_field_selectors_read_only_the_needed_objects() {
+    let harness = open_with_definition(&version(SELECTABLE)).await;
     let tabs = async |colour: &str, names: std::ops::Range<usize>| {
         let tab = tab("v1", &format!(r#""colour":"{colour}""#));
         let (harness, tab) = (&harness, &tab);
@@ -150,7 +151,7 @@ async fn pages_of_a_past_state_that_selects_fields_read_no_more_than_they_need()
 }
 
 #[tokio::test]
-async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
+async fn a_watch_with_a_selector_reports_objects_that_leave_and_enter_the_selection() {
     let harness = with_tabs(SELECTABLE).await;
     let url = format!("{TABS}?watch=true&fieldSelector=spec.colour%3Dred");
     let mut watched = harness.watch(&url, JSON).await;
@@ -164,7 +165,7 @@ async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
 }
 
 #[tokio::test]
-async fn tables_of_a_watch_carry_columns_once() {
+async fn tables_of_a_watch_contain_columns_only_once() {
     let harness = with_tabs("").await;
     let query =
         "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
@@ -180,22 +181,22 @@ async fn tables_of_a_watch_carry_columns_once() {
 }
 
 #[tokio::test]
-async fn custom_resources_have_no_protobuf_but_their_metadata_has() {
+async fn custom_resources_have_no_protobuf_but_their_metadata_do() {
     let harness = with_tabs("").await;
-    let one = format!("{TABS}/a");
-    assert_eq!(harness.answer("GET", &one, PROTOBUF, "", "").await.code, 406);
-    let fallback = harness.answer("GET", &one, &format!("{PROTOBUF},{JSON}"), "", "").await;
+    let url = format!("{TABS}/a");
+    assert_eq!(harness.answer("GET", &url, PROTOBUF, "", "").await.code, 406);
+    let fallback = harness.answer("GET", &url, &format!("{PROTOBUF},{JSON}"), "", "").await;
     assert_eq!((fallback.code, fallback.media_type()), (200, JSON));
     let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
-    let metadata = harness.answer("GET", &one, &metadata, "", "").await;
+    let metadata = harness.answer("GET", &url, &metadata, "", "").await;
     assert_eq!((metadata.code, metadata.media_type()), (200, PROTOBUF));
-    assert_eq!(harness.ask("POST", TABS, JSON, PROTOBUF, "k8s\0").await.code, 415);
+    assert_eq!(harness.request("POST", TABS, JSON, PROTOBUF, "k8s\0").await.code, 415);
     let strategic = "application/strategic-merge-patch+json";
-    assert_eq!(harness.patch(&one, strategic, "{}").await.code, 415);
+    assert_eq!(harness.patch(&url, strategic, "{}").await.code, 415);
 }
 
 #[tokio::test]
-async fn methods_do_what_upstreams_handlers_do() {
+async fn methods_behave_like_upstreams_handlers() {
     let harness = with_tabs(r#""subresources":{"status":{}},"#).await;
     let one = format!("{TABS}/a");
     let more = format!("{one}/status/more");
@@ -209,13 +210,13 @@ async fn methods_do_what_upstreams_handlers_do() {
         ("POST", &format!("{one}/status"), 405),
         ("PUT", &TABS.to_owned(), 400),
     ] {
-        assert_eq!(harness.ask(method, url, JSON, JSON, "").await.code, code, "{method} {url}");
+        assert_eq!(harness.request(method, url, JSON, JSON, "").await.code, code, "{method} {url}");
     }
-    let unnamed = harness.ask("PATCH", TABS, JSON, MERGE, "{}").await;
+    let unnamed = harness.request("PATCH", TABS, JSON, MERGE, "{}").await;
     assert_eq!((unnamed.code, unnamed.at("message").as_str()), (400, "name must be provided"));
-    let made = harness.post(&format!("{TABS}/elsewhere"), &tab("v1", "")).await;
-    assert_eq!((made.code, made.at("metadata.name").as_str()), (201, "t"));
-    let options = harness.ask("OPTIONS", &one, JSON, "", "").await;
+    let created = harness.post(&format!("{TABS}/elsewhere"), &tab("v1", "")).await;
+    assert_eq!((created.code, created.at("metadata.name").as_str()), (201, "t"));
+    let options = harness.request("OPTIONS", &one, JSON, "", "").await;
     assert_eq!(
         options.at("message"),
         r#" is not supported on resources of kind "crontabs.stable.example.com""#
@@ -223,17 +224,17 @@ async fn methods_do_what_upstreams_handlers_do() {
 }
 
 #[tokio::test]
-async fn finalizers_without_a_domain_draw_a_warning_once() {
+async fn new_finalizers_without_a_domain_cause_a_warning() {
     let harness = with_tabs("").await;
-    let one = format!("{TABS}/a");
-    let held = harness.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y"]}}"#).await;
+    let url = format!("{TABS}/a");
+    let held = harness.patch(&url, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y"]}}"#).await;
     assert_eq!(held.warnings.len(), 1, "{:?}", held.warnings);
     assert!(
         held.warnings[0]
             .starts_with(r#"metadata.finalizers: "bare": prefer a domain-qualified finalizer name"#)
     );
-    assert_eq!(harness.patch(&one, MERGE, r#"{"spec":{"size":3}}"#).await.warnings, Vec::<String>::new());
-    assert_eq!(harness.delete(&one).await.at("metadata.finalizers.0"), "bare");
-    let more = harness.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y","x.io/z"]}}"#).await;
+    assert_eq!(harness.patch(&url, MERGE, r#"{"spec":{"size":3}}"#).await.warnings, Vec::<String>::new());
+    assert_eq!(harness.delete(&url).await.at("metadata.finalizers.0"), "bare");
+    let more = harness.patch(&url, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y","x.io/z"]}}"#).await;
     assert_eq!((more.code, more.at("details.causes.0.reason").as_str()), (422, "FieldValueForbidden"));
 }

@@ -29,12 +29,12 @@ pub fn version(name: &str, storage: bool, properties: &str) -> String {
 pub const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
 
 /// Harness that serves custom resources, with a definition that has been accepted.
-pub async fn defined(versions: &str) -> Harness {
+pub async fn open_with_definition(versions: &str) -> Harness {
     let harness = Harness::open().await;
     let kept = harness.registry.serve_custom_resources().await.unwrap();
     harness.tasks().spawn_until_cancelled("definitions", kept);
-    let made = harness.post(CRDS, &definition(versions)).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = harness.post(CRDS, &definition(versions)).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     accept(&harness).await;
     harness
 }
@@ -56,11 +56,11 @@ pub fn tab(version: &str, spec: &str) -> String {
 
 #[tokio::test]
 async fn a_definition_serves_its_objects_through_all_verbs() {
-    let harness = defined(&version("v1", true, PROPERTIES)).await;
-    let made = harness.post(TABS, &tab("v1", r#""cronSpec":"* *","odd":1"#)).await;
-    assert_eq!((made.code, made.at("spec.image").as_str()), (201, "nginx"), "{}", made.text);
-    assert_eq!(made.warnings, [r#"unknown field "spec.odd""#]);
-    assert_eq!((made.at("metadata.generation"), made.at("spec").contains("odd")), ("1".into(), false));
+    let harness = open_with_definition(&version("v1", true, PROPERTIES)).await;
+    let created = harness.post(TABS, &tab("v1", r#""cronSpec":"* *","odd":1"#)).await;
+    assert_eq!((created.code, created.at("spec.image").as_str()), (201, "nginx"), "{}", created.text);
+    assert_eq!(created.warnings, [r#"unknown field "spec.odd""#]);
+    assert_eq!((created.at("metadata.generation"), created.at("spec").contains("odd")), ("1".into(), false));
     let patched = harness.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":2}}"#).await;
     assert_eq!((patched.code, patched.at("metadata.generation").as_str()), (200, "2"), "{}", patched.text);
     let status = harness
@@ -81,11 +81,16 @@ async fn a_definition_serves_its_objects_through_all_verbs() {
 #[tokio::test]
 async fn every_served_version_shows_all_objects() {
     let two = format!("{},{}", version("v1", true, PROPERTIES), version("v2", false, PROPERTIES));
-    let harness = defined(&two).await;
+    let harness = open_with_definition(&two).await;
     let v2 = TABS.replace("/v1/", "/v2/");
     let mut watched = harness.watch(&format!("{TABS}?watch=true"), "application/json").await;
-    let made = harness.post(&v2, &tab("v2", r#""cronSpec":"x""#)).await;
-    assert_eq!((made.code, made.at("apiVersion").as_str()), (201, "stable.example.com/v2"), "{}", made.text);
+    let created = harness.post(&v2, &tab("v2", r#""cronSpec":"x""#)).await;
+    assert_eq!(
+        (created.code, created.at("apiVersion").as_str()),
+        (201, "stable.example.com/v2"),
+        "{}",
+        created.text
+    );
     let event = next(&mut watched).await;
     assert!(String::from_utf8_lossy(&event.line()).contains(r#""apiVersion":"stable.example.com/v1""#));
     let got = harness.get(&format!("{TABS}/t")).await;
@@ -97,8 +102,8 @@ async fn every_served_version_shows_all_objects() {
 }
 
 #[tokio::test]
-async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
-    let harness = defined(&version("v1", true, PROPERTIES)).await;
+async fn a_changed_schema_applies_immediately_and_ends_watches() {
+    let harness = open_with_definition(&version("v1", true, PROPERTIES)).await;
     harness.post(TABS, &tab("v1", r#""cronSpec":"x""#)).await;
     let mut watched = harness.watch(&format!("{TABS}?watch=true"), "application/json").await;
     next(&mut watched).await;
@@ -125,15 +130,15 @@ async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
 }
 
 #[tokio::test]
-async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_stored() {
+async fn a_check_reports_effects_of_a_definition_on_clients_and_stored_objects() {
     use portico_registry::{Context, FindingKind};
-    let harness = defined(&version("v1", true, PROPERTIES)).await;
+    let harness = open_with_definition(&version("v1", true, PROPERTIES)).await;
     harness.post(TABS, &tab("v1", r#""cronSpec":"x","replicas":3"#)).await;
     let narrower = r#""cronSpec":{"type":"string","maxLength":0,"x-kubernetes-validations":[{"rule":"true"}]},"image":{"type":"string","default":"nginx"}"#;
     let body = definition(&version("v1", true, narrower));
     let context = Context::system("suite");
     let checked = harness.registry.check_definition(&context, body.as_bytes(), JSON).await.unwrap();
-    assert!(checked.installed && (checked.objects, checked.hit) == (1, 1), "{checked:?}");
+    assert!(checked.installed && (checked.objects, checked.affected_objects) == (1, 1), "{checked:?}");
     let findings = |kind| -> Vec<String> {
         let of_kind = checked.findings.iter().filter(|finding| finding.kind == kind);
         of_kind.map(|f| format!("{} {}: {}", f.object, f.field, f.text)).collect()
@@ -160,8 +165,8 @@ async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_st
 }
 
 #[tokio::test]
-async fn nothing_is_written_along_a_schema_that_cannot_be_used() {
-    let harness = defined(&version("v1", true, PROPERTIES)).await;
+async fn writes_are_refused_if_the_schema_cannot_be_compiled() {
+    let harness = open_with_definition(&version("v1", true, PROPERTIES)).await;
     assert_eq!(harness.post(TABS, &tab("v1", r#""replicas":3"#)).await.code, 201);
     // An older server or a direct write to the database may have stored it: the harness refuses such a definition.
     let installed = harness.registry.get(&resource(), "", "crontabs.stable.example.com").await;
@@ -175,8 +180,8 @@ async fn nothing_is_written_along_a_schema_that_cannot_be_used() {
     let shown = harness.get(&format!("{TABS}/t")).await;
     assert_eq!((shown.code, shown.at("spec.replicas").as_str()), (200, "3"), "{}", shown.text);
     let patch = harness.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":"x"}}"#).await;
-    let made = harness.post(TABS, &tab("v1", "").replace(r#""t""#, r#""u""#)).await;
-    for refused in [patch, made] {
+    let created = harness.post(TABS, &tab("v1", "").replace(r#""t""#, r#""u""#)).await;
+    for refused in [patch, created] {
         assert_eq!(
             (refused.code, refused.at("reason").as_str(), refused.at("message").as_str()),
             (

@@ -1,6 +1,6 @@
 //! The status and the scale of custom resources.
 
-use crate::custom_resources::{CRDS, TABS, defined, tab};
+use crate::custom_resources::{CRDS, TABS, open_with_definition, tab};
 use crate::harness::{Harness, JSON, JSON_PATCH, MERGE, TABLE};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -19,9 +19,9 @@ fn versions() -> String {
 
 /// Harness with one CronTab, `t`, with two desired replicas.
 async fn with_tab() -> Harness {
-    let harness = defined(&versions()).await;
-    let made = harness.post(TABS, &tab("v1", r#""pods":{"wanted":2},"text":"x""#)).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let harness = open_with_definition(&versions()).await;
+    let created = harness.post(TABS, &tab("v1", r#""pods":{"wanted":2},"text":"x""#)).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     harness
 }
 
@@ -40,14 +40,14 @@ async fn a_scale_shows_the_fields_that_its_paths_name() {
     assert_eq!(shown.at("status"), r#"{"replicas":0}"#);
     harness.patch(&format!("{one}/status"), MERGE, r#"{"status":{"pods":1,"chosen":"a=b"}}"#).await;
     assert_eq!(harness.get(&url).await.at("status"), r#"{"replicas":1,"selector":"a=b"}"#);
-    let table = harness.ask("GET", &url, TABLE, "", "").await;
+    let table = harness.request("GET", &url, TABLE, "", "").await;
     assert_eq!(table.at("rows.0.cells.1"), "2");
     assert_eq!(harness.answer("GET", &url, "application/vnd.kubernetes.protobuf", "", "").await.code, 406);
     assert_eq!(harness.get(&format!("{}/t/scale", TABS.replace("/v1/", "/v2/"))).await.code, 404);
 }
 
 #[tokio::test]
-async fn a_scale_is_written_through_the_object() {
+async fn a_write_of_the_scale_updates_the_object() {
     let harness = with_tab().await;
     let url = format!("{TABS}/t/scale");
     let put = harness.put(&url, &scale(r#","spec":{"replicas":4}"#)).await;
@@ -79,8 +79,8 @@ async fn a_scale_is_written_through_the_object() {
 }
 
 #[tokio::test]
-async fn what_a_scale_is_about_may_be_missing() {
-    let harness = defined(&versions()).await;
+async fn the_field_of_a_scale_may_be_absent() {
+    let harness = open_with_definition(&versions()).await;
     harness.post(TABS, &tab("v1", "")).await;
     let url = format!("{TABS}/t/scale");
     let missing = harness.get(&url).await;
@@ -96,7 +96,7 @@ async fn what_a_scale_is_about_may_be_missing() {
 }
 
 #[tokio::test]
-async fn another_version_may_put_something_else_in_its_place() {
+async fn another_version_may_have_a_different_type_in_the_field_of_a_scale() {
     let harness = with_tab().await;
     let v2 = format!("{}/t", TABS.replace("/v1/", "/v2/"));
     let written = harness.patch(&v2, MERGE, r#"{"spec":{"pods":{"wanted":"many"}}}"#).await;
@@ -110,7 +110,7 @@ async fn another_version_may_put_something_else_in_its_place() {
 }
 
 #[tokio::test]
-async fn owners_are_the_same_through_a_scale_and_through_the_object() {
+async fn field_owners_are_the_same_in_the_scale_and_in_the_object() {
     let harness = with_tab().await;
     let (one, url) = (format!("{TABS}/t"), format!("{TABS}/t/scale"));
     let applied = tab("v1", r#""pods":{"wanted":6}"#);
@@ -131,13 +131,13 @@ async fn owners_are_the_same_through_a_scale_and_through_the_object() {
     let scaled = harness.patch(&format!("{url}?fieldManager=hpa"), MERGE, r#"{"spec":{"replicas":7}}"#).await;
     assert_eq!(scaled.code, 200);
     let object = harness.get(&one).await;
-    assert!(!owned(object.text.clone()), "who lost all that it owned is gone: {}", object.text);
-    assert!(object.text.contains(r#""manager":"two""#), "what other versions own stays: {}", object.text);
+    assert!(!owned(object.text.clone()), "a manager without fields is removed: {}", object.text);
+    assert!(object.text.contains(r#""manager":"two""#), "managers of other versions stay: {}", object.text);
     assert!(object.text.contains(r#""subresource":"scale""#), "{}", object.text);
 }
 
 #[tokio::test]
-async fn a_write_of_the_status_takes_nothing_but_the_status() {
+async fn a_status_update_changes_only_the_status() {
     let harness = with_tab().await;
     let url = format!("{TABS}/t/status");
     let body = r#"{"metadata":{"uid":"u","generation":9,"labels":{"a":"b"},"finalizers":["x.io/y"],"deletionTimestamp":"2001-01-01T00:00:00Z"},
@@ -168,7 +168,7 @@ async fn a_write_of_the_status_takes_nothing_but_the_status() {
 }
 
 #[tokio::test]
-async fn a_patch_that_takes_away_the_version_is_refused_for_the_object_and_for_its_status() {
+async fn a_patch_that_removes_the_version_of_an_object_or_its_status_is_refused() {
     let harness = with_tab().await;
     for url in [format!("{TABS}/t"), format!("{TABS}/t/status")] {
         for (kind, patch) in [
@@ -189,7 +189,7 @@ async fn a_patch_that_takes_away_the_version_is_refused_for_the_object_and_for_i
 }
 
 #[tokio::test]
-async fn nothing_is_created_of_a_definition_on_its_way_out() {
+async fn objects_of_a_terminating_definition_cannot_be_created() {
     let harness = with_tab().await;
     harness.patch(&format!("{TABS}/t"), MERGE, r#"{"metadata":{"finalizers":["x.io/y"]}}"#).await;
     let crd = format!("{CRDS}/crontabs.stable.example.com");
@@ -198,30 +198,30 @@ async fn nothing_is_created_of_a_definition_on_its_way_out() {
         .await;
     assert_eq!(harness.delete(&crd).await.code, 200);
     let new = tab("v1", "").replace("\"t\"", "\"new\"");
-    let why = r#"crontabs.stable.example.com "new" is forbidden: create not allowed while custom resource definition is terminating"#;
-    let created = harness.ask("POST", TABS, JSON, JSON, &new).await;
-    assert_eq!((created.code, created.at("message").as_str()), (403, why));
+    let reason = r#"crontabs.stable.example.com "new" is forbidden: create not allowed while custom resource definition is terminating"#;
+    let created = harness.request("POST", TABS, JSON, JSON, &new).await;
+    assert_eq!((created.code, created.at("message").as_str()), (403, reason));
     let applied = harness.patch(&format!("{TABS}/new?fieldManager=m"), APPLY, &new).await;
-    assert_eq!((applied.code, applied.at("message").as_str()), (403, why));
+    assert_eq!((applied.code, applied.at("message").as_str()), (403, reason));
     assert_eq!(harness.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"text":"z"}}"#).await.code, 200);
 }
 
 #[tokio::test]
-async fn the_default_of_a_status_stands_though_a_status_may_not_be_written() {
+async fn defaults_of_the_status_apply_although_the_sent_status_is_dropped() {
     let schema = r#"{"type":"object","properties":{"status":{"type":"object","default":{"seen":-1},
         "properties":{"seen":{"type":"integer"}}}}}"#;
     let version = format!(
         r#"{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}},"subresources":{{"status":{{}}}}}}"#
     );
-    let harness = defined(&version).await;
-    let one = format!("{TABS}/t");
+    let harness = open_with_definition(&version).await;
+    let url = format!("{TABS}/t");
     let body = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"status":{"seen":4}}"#;
-    let made = harness.post(TABS, body).await;
-    assert_eq!((made.code, made.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", made.text);
+    let created = harness.post(TABS, body).await;
+    assert_eq!((created.code, created.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", created.text);
     let patched =
-        harness.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}},"status":{"seen":5}}"#).await;
+        harness.patch(&url, MERGE, r#"{"metadata":{"labels":{"a":"b"}},"status":{"seen":5}}"#).await;
     assert_eq!((patched.code, patched.at("status").as_str()), (200, r#"{"seen":-1}"#));
-    assert_eq!(harness.get(&one).await.at("status"), r#"{"seen":-1}"#);
+    assert_eq!(harness.get(&url).await.at("status"), r#"{"seen":-1}"#);
     let applied = body.replace("\"t\"", "\"u\"");
     let made = harness.patch(&format!("{TABS}/u?fieldManager=m"), APPLY, &applied).await;
     assert_eq!((made.code, made.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", made.text);

@@ -1,6 +1,6 @@
 //! Validation of custom resources by their schema, at the same points as in upstream.
 
-use crate::custom_resources::{CRDS, TABS, defined, tab, version};
+use crate::custom_resources::{CRDS, TABS, open_with_definition, tab, version};
 use crate::harness::{Harness, MERGE};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -28,11 +28,11 @@ async fn redefine(harness: &Harness, properties: &str) {
 }
 
 #[tokio::test]
-async fn writes_are_validated_along_the_schema() {
+async fn writes_are_validated_by_the_schema() {
     let properties = r#""size":{"type":"integer","maximum":3},"colour":{"type":"string","enum":["red"]},
         "inner":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
         "set":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}"#;
-    let harness = defined(&version("v1", true, properties)).await;
+    let harness = open_with_definition(&version("v1", true, properties)).await;
     let bad = r#""size":4,"colour":"x","set":["a","a"],"inner":{"kind":"Pod","metadata":{"name":"a/b"}}"#;
     let refused = harness.post(TABS, &tab("v1", bad)).await;
     assert_eq!(refused.code, 422);
@@ -51,52 +51,52 @@ async fn writes_are_validated_along_the_schema() {
 }
 
 #[tokio::test]
-async fn an_update_is_forgiven_what_was_wrong_before() {
-    let harness = defined(&version("v1", true, LOOSE)).await;
-    let made = harness.post(TABS, &tab("v1", r#""image":"nginx","set":["a","a"]"#)).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+async fn an_update_may_keep_invalid_values_of_the_old_object() {
+    let harness = open_with_definition(&version("v1", true, LOOSE)).await;
+    let created = harness.post(TABS, &tab("v1", r#""image":"nginx","set":["a","a"]"#)).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     redefine(&harness, TIGHT).await;
-    let one = format!("{TABS}/t");
-    let other = harness.patch(&one, MERGE, r#"{"spec":{"other":"x","set":["a","a","a"]}}"#).await;
+    let url = format!("{TABS}/t");
+    let other = harness.patch(&url, MERGE, r#"{"spec":{"other":"x","set":["a","a","a"]}}"#).await;
     assert_eq!(other.code, 200, "{}", other.text);
-    let worse = harness.patch(&one, MERGE, r#"{"spec":{"image":"httpd"}}"#).await;
+    let worse = harness.patch(&url, MERGE, r#"{"spec":{"image":"httpd"}}"#).await;
     assert_eq!((worse.code, worse.text.contains("may not be more than 3 bytes")), (422, true));
-    let mended = harness.patch(&one, MERGE, r#"{"spec":{"image":"web","set":["a"]}}"#).await;
-    assert_eq!(mended.code, 200, "{}", mended.text);
-    let again = harness.patch(&one, MERGE, r#"{"spec":{"set":["b","b"]}}"#).await;
+    let fixed = harness.patch(&url, MERGE, r#"{"spec":{"image":"web","set":["a"]}}"#).await;
+    assert_eq!(fixed.code, 200, "{}", fixed.text);
+    let again = harness.patch(&url, MERGE, r#"{"spec":{"set":["b","b"]}}"#).await;
     assert_eq!((again.code, again.text.contains("spec.set[1]: Duplicate value")), (422, true));
 }
 
 #[tokio::test]
-async fn a_forgiven_value_is_reported_also_where_something_else_is_refused() {
-    let harness = defined(&version("v1", true, LOOSE)).await;
-    let made = harness.post(TABS, &tab("v1", r#""image":"nginx","other":"a""#)).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+async fn a_tolerated_value_is_reported_even_if_another_value_is_refused() {
+    let harness = open_with_definition(&version("v1", true, LOOSE)).await;
+    let created = harness.post(TABS, &tab("v1", r#""image":"nginx","other":"a""#)).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     redefine(&harness, RULED).await;
-    let one = format!("{TABS}/t");
+    let url = format!("{TABS}/t");
     let forgiven = [r#"spec.image: Invalid value: "nginx": too long"#];
-    let refused = harness.patch(&one, MERGE, r#"{"spec":{"other":"b"}}"#).await;
+    let refused = harness.patch(&url, MERGE, r#"{"spec":{"other":"b"}}"#).await;
     assert_eq!((refused.code, &refused.warnings[..]), (422, &forgiven.map(str::to_owned)[..]));
-    let labelled = harness.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
+    let labelled = harness.patch(&url, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
     assert_eq!((labelled.code, &labelled.warnings[..]), (200, &forgiven.map(str::to_owned)[..]));
 }
 
 #[tokio::test]
-async fn an_applied_null_is_refused_where_it_is_no_value() {
+async fn an_applied_null_is_refused_unless_the_field_is_nullable() {
     let properties = r#""size":{"type":"integer"},"colour":{"type":"string","nullable":true}"#;
-    let harness = defined(&version("v1", true, properties)).await;
-    let one = format!("{TABS}/t?fieldManager=m");
-    let refused = harness.patch(&one, APPLY, &tab("v1", r#""size":null"#)).await;
-    let words = r#"spec.size in body must be of type integer: \"null\""#;
-    assert_eq!((refused.code, refused.text.contains(words)), (422, true), "{}", refused.text);
-    let applied = harness.patch(&one, APPLY, &tab("v1", r#""colour":null"#)).await;
+    let harness = open_with_definition(&version("v1", true, properties)).await;
+    let url = format!("{TABS}/t?fieldManager=m");
+    let refused = harness.patch(&url, APPLY, &tab("v1", r#""size":null"#)).await;
+    let message = r#"spec.size in body must be of type integer: \"null\""#;
+    assert_eq!((refused.code, refused.text.contains(message)), (422, true), "{}", refused.text);
+    let applied = harness.patch(&url, APPLY, &tab("v1", r#""colour":null"#)).await;
     assert_eq!(applied.code, 201, "{}", applied.text);
     assert!(applied.text.contains(r#""f:spec":{"f:colour":{}}"#), "{}", applied.text);
 }
 
 #[tokio::test]
-async fn a_patch_cannot_make_it_another_kind() {
-    let harness = defined(&version("v1", true, LOOSE)).await;
+async fn a_patch_cannot_change_the_kind() {
+    let harness = open_with_definition(&version("v1", true, LOOSE)).await;
     harness.post(TABS, &tab("v1", "")).await;
     let refused = harness.patch(&format!("{TABS}/t"), MERGE, r#"{"kind":"Other"}"#).await;
     let words = r#"Other.stable.example.com "t" is invalid: kind: Invalid value: "Other": must be CronTab"#;

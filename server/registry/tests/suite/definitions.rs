@@ -41,11 +41,11 @@ fn causes(reply: &Reply) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_least_definition_is_completed() {
+async fn a_minimal_definition_gets_defaults() {
     let harness = Harness::open().await;
     let reply = harness.post(URL, &plain()).await;
     assert_eq!(reply.code, 201, "{}", reply.text);
-    for (path, want) in [
+    for (path, expected) in [
         ("spec.names.singular", "cog"),
         ("spec.names.listKind", "CogList"),
         ("spec.conversion.strategy", "None"),
@@ -53,12 +53,12 @@ async fn the_least_definition_is_completed() {
         ("metadata.generation", "1"),
         ("status.conditions", "null"),
     ] {
-        assert_eq!(reply.at(path), want, "{path}");
+        assert_eq!(reply.at(path), expected, "{path}");
     }
 }
 
 #[tokio::test]
-async fn schemas_pass_through_whole_and_in_canonical_form() {
+async fn schemas_are_stored_completely_and_in_canonical_form() {
     let harness = Harness::open().await;
     let schema = r#"{"type":"object","properties":{
         "list":{"type":"array","items":{"type":"string","description":"","x-mine":1,"default":{"not":"validated"},"nullable":false}},
@@ -69,17 +69,17 @@ async fn schemas_pass_through_whole_and_in_canonical_form() {
     let reply = harness.post(URL, &cogs(&[version("v1", true, &schema, "")], "")).await;
     assert_eq!((reply.code, reply.warnings.len()), (201, 0), "{}", reply.text);
     let properties = reply.object().at(&["spec", "versions"]).items().next().unwrap().field("schema").json();
-    let want = r#"{"openAPIV3Schema":{"type":"object","properties":{"any":{"type":"object","additionalProperties":true},"list":{"type":"array","items":{"type":"string"}},"map":{"type":"object","additionalProperties":{"type":"integer","title":"n"}},"null":{"type":"string","example":{"b":1,"a":null}}}}}"#;
+    let expected = r#"{"openAPIV3Schema":{"type":"object","properties":{"any":{"type":"object","additionalProperties":true},"list":{"type":"array","items":{"type":"string"}},"map":{"type":"object","additionalProperties":{"type":"integer","title":"n"}},"null":{"type":"string","example":{"b":1,"a":null}}}}}"#;
     let sorted = |json: &str| {
         let mut object = Object::from_json(json.as_bytes()).unwrap();
         object.sort_keys();
         String::from_utf8(object.to_json()).unwrap()
     };
-    assert_eq!(sorted(&properties), sorted(want));
+    assert_eq!(sorted(&properties), sorted(expected));
 }
 
 #[tokio::test]
-async fn errors_stand_where_upstream_holds_things() {
+async fn errors_have_the_paths_of_upstreams_internal_version() {
     let harness = Harness::open().await;
     let bad = r#"{"type":"object","properties":{"a":{}}}"#;
     let missing = "Required value: must not be empty for specified object fields";
@@ -108,7 +108,7 @@ async fn errors_stand_where_upstream_holds_things() {
 }
 
 #[tokio::test]
-async fn a_change_may_not_take_away_what_is_stored_nor_the_name() {
+async fn an_update_may_not_remove_stored_versions_or_change_the_name() {
     let harness = Harness::open().await;
     harness.post(URL, &cogs(&[version("v1", true, SPEC, ""), version("v2", false, SPEC, "")], "")).await;
     let swap = r#"[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]"#;
@@ -142,39 +142,39 @@ async fn a_change_may_not_take_away_what_is_stored_nor_the_name() {
 }
 
 #[tokio::test]
-async fn a_write_of_the_status_may_change_metadata_and_shorten_what_was_stored() {
+async fn a_status_update_may_change_metadata_and_shorten_stored_versions() {
     let harness = Harness::open().await;
     harness.post(URL, &plain()).await;
     let status = format!("{ONE}/status");
     let patch = r#"{"metadata":{"finalizers":["a.example.com/b"]},"spec":{"scope":"Cluster"},"status":{"storedVersions":["v9"]}}"#;
     let reply = harness.patch(&status, MERGE, patch).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
-    for (path, want) in [
+    for (path, expected) in [
         ("metadata.finalizers.0", "a.example.com/b"),
         ("spec.scope", "Namespaced"),
         ("status.storedVersions.0", "v9"),
     ] {
-        assert_eq!(reply.at(path), want, "{path}");
+        assert_eq!(reply.at(path), expected, "{path}");
     }
     let bad = harness.patch(&status, MERGE, r#"{"status":{"acceptedNames":{"plural":"C"}}}"#).await;
     assert!(causes(&bad)[0].starts_with(r#"status.acceptedNames.plural: Invalid value: "C""#));
 }
 
 #[tokio::test]
-async fn a_delete_marks_the_definition_and_reports_what_follows() {
+async fn a_delete_sets_the_deletion_timestamp_and_a_condition() {
     let harness = Harness::open().await;
     harness.post(URL, &plain()).await;
     let reply = harness.delete(&format!("{ONE}?propagationPolicy=Foreground")).await;
     assert_eq!(reply.code, 200);
     assert_eq!(reply.at("metadata.finalizers"), r#"["customresourcecleanup.apiextensions.k8s.io"]"#);
-    for (path, want) in [
+    for (path, expected) in [
         ("status.conditions.0.type", "Terminating"),
         ("status.conditions.0.status", "True"),
         ("status.conditions.0.reason", "InstanceDeletionPending"),
         ("metadata.generation", "1"),
         ("metadata.deletionGracePeriodSeconds", "\"\""),
     ] {
-        assert_eq!(reply.at(path), want, "{path}");
+        assert_eq!(reply.at(path), expected, "{path}");
     }
     assert!(!reply.at("metadata.deletionTimestamp").is_empty());
     let again = harness.delete(ONE).await;
@@ -182,7 +182,7 @@ async fn a_delete_marks_the_definition_and_reports_what_follows() {
 }
 
 #[tokio::test]
-async fn formats_that_mean_nothing_draw_a_warning_once() {
+async fn unknown_formats_cause_a_warning_when_they_are_added() {
     let harness = Harness::open().await;
     let schema = r#"{"type":"object","properties":{"a":{"type":"string","format":"colour"},"b":{"type":"string","format":"date-time"}}}"#;
     let reply = harness.post(URL, &cogs(&[version("v1", true, schema, "")], "")).await;
@@ -192,7 +192,7 @@ async fn formats_that_mean_nothing_draw_a_warning_once() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_reached_in_one_way_and_its_bundle_validated_once_it_is_established() {
+async fn a_webhook_has_exactly_one_address_and_its_ca_bundle_is_validated_once_established() {
     let harness = Harness::open().await;
     let hook = |client: &str| {
         let hook = format!(
@@ -221,7 +221,7 @@ async fn a_webhook_is_reached_in_one_way_and_its_bundle_validated_once_it_is_est
 }
 
 #[tokio::test]
-async fn an_approval_is_only_missed_when_it_was_there() {
+async fn a_missing_approval_is_an_error_only_if_it_was_present_before() {
     let harness = Harness::open().await;
     let definition = plain().replace("parts.example.com", "parts.k8s.io");
     let refused = harness.post(URL, &definition).await;
@@ -233,9 +233,9 @@ async fn an_approval_is_only_missed_when_it_was_there() {
         r#"{"name":"cogs.parts.k8s.io","annotations":{"api-approved.kubernetes.io":"unapproved, a test"}}"#,
     );
     assert_eq!(harness.post(URL, &approved).await.code, 201);
-    let one = ONE.replace("parts.example.com", "parts.k8s.io");
+    let url = ONE.replace("parts.example.com", "parts.k8s.io");
     let other = r#"{"metadata":{"annotations":{"api-approved.kubernetes.io":"unapproved, still"}}}"#;
-    assert_eq!(harness.patch(&one, MERGE, other).await.code, 200);
+    assert_eq!(harness.patch(&url, MERGE, other).await.code, 200);
     let gone = r#"{"metadata":{"annotations":{"api-approved.kubernetes.io":null}}}"#;
-    assert_eq!(harness.patch(&one, MERGE, gone).await.code, 422);
+    assert_eq!(harness.patch(&url, MERGE, gone).await.code, 422);
 }

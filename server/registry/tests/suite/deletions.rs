@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use portico_auth::authz::AlwaysAllow;
 
-use crate::doubles::Recorder;
 use crate::harness::{Harness, JSON, MERGE, object};
+use crate::test_doubles::Recorder;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-fn held(name: &str) -> String {
+fn object_with_finalizer(name: &str) -> String {
     format!(r#"{{"metadata":{{"name":"{name}","finalizers":["example.com/hold"]}}}}"#)
 }
 
 #[tokio::test]
-async fn a_deletion_answers_a_status_and_a_missing_object_404() {
+async fn a_deletion_returns_a_status_and_404_for_a_missing_object() {
     let harness = Harness::open().await;
     let created = harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     let dry = harness.delete(&format!("{MAPS}/a?dryRun=All")).await;
@@ -26,11 +26,11 @@ async fn a_deletion_answers_a_status_and_a_missing_object_404() {
 }
 
 #[tokio::test]
-async fn preconditions_are_validated_and_named() {
+async fn preconditions_are_checked_and_reported() {
     let harness = Harness::open().await;
     harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     for body in [r#"{"preconditions":{"uid":"x"}}"#, r#"{"preconditions":{"resourceVersion":"1"}}"#] {
-        let reply = harness.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await;
+        let reply = harness.request("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await;
         assert_eq!((reply.code, reply.at("details.kind").as_str()), (409, "ConfigMap"), "{reply:?}");
         assert!(reply.at("message").contains("in the precondition ("), "{reply:?}");
     }
@@ -38,10 +38,10 @@ async fn preconditions_are_validated_and_named() {
 }
 
 #[tokio::test]
-async fn a_finalizer_holds_the_object_until_it_is_taken_away() {
+async fn a_finalizer_keeps_the_object_until_it_is_removed() {
     let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
-    harness.post(MAPS, &held("a")).await;
+    harness.post(MAPS, &object_with_finalizer("a")).await;
     let marked = harness.delete(&url).await;
     assert_eq!(
         (marked.at("kind").as_str(), marked.at("metadata.deletionGracePeriodSeconds").as_str()),
@@ -62,12 +62,12 @@ async fn a_finalizer_holds_the_object_until_it_is_taken_away() {
 }
 
 #[tokio::test]
-async fn a_body_wins_over_the_query_and_policies_swap_their_finalizer() {
+async fn a_body_overrides_the_query_and_propagation_policies_replace_finalizers() {
     let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
     harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     let body = r#"{"propagationPolicy":"Orphan"}"#;
-    let reply = harness.ask("DELETE", &format!("{url}?dryRun=All"), JSON, JSON, body).await;
+    let reply = harness.request("DELETE", &format!("{url}?dryRun=All"), JSON, JSON, body).await;
     assert_eq!(reply.at("metadata.finalizers"), r#"["orphan"]"#);
     let reply = harness.delete(&format!("{url}?propagationPolicy=Foreground")).await;
     assert_eq!(reply.at("metadata.finalizers"), r#"["foregroundDeletion"]"#);
@@ -88,25 +88,30 @@ async fn options_that_contradict_each_other_are_refused() {
         assert_eq!(harness.delete(&format!("{MAPS}/a?{query}")).await.code, code, "{query}");
     }
     for body in ["{", r#"{"kind":"ConfigMap","apiVersion":"v1"}"#] {
-        assert_eq!(harness.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await.code, 400);
+        assert_eq!(harness.request("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await.code, 400);
     }
 }
 
 #[tokio::test]
-async fn a_collection_goes_by_its_selector_and_finalizers_hold() {
+async fn a_collection_delete_uses_the_selector_and_respects_finalizers() {
     let harness = Harness::open().await;
     harness.post(MAPS, &object("ConfigMap", "other", "")).await;
     for n in 0..150 {
         harness.post(MAPS, &format!(r#"{{"metadata":{{"name":"m{n:03}","labels":{{"g":"1"}}}}}}"#)).await;
     }
-    harness.post(MAPS, &held("stays").replace("\"name\"", "\"labels\":{\"g\":\"1\"},\"name\"")).await;
-    let gone = harness.delete(&format!("{MAPS}?labelSelector=g%3D1")).await;
-    assert_eq!((gone.code, gone.at("kind").as_str(), gone.names().len()), (200, "ConfigMapList", 151));
+    harness
+        .post(MAPS, &object_with_finalizer("stays").replace("\"name\"", "\"labels\":{\"g\":\"1\"},\"name\""))
+        .await;
+    let deleted = harness.delete(&format!("{MAPS}?labelSelector=g%3D1")).await;
+    assert_eq!(
+        (deleted.code, deleted.at("kind").as_str(), deleted.names().len()),
+        (200, "ConfigMapList", 151)
+    );
     assert_eq!(harness.get(MAPS).await.names(), ["other", "stays"]);
 }
 
 #[tokio::test]
-async fn a_services_deletion_answers_the_service_and_takes_its_endpoints_along() {
+async fn deletion_of_a_service_returns_the_service_and_deletes_its_endpoints() {
     let harness = Harness::open().await;
     let services = "/api/v1/namespaces/default/services";
     harness.post(services, &object("Service", "s", r#","spec":{"ports":[{"port":80}]}"#)).await;
@@ -114,13 +119,13 @@ async fn a_services_deletion_answers_the_service_and_takes_its_endpoints_along()
     for name in ["s", "other"] {
         harness.post(endpoints, &object("Endpoints", name, "")).await;
     }
-    let gone = harness.delete(&format!("{services}/s")).await;
+    let deleted = harness.delete(&format!("{services}/s")).await;
     assert_eq!(harness.get(endpoints).await.names(), ["other"]);
-    assert_eq!((gone.code, gone.at("kind").as_str()), (200, "Service"));
+    assert_eq!((deleted.code, deleted.at("kind").as_str()), (200, "Service"));
 }
 
 #[tokio::test]
-async fn a_pod_whose_time_is_up_is_not_marked_again() {
+async fn a_second_delete_of_a_pod_after_its_grace_period_changes_nothing() {
     let harness = Harness::open().await;
     harness
         .post("/api/v1/namespaces/default/serviceaccounts", &object("ServiceAccount", "default", ""))
@@ -137,8 +142,8 @@ async fn a_pod_whose_time_is_up_is_not_marked_again() {
 
 #[tokio::test]
 async fn a_refused_deletion_of_a_collection_cancels_none_in_flight() {
-    let admission = Arc::new(Recorder::keeping("b"));
-    let harness = Harness::open_asking(admission, Arc::new(AlwaysAllow)).await;
+    let admission = Arc::new(Recorder::refusing_deletion("b"));
+    let harness = Harness::open_with_admission(admission, Arc::new(AlwaysAllow)).await;
     for name in ["a", "b", "c", "d"] {
         assert_eq!(harness.post(MAPS, &object("ConfigMap", name, "")).await.code, 201);
     }

@@ -29,43 +29,43 @@ async fn evict(harness: &Harness, name: &str, options: &str) -> Reply {
     let body = format!(
         r#"{{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{name}"}},"deleteOptions":{options}}}"#
     );
-    harness.ask("POST", &format!("{PODS}/{name}/eviction"), JSON, JSON, &body).await
+    harness.request("POST", &format!("{PODS}/{name}/eviction"), JSON, JSON, &body).await
 }
 
-async fn goes(harness: &Harness, name: &str) -> bool {
+async fn is_being_evicted(harness: &Harness, name: &str) -> bool {
     let pod = harness.get(&format!("{PODS}/{name}")).await;
     pod.text.contains("deletionTimestamp") && pod.text.contains("EvictionByEvictionAPI")
 }
 
 #[tokio::test]
-async fn a_pod_that_is_not_ready_goes_when_its_budget_always_allows_that() {
+async fn an_unready_pod_is_evicted_if_the_policy_is_always_allow() {
     let harness = Harness::open().await;
     pod(&harness, "a", "Running").await;
     budget(&harness, r#","unhealthyPodEvictionPolicy":"AlwaysAllow""#).await;
     let evicted = evict(&harness, "a", "{}").await;
     assert_eq!(evicted.code, 201, "{evicted:?}");
-    assert!(goes(&harness, "a").await);
+    assert!(is_being_evicted(&harness, "a").await);
 }
 
 #[tokio::test]
-async fn a_pod_that_is_not_ready_is_guarded_otherwise() {
+async fn an_unready_pod_is_protected_by_the_default_policy() {
     let harness = Harness::open().await;
     pod(&harness, "a", "Running").await;
     budget(&harness, "").await;
     assert_eq!(evict(&harness, "a", "{}").await.code, 429);
-    assert!(!goes(&harness, "a").await);
+    assert!(!is_being_evicted(&harness, "a").await);
 }
 
 #[tokio::test]
-async fn a_pod_that_nobody_counts_on_goes_unasked_but_only_as_the_caller_knows_it() {
+async fn a_pending_or_finished_pod_is_evicted_without_its_budget_if_preconditions_match() {
     let harness = Harness::open().await;
     for phase in ["Pending", "Succeeded"] {
         let name = phase.to_lowercase();
         pod(&harness, &name, phase).await;
         assert_eq!(evict(&harness, &name, r#"{"preconditions":{"resourceVersion":"1"}}"#).await.code, 409);
         assert_eq!(evict(&harness, &name, r#"{"dryRun":["All"]}"#).await.code, 201);
-        assert!(!goes(&harness, &name).await);
+        assert!(!is_being_evicted(&harness, &name).await);
         assert_eq!(evict(&harness, &name, "{}").await.code, 201);
     }
-    assert!(goes(&harness, "pending").await);
+    assert!(is_being_evicted(&harness, "pending").await);
 }

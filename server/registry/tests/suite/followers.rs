@@ -11,7 +11,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Registry that cuts off followers as soon as three changes wait for them.
 async fn harness() -> Harness {
-    Harness::open_where(|settings| settings.subscription_events = 2).await
+    Harness::open_with_settings(|settings| settings.subscription_events = 2).await
 }
 
 async fn create_maps(harness: &Harness, prefix: &str) {
@@ -22,40 +22,43 @@ async fn create_maps(harness: &Harness, prefix: &str) {
 }
 
 /// Waits for the complete list that a follower receives; returns its length.
-async fn relisted<T>(changes: &mut (impl StreamExt<Item = T> + Unpin), of: impl Fn(T) -> Change) -> usize {
+async fn wait_relisted<T>(
+    changes: &mut (impl StreamExt<Item = T> + Unpin),
+    change_of: impl Fn(T) -> Change,
+) -> usize {
     loop {
         let change = tokio::time::timeout(std::time::Duration::from_secs(60), changes.next()).await;
-        if let Change::Relisted(all, _) = of(change.unwrap().unwrap()) {
+        if let Change::Relisted(all, _) = change_of(change.unwrap().unwrap()) {
             return all.len();
         }
     }
 }
 
 #[tokio::test]
-async fn a_follower_that_cannot_begin_again_tries_until_it_can() {
+async fn a_follower_retries_until_it_can_restart() {
     let harness = harness().await;
     let maps = GroupResource::new("", "configmaps");
     let mut changes = harness.registry.follow(&maps).await.unwrap().changes;
     create_maps(&harness, "a").await;
     harness.store.fail_snapshots(2);
-    let there = relisted(&mut changes, |change| change).await;
-    assert_eq!((there, harness.store.failures_left()), (4, 0));
+    let object_count = wait_relisted(&mut changes, |change| change).await;
+    assert_eq!((object_count, harness.store.failures_left()), (4, 0));
 }
 
 #[tokio::test]
-async fn followers_of_several_resources_try_until_they_can_begin_again() {
+async fn a_follower_of_several_resources_retries_until_it_can_restart() {
     let harness = harness().await;
     let resources = ["configmaps", "secrets"].map(|name| (name, GroupResource::new("", name)));
-    let mut changes = harness.registry.follow_together(resources).await.unwrap().changes;
+    let mut changes = harness.registry.follow_all(resources).await.unwrap().changes;
     create_maps(&harness, "b").await;
     // Reading the second resource fails, after the first was read.
     harness.store.fail_snapshots(1);
-    let there = relisted(&mut changes, |(_, change)| change).await;
-    assert_eq!((there, harness.store.failures_left()), (4, 0));
+    let object_count = wait_relisted(&mut changes, |(_, change)| change).await;
+    assert_eq!((object_count, harness.store.failures_left()), (4, 0));
 }
 
 #[tokio::test]
-async fn a_follower_that_cannot_begin_again_ends_with_the_store() {
+async fn a_follower_that_cannot_restart_ends_with_the_store() {
     let harness = harness().await;
     let maps = GroupResource::new("", "configmaps");
     let mut changes = harness.registry.follow(&maps).await.unwrap().changes;
@@ -71,5 +74,5 @@ async fn a_follower_that_cannot_begin_again_ends_with_the_store() {
         store.close().await;
     };
     let (ended, ()) = tokio::join!(ended, closed);
-    ended.expect("it ends");
+    ended.expect("the feed ends when the store closes");
 }

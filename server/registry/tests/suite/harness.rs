@@ -8,7 +8,7 @@ use portico_auth::Authorizer;
 use portico_auth::authn::TokenKeys;
 use portico_auth::authz::AlwaysAllow;
 use portico_auth::jwt::SigningKey;
-use portico_identity::{CurrentKeys, EXTENDED_LIFE, Identity, Signer};
+use portico_identity::{CurrentKeys, EXTENDED_LIFETIME, Signer, TokenAuthority};
 use portico_kinds::Kinds;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
@@ -18,7 +18,7 @@ use portico_registry::{
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
 
-use crate::interposed::Interposed;
+use crate::intercepting_store::InterceptingStore;
 
 pub const JSON: &str = "application/json";
 pub const MERGE: &str = "application/merge-patch+json";
@@ -31,7 +31,7 @@ pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s
 /// Registry, its database, and the background tasks.
 pub struct Harness {
     pub registry: Registry,
-    pub store: Arc<Interposed>,
+    pub store: Arc<InterceptingStore>,
     tasks: TaskSet,
     _dir: TempDir,
 }
@@ -76,16 +76,16 @@ impl Harness {
 
     /// Opens a harness with this authorizer.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self::open_asking(default_admission(), authorizer).await
+        Self::open_with_admission(default_admission(), authorizer).await
     }
 
     /// Opens a harness with this admission and this authorizer.
-    pub async fn open_asking(admission: Arc<dyn Admission>, authorizer: Arc<dyn Authorizer>) -> Self {
+    pub async fn open_with_admission(admission: Arc<dyn Admission>, authorizer: Arc<dyn Authorizer>) -> Self {
         Self::open_on(|_| {}, admission, authorizer).await
     }
 
     /// Opens a harness with changed settings of the store, without authorization.
-    pub async fn open_where(change: impl FnOnce(&mut portico_store::Settings)) -> Self {
+    pub async fn open_with_settings(change: impl FnOnce(&mut portico_store::Settings)) -> Self {
         Self::open_on(change, default_admission(), Arc::new(AlwaysAllow)).await
     }
 
@@ -100,13 +100,13 @@ impl Harness {
         change(&mut settings);
         let metrics = Metrics::new(&portico_kit::metrics::Registry::default());
         let mut table = portico_resources::table();
-        portico_identity::add_actions(&mut table, &Arc::new(identity()));
+        portico_identity::add_actions(&mut table, &Arc::new(token_authority()));
         let indexer = Arc::new(table.indexer(&kinds));
         let store = SqliteStore::open(settings, indexer, metrics, &tasks).await.unwrap();
         let settings =
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
         let clock = Arc::new(jiff::Timestamp::now);
-        let store = Arc::new(Interposed::new(Arc::new(store)));
+        let store = Arc::new(InterceptingStore::new(Arc::new(store)));
         let registry = Registry::new(store.clone(), &kinds, &table, admission, authorizer, settings, clock);
         let harness = Self { registry, store, tasks, _dir: dir };
         harness.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
@@ -122,11 +122,11 @@ impl Harness {
     pub async fn answer(&self, method: &str, url: &str, accept: &str, media: &str, body: &str) -> Answer {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let info = RequestInfo::parse(method, path, query).unwrap();
-        let plain = ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
-        let verb = if plain { info.verb.clone() } else { method.to_owned() };
+        let is_standard_method = ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
+        let verb = if is_standard_method { info.verb.clone() } else { method.to_owned() };
         let call = Call {
             user: UserInfo::new("admin", ["system:masters"]),
-            target: Target::of(&info),
+            target: Target::from_request_info(&info),
             verb,
             query: query.to_owned(),
             watch_prefix: info.watch_prefix,
@@ -134,13 +134,13 @@ impl Harness {
             content_type: media.to_owned(),
             accept: accept.to_owned(),
             user_agent: "suite".to_owned(),
-            recorded: portico_registry::Recorded::Nothing,
+            audit_detail: portico_registry::AuditDetail::Nothing,
             own_account: false,
         };
         self.registry.serve(call).await
     }
 
-    pub async fn ask(&self, method: &str, url: &str, accept: &str, media: &str, body: &str) -> Reply {
+    pub async fn request(&self, method: &str, url: &str, accept: &str, media: &str, body: &str) -> Reply {
         let answer = self.answer(method, url, accept, media, body).await;
         let mut text = Vec::new();
         match answer.body {
@@ -150,29 +150,29 @@ impl Harness {
                     text.extend_from_slice(&piece.unwrap());
                 }
             }
-            Body::Watch(_) => panic!("a watch has no end to be read to"),
+            Body::Watch(_) => panic!("a watch has no complete body"),
         }
         Reply { code: answer.code, text: String::from_utf8(text).unwrap(), warnings: answer.warnings }
     }
 
     pub async fn get(&self, url: &str) -> Reply {
-        self.ask("GET", url, JSON, "", "").await
+        self.request("GET", url, JSON, "", "").await
     }
 
     pub async fn post(&self, url: &str, body: &str) -> Reply {
-        self.ask("POST", url, JSON, JSON, body).await
+        self.request("POST", url, JSON, JSON, body).await
     }
 
     pub async fn put(&self, url: &str, body: &str) -> Reply {
-        self.ask("PUT", url, JSON, JSON, body).await
+        self.request("PUT", url, JSON, JSON, body).await
     }
 
     pub async fn patch(&self, url: &str, media: &str, body: &str) -> Reply {
-        self.ask("PATCH", url, JSON, media, body).await
+        self.request("PATCH", url, JSON, media, body).await
     }
 
     pub async fn delete(&self, url: &str) -> Reply {
-        self.ask("DELETE", url, JSON, "", "").await
+        self.request("DELETE", url, JSON, "", "").await
     }
 
     /// Starts a watch.
@@ -185,7 +185,7 @@ impl Harness {
         }
     }
 
-    pub async fn create(&self, resource: (&str, &str), json: &str) -> portico_registry::Written {
+    pub async fn create(&self, resource: (&str, &str), json: &str) -> portico_registry::WriteResult {
         let object = Object::from_json(json.as_bytes()).unwrap();
         let resource = GroupResource::new(resource.0, resource.1);
         let options = CreateOptions::default();
@@ -193,21 +193,21 @@ impl Harness {
     }
 }
 
-/// Identity that issues tokens with a new key.
-fn identity() -> Identity {
+/// Token authority with a new key.
+fn token_authority() -> TokenAuthority {
     let signer = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
     let issuers = vec!["https://issuer.example".to_owned()];
-    let keys = TokenKeys { audiences: issuers.clone(), issuers, keys: vec![signer.public().clone()] };
-    Identity {
+    let keys = TokenKeys { audiences: issuers.clone(), issuers, keys: vec![signer.public_key().clone()] };
+    TokenAuthority {
         keys: Arc::new(CurrentKeys::new(keys)),
-        signer: Signer::Own(signer),
+        signer: Signer::Local(signer),
         max_expiration: None,
         extend_expiration: false,
-        extended_life: EXTENDED_LIFE,
+        extended_lifetime: EXTENDED_LIFETIME,
         lookup: true,
         bootstrap_tokens: false,
-        fixed: Vec::new(),
-        remote: Vec::new(),
+        static_authenticators: Vec::new(),
+        remote_authenticators: Vec::new(),
     }
 }
 
@@ -221,9 +221,9 @@ pub async fn next(frames: &mut WatchStream) -> Arc<Frame> {
     tokio::time::timeout(wait, frames.next()).await.unwrap().unwrap().frame
 }
 
-/// Core object with this name; `rest` is appended after the metadata.
-pub fn object(kind: &str, name: &str, rest: &str) -> String {
-    format!(r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{"name":"{name}"}}{rest}}}"#)
+/// Core object with this name; `extra` is appended after the metadata.
+pub fn object(kind: &str, name: &str, extra: &str) -> String {
+    format!(r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{"name":"{name}"}}{extra}}}"#)
 }
 
 /// APIService for a version of a group, with further fields of the spec.

@@ -37,7 +37,7 @@ async fn a_list_is_in_order_of_names_and_its_items_carry_no_kind() {
 }
 
 #[tokio::test]
-async fn pages_show_one_moment() {
+async fn all_pages_show_one_revision() {
     let harness = with_maps(&["a", "b", "c", "d", "e"]).await;
     let first = harness.get(&format!("{MAPS}?limit=2")).await;
     assert_eq!(
@@ -58,12 +58,12 @@ async fn pages_show_one_moment() {
 }
 
 #[tokio::test]
-async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
+async fn pages_with_selectors_of_a_past_state_are_full_and_complete() {
     let harness = Harness::open().await;
     // More objects than one read returns: matching objects are rare at first and dense at the end.
-    let chosen = |n: usize| n % 300 == 7 || n > 1_390;
+    let is_chosen = |n: usize| n % 300 == 7 || n > 1_390;
     for n in 0..1_400 {
-        let label = if chosen(n) { "yes" } else { "no" };
+        let label = if is_chosen(n) { "yes" } else { "no" };
         let map = format!(r#"{{"metadata":{{"name":"m{n:04}","labels":{{"chosen":"{label}"}}}}}}"#);
         assert_eq!(harness.post(MAPS, &map).await.code, 201);
     }
@@ -79,12 +79,12 @@ async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
         assert!(page.names().len() == 4 || page.at("metadata.continue") == "\"\"", "{:?}", page.names());
         names.extend(page.names());
     }
-    let expected: Vec<String> = (0..1_400).filter(|n| chosen(*n)).map(|n| format!("m{n:04}")).collect();
+    let expected: Vec<String> = (0..1_400).filter(|n| is_chosen(*n)).map(|n| format!("m{n:04}")).collect();
     assert_eq!(names, expected);
 }
 
 #[tokio::test]
-async fn what_is_rare_in_a_past_state_is_found_by_few_reads_of_a_bounded_size() {
+async fn rare_objects_of_a_past_state_are_found_by_few_reads_of_limited_size() {
     let harness = Harness::open().await;
     let store = harness.registry.store();
     let key = |n: usize| Key::new(&Resource::new("", "configmaps"), "default", &format!("m{n:06}"));
@@ -106,7 +106,7 @@ async fn what_is_rare_in_a_past_state_is_found_by_few_reads_of_a_bounded_size() 
 }
 
 #[tokio::test]
-async fn a_token_that_history_forgot_is_expired_and_offers_another() {
+async fn a_compacted_token_is_expired_and_returns_a_new_token() {
     let harness = with_maps(&["a", "b", "c"]).await;
     let first = harness.get(&format!("{MAPS}?limit=1")).await;
     harness.post(MAPS, &object("ConfigMap", "bb", "")).await;
@@ -120,7 +120,7 @@ async fn a_token_that_history_forgot_is_expired_and_offers_another() {
 }
 
 #[tokio::test]
-async fn selectors_choose_and_unknown_fields_are_named() {
+async fn selectors_filter_and_unknown_fields_are_reported() {
     let harness = with_maps(&["a", "b", "c"]).await;
     for (query, names) in [
         ("labelSelector=l%21%3Da", vec!["b", "c"]),
@@ -144,7 +144,7 @@ async fn selectors_choose_and_unknown_fields_are_named() {
 }
 
 #[tokio::test]
-async fn a_list_at_a_revision_shows_that_moment_and_the_future_times_out() {
+async fn a_list_at_a_revision_shows_that_state_and_a_future_revision_times_out() {
     let harness = with_maps(&["a"]).await;
     let before = harness.get(MAPS).await.at("metadata.resourceVersion");
     harness.post(MAPS, &object("ConfigMap", "b", "")).await;
@@ -162,7 +162,7 @@ async fn a_list_at_a_revision_shows_that_moment_and_the_future_times_out() {
 }
 
 #[tokio::test]
-async fn a_long_list_arrives_in_pieces_that_join_to_one_document() {
+async fn a_long_list_is_sent_in_pieces_of_one_document() {
     let harness = Harness::open().await;
     let big = "x".repeat(20_000);
     for n in 0..20 {
@@ -176,18 +176,18 @@ async fn a_long_list_arrives_in_pieces_that_join_to_one_document() {
 }
 
 #[tokio::test]
-async fn a_table_of_a_list_has_a_row_each_and_the_objects_asked_for() {
+async fn a_table_has_a_row_for_each_object_and_the_requested_objects() {
     let harness = with_maps(&["a", "b"]).await;
-    let table = harness.ask("GET", MAPS, TABLE, "", "").await;
+    let table = harness.request("GET", MAPS, TABLE, "", "").await;
     assert_eq!((table.at("rows.1.cells.0").as_str(), table.at("rows.1.cells.1").as_str()), ("b", "1"));
-    let none = harness.ask("GET", &format!("{MAPS}?includeObject=None"), TABLE, "", "").await;
+    let none = harness.request("GET", &format!("{MAPS}?includeObject=None"), TABLE, "", "").await;
     assert_eq!(none.at("rows.0.object"), "null");
-    let whole = harness.ask("GET", &format!("{MAPS}?includeObject=Object"), TABLE, "", "").await;
+    let whole = harness.request("GET", &format!("{MAPS}?includeObject=Object"), TABLE, "", "").await;
     assert_eq!(whole.at("rows.0.object.data.k"), "a");
-    let bad = harness.ask("GET", &format!("{MAPS}?includeObject=Some"), TABLE, "", "").await;
-    assert!(bad.at("message").starts_with("Unable to convert to Table as requested: includeObject"));
+    let reply = harness.request("GET", &format!("{MAPS}?includeObject=Some"), TABLE, "", "").await;
+    assert!(reply.at("message").starts_with("Unable to convert to Table as requested: includeObject"));
     let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-    let list = harness.ask("GET", MAPS, metadata, "", "").await;
+    let list = harness.request("GET", MAPS, metadata, "", "").await;
     assert_eq!(
         (list.at("kind").as_str(), list.at("items.0.kind").as_str()),
         ("PartialObjectMetadataList", "PartialObjectMetadata")
@@ -195,7 +195,7 @@ async fn a_table_of_a_list_has_a_row_each_and_the_objects_asked_for() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_leads_elsewhere_is_refused_as_by_upstreams_storage() {
+async fn a_namespace_that_changes_the_path_is_refused_as_by_upstreams_storage() {
     let harness = Harness::open().await;
     for (rest, key) in [
         ("../configmaps", "/configmaps/.."),
@@ -203,16 +203,16 @@ async fn a_namespace_that_leads_elsewhere_is_refused_as_by_upstreams_storage() {
         ("../configmaps/x", "/configmaps/../x"),
     ] {
         let answer = harness.get(&format!("/api/v1/namespaces/{rest}")).await;
-        let want = format!(
+        let expected = format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"invalid key: \"{key}\"","code":500}}"#
         );
-        assert_eq!((answer.code, answer.text.trim_end()), (500, want.as_str()), "{rest}");
+        assert_eq!((answer.code, answer.text.trim_end()), (500, expected.as_str()), "{rest}");
     }
     assert_eq!(harness.get("/api/v1/namespaces/../namespaces/default").await.code, 404);
 }
 
 #[tokio::test]
-async fn a_past_list_of_one_name_shows_that_object_and_reads_few_others() {
+async fn a_past_list_with_a_name_returns_that_object_and_reads_few_others() {
     let harness = Harness::open().await;
     for n in 0..30 {
         let map = object("ConfigMap", &format!("m{n:02}"), "");

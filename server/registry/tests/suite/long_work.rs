@@ -9,14 +9,14 @@ use futures::StreamExt;
 use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::GroupResource;
-use portico_registry::{Body, Context, MAX_INLINE_BYTES, PastRange, Restoration};
+use portico_registry::{Body, Context, MAX_INLINE_BYTES, PastRange, RestoreRequest};
 use tokio::sync::oneshot;
 
-use crate::custom_resources::defined;
+use crate::custom_resources::open_with_definition;
 use crate::harness::{Harness, MERGE, PROTOBUF, TABLE, YAML, object};
 
 /// Timeout of a test that hangs.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_LIMIT: Duration = Duration::from_secs(90);
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
@@ -71,21 +71,21 @@ impl BusyThread {
     }
 
     /// Waits until the work of a request has moved to the busy thread, where it waits.
-    async fn gets(&self, what: &str, request: impl Future) {
-        let before = self.waiting();
+    async fn expect_offloaded(&self, what: &str, request: impl Future) {
+        let before = self.waiting_count();
         let has_left = async {
-            while self.waiting() == before {
+            while self.waiting_count() == before {
                 tokio::task::yield_now().await;
             }
         };
         tokio::select! {
             biased;
-            _ = request => panic!("{what}: done by the thread that asked"),
-            left = tokio::time::timeout(PATIENCE, has_left) => assert!(left.is_ok(), "{what}"),
+            _ = request => panic!("{what}: executed by the serving thread"),
+            left = tokio::time::timeout(WAIT_LIMIT, has_left) => assert!(left.is_ok(), "{what}"),
         }
     }
 
-    fn waiting(&self) -> usize {
+    fn waiting_count(&self) -> usize {
         let running = self.tasks.running();
         running.iter().filter(|(name, _)| name.starts_with("long-")).map(|(_, tasks)| tasks).sum()
     }
@@ -101,8 +101,8 @@ async fn list(harness: &Harness, accept: &str) {
 }
 
 #[tokio::test]
-async fn work_that_takes_long_leaves_the_thread_that_serves_its_connection() {
-    let harness = defined(&wide_version()).await;
+async fn long_work_does_not_run_on_the_thread_of_its_connection() {
+    let harness = open_with_definition(&wide_version()).await;
     fill(&harness).await;
     assert_eq!(harness.post(CONFIG_MAPS, &large("large")).await.code, 201);
     let (body, url, bomb) = (large("other"), format!("{CONFIG_MAPS}/large"), aliases(5_000));
@@ -110,12 +110,12 @@ async fn work_that_takes_long_leaves_the_thread_that_serves_its_connection() {
     let tab = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":{"first":"ok"}}"#;
     let thread = BusyThread::start().await;
     harness.registry.offload_to(Arc::clone(&thread.offload));
-    thread.gets("a large body", harness.post(CONFIG_MAPS, &body)).await;
-    thread.gets("a change of a large object", harness.patch(&url, MERGE, small)).await;
-    thread.gets("a schema to compile", harness.post(CRON_TABS, tab)).await;
-    thread.gets("aliases", harness.ask("POST", CONFIG_MAPS, "", YAML, &bomb)).await;
-    thread.gets("a Table", list(&harness, TABLE)).await;
-    thread.gets("protobuf", list(&harness, PROTOBUF)).await;
+    thread.expect_offloaded("a large body", harness.post(CONFIG_MAPS, &body)).await;
+    thread.expect_offloaded("a change of a large object", harness.patch(&url, MERGE, small)).await;
+    thread.expect_offloaded("a schema to compile", harness.post(CRON_TABS, tab)).await;
+    thread.expect_offloaded("aliases", harness.request("POST", CONFIG_MAPS, "", YAML, &bomb)).await;
+    thread.expect_offloaded("a Table", list(&harness, TABLE)).await;
+    thread.expect_offloaded("protobuf", list(&harness, PROTOBUF)).await;
 }
 
 /// Expression with ten thousand iterations for an object with a hundred values.
@@ -129,8 +129,8 @@ async fn configure(harness: &Harness, resource: &str, kind: &str, fields: &str) 
     let object = format!(
         r#"{{"apiVersion":"admissionregistration.k8s.io/v1","kind":"{kind}","metadata":{{"name":"long"}},{fields}}}"#
     );
-    let made = harness.post(&format!("{ADMISSION}/{resource}"), &object).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = harness.post(&format!("{ADMISSION}/{resource}"), &object).await;
+    assert_eq!(created.code, 201, "{}", created.text);
 }
 
 /// Creates an admission policy or webhook for ConfigMaps whose expressions take long for objects with many values.
@@ -160,7 +160,7 @@ async fn enforce(harness: &Harness, kind: &str) {
 }
 
 #[tokio::test]
-async fn other_requests_are_answered_while_expressions_about_one_are_evaluated() {
+async fn other_requests_are_answered_during_a_long_evaluation() {
     let values: String = (0..99).map(|key| format!(r#","k{key}":"v""#)).collect();
     let long = object("ConfigMap", "long", &format!(r#","data":{{"first":"v"{values}}}"#));
     assert!(long.len() < MAX_INLINE_BYTES);
@@ -171,7 +171,7 @@ async fn other_requests_are_answered_while_expressions_about_one_are_evaluated()
         let thread = BusyThread::start().await;
         harness.registry.offload_to(Arc::clone(&thread.offload));
         let mut evaluated = Box::pin(harness.post(CONFIG_MAPS, &long));
-        thread.gets(kind, &mut evaluated).await;
+        thread.expect_offloaded(kind, &mut evaluated).await;
         let other = harness.post(CONFIG_MAPS, &short).await;
         assert_eq!(other.code, 201, "{kind}: {}", other.text);
         assert!(futures::poll!(&mut evaluated).is_pending(), "{kind}");
@@ -183,7 +183,7 @@ async fn other_requests_are_answered_while_expressions_about_one_are_evaluated()
 
 #[tokio::test]
 async fn a_past_state_is_restored_on_the_threads_for_long_work() {
-    let harness = defined(&wide_version()).await;
+    let harness = open_with_definition(&wide_version()).await;
     let registry = &harness.registry;
     let tab = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":{"first":"ok"}}"#;
     let created = harness.post(CRON_TABS, tab).await;
@@ -191,33 +191,36 @@ async fn a_past_state_is_restored_on_the_threads_for_long_work() {
     let revision = created.at("metadata.resourceVersion").parse().unwrap();
     let url = format!("{CRON_TABS}/t");
     assert_eq!(harness.patch(&url, MERGE, r#"{"spec":{"first":"other"}}"#).await.code, 200);
-    let served = registry.objects().served(&GroupResource::new("stable.example.com", "crontabs")).unwrap();
-    let wanted = Restoration { revision: Some(revision), since: 0, is_there: true, dry_run: false };
+    let served_resource =
+        registry.objects().served_resource(&GroupResource::new("stable.example.com", "crontabs")).unwrap();
+    let request = RestoreRequest { revision: Some(revision), since: 0, exists: true, dry_run: false };
     let context = Context::system("test");
     let thread = BusyThread::start().await;
     registry.offload_to(Arc::clone(&thread.offload));
-    let mut restored = Box::pin(registry.restore(&context, &served, ("default", "t"), &wanted));
-    thread.gets("a restore", &mut restored).await;
+    let mut restored = Box::pin(registry.restore(&context, &served_resource, ("default", "t"), &request));
+    thread.expect_offloaded("a restore", &mut restored).await;
     drop(thread);
     assert_eq!(restored.await.unwrap().revision, revision);
     assert_eq!(harness.get(&url).await.at("spec.first"), "ok");
 }
 
 #[tokio::test]
-async fn past_states_are_decoded_on_the_threads_for_long_work_if_they_are_large() {
+async fn large_past_states_are_decoded_on_the_threads_for_long_work() {
     let harness = Harness::open().await;
     let registry = &harness.registry;
     assert_eq!(harness.post(CONFIG_MAPS, &object("ConfigMap", "small", "")).await.code, 201);
     assert_eq!(harness.post(CONFIG_MAPS, &large("large")).await.code, 201);
-    let served = registry.objects().served(&GroupResource::new("", "configmaps")).unwrap();
+    let served_resource = registry.objects().served_resource(&GroupResource::new("", "configmaps")).unwrap();
     let range = PastRange { since: 0, before: None, limit: 100 };
     let thread = BusyThread::start().await;
     registry.offload_to(Arc::clone(&thread.offload));
     // The only thread for long work is busy, so this thread decodes.
-    let small = registry.past(&served, ("default", "small"), range, |past| past).await.unwrap();
+    let small =
+        registry.past_states(&served_resource, ("default", "small"), range, |past| past).await.unwrap();
     assert_eq!(small.states.len(), 1);
-    let mut decoded = Box::pin(registry.past(&served, ("default", "large"), range, |past| past));
-    thread.gets("a large state", &mut decoded).await;
+    let mut decoded =
+        Box::pin(registry.past_states(&served_resource, ("default", "large"), range, |past| past));
+    thread.expect_offloaded("a large state", &mut decoded).await;
     drop(thread);
     assert!(decoded.await.unwrap().states[0].object.is_ok());
 }
@@ -234,15 +237,15 @@ fn aliases(bytes: usize) -> String {
 
 /// Creates ConfigMaps whose Table and protobuf representations take long.
 async fn fill(harness: &Harness) {
-    for at in 0..40 {
+    for index in 0..40 {
         let data: String = (0..500).map(|key| format!(r#","k{key}":"v""#)).collect();
-        let object = object("ConfigMap", &format!("m{at}"), &format!(r#","data":{{"first":"v"{data}}}"#));
+        let object = object("ConfigMap", &format!("m{index}"), &format!(r#","data":{{"first":"v"{data}}}"#));
         assert_eq!(harness.post(CONFIG_MAPS, &object).await.code, 201);
     }
 }
 
 #[tokio::test]
-async fn reads_wait_for_no_place_that_writes_hold() {
+async fn reads_do_not_wait_for_slots_of_writes() {
     let harness = Harness::open().await;
     fill(&harness).await;
     let offload = Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap());
@@ -264,7 +267,7 @@ async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
     harness.registry.offload_to(Arc::clone(&offload));
     // Occupies the thread until the tasks are aborted.
     let (held, released) = std::sync::mpsc::channel::<()>();
-    tasks.spawn("holds the thread", async move {
+    tasks.spawn("keeps the thread busy", async move {
         let _held = held;
         pending::<()>().await;
     });
@@ -276,14 +279,14 @@ async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
         }
         tasks.shutdown(Duration::ZERO).await;
     };
-    let ending = tokio::time::timeout(PATIENCE, ending);
+    let ending = tokio::time::timeout(WAIT_LIMIT, ending);
     let (answer, ended) = tokio::join!(harness.answer("DELETE", CONFIG_MAPS, accept, "", ""), ending);
-    assert!(ended.is_ok(), "the deletion does not leave its thread");
+    assert!(ended.is_ok(), "the deletion stays on the serving thread");
     answer.code
 }
 
 #[tokio::test]
-async fn a_collection_whose_answer_cannot_be_rendered_is_not_deleted() {
+async fn a_collection_is_not_deleted_if_the_response_cannot_be_encoded() {
     for accept in [TABLE, PROTOBUF] {
         let harness = Harness::open().await;
         fill(&harness).await;
@@ -293,7 +296,7 @@ async fn a_collection_whose_answer_cannot_be_rendered_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn an_offloaded_request_is_answered_as_any_other() {
+async fn an_offloaded_request_gets_the_same_answer() {
     let harness = Harness::open().await;
     harness.registry.offload_to(Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap()));
     assert_eq!(harness.post(CONFIG_MAPS, &large("one")).await.code, 201);

@@ -1,24 +1,22 @@
 //! Behavior of the registry over a real database.
 
-#![expect(clippy::unwrap_used, reason = "what a test expects may fail it")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod access;
 mod apiservices;
-mod connects;
+mod connections;
 mod custom_lists;
 mod custom_resources;
 mod custom_subresources;
 mod custom_values;
 mod custom_writes;
-mod defaults_of_others;
+mod default_classes;
 mod definitions;
 mod deletions;
-mod doubles;
 mod evictions;
-mod exactness;
 mod followers;
 mod harness;
-mod interposed;
+mod intercepting_store;
 mod lists;
 mod long_work;
 mod missing_states;
@@ -30,6 +28,8 @@ mod quotas;
 mod races;
 mod routes;
 mod services;
+mod test_doubles;
+mod upstream_details;
 mod watches;
 mod workloads;
 mod writes;

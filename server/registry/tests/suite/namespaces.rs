@@ -5,7 +5,7 @@ use crate::harness::{Harness, MERGE, object};
 const URL: &str = "/api/v1/namespaces";
 
 #[tokio::test]
-async fn a_namespace_is_born_active_with_its_finalizer_and_its_name_as_label() {
+async fn a_new_namespace_is_active_and_has_its_finalizer_and_a_label_with_its_name() {
     let harness = Harness::open().await;
     let body = r#"{"metadata":{"name":"n","labels":{"kubernetes.io/metadata.name":"lie"}},"status":{"phase":"Terminating"}}"#;
     let reply = harness.post(URL, body).await;
@@ -19,7 +19,7 @@ async fn a_namespace_is_born_active_with_its_finalizer_and_its_name_as_label() {
 }
 
 #[tokio::test]
-async fn deletion_terminates_and_finalize_removes() {
+async fn a_delete_terminates_a_namespace_and_finalize_removes_the_namespace() {
     let harness = Harness::open().await;
     harness.post(URL, &object("Namespace", "n", "")).await;
     let marked = harness.delete(&format!("{URL}/n")).await;
@@ -40,7 +40,7 @@ async fn deletion_terminates_and_finalize_removes() {
 }
 
 #[tokio::test]
-async fn an_update_touches_metadata_alone_and_the_system_stays() {
+async fn an_update_changes_only_metadata_and_system_namespaces_cannot_be_deleted() {
     let harness = Harness::open().await;
     harness.post(URL, &object("Namespace", "n", "")).await;
     let reply = harness
@@ -66,7 +66,7 @@ async fn an_update_touches_metadata_alone_and_the_system_stays() {
 }
 
 #[tokio::test]
-async fn a_terminating_namespace_has_no_bindings_evictions_or_tokens_but_access_reviews() {
+async fn a_terminating_namespace_refuses_bindings_evictions_and_tokens_but_not_access_reviews() {
     let harness = Harness::open().await;
     harness.post(URL, &object("Namespace", "n", "")).await;
     harness.post(&format!("{URL}/n/serviceaccounts"), &object("ServiceAccount", "default", "")).await;

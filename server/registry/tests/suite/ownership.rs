@@ -23,8 +23,8 @@ fn owners(reply: &Reply) -> Vec<String> {
             .entries()
             .map(|(k, _)| k.trim_start_matches("f:"))
             .collect();
-        let words = ["manager", "operation", "subresource"].map(|f| entry.field(f).str().to_owned());
-        format!("{} {}", words.join(" ").trim_end(), data.join(",")).trim_end().to_owned()
+        let message = ["manager", "operation", "subresource"].map(|f| entry.field(f).str().to_owned());
+        format!("{} {}", message.join(" ").trim_end(), data.join(",")).trim_end().to_owned()
     };
     // Entries of the same second are ordered by name, others by time.
     let mut owners: Vec<String> = object.metadata().field("managedFields").items().map(entry).collect();
@@ -33,7 +33,7 @@ fn owners(reply: &Reply) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_write_credits_its_manager_with_what_it_changed() {
+async fn every_write_assigns_changed_fields_to_its_manager() {
     let harness = Harness::open().await;
     let created = harness.post(MAPS, &map(r#""a":"1","b":"2""#)).await;
     assert_eq!(owners(&created), ["suite Update .,a,b"]);
@@ -60,7 +60,7 @@ async fn every_write_credits_its_manager_with_what_it_changed() {
 }
 
 #[tokio::test]
-async fn appliers_share_fight_and_give_up_fields() {
+async fn appliers_share_fields_conflict_and_release_them() {
     let harness = Harness::open().await;
     assert_eq!(apply(&harness, "fieldManager=a", r#""k":"v","l":"w""#).await.code, 201);
     let again = apply(&harness, "fieldManager=a", r#""k":"v","l":"w""#).await;
@@ -84,7 +84,7 @@ async fn appliers_share_fight_and_give_up_fields() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_applied_is_refused() {
+async fn invalid_configurations_are_refused() {
     let harness = Harness::open().await;
     let url = format!("{MAPS}/m?fieldManager=a");
     let rows = [
@@ -109,7 +109,7 @@ async fn what_cannot_be_applied_is_refused() {
 }
 
 #[tokio::test]
-async fn status_has_owners_of_its_own_and_the_object_none_of_it() {
+async fn the_status_has_separate_owners() {
     let harness = Harness::open().await;
     let node =
         object("Node", "n", r#","metadata":{"name":"n","labels":{"a":"b"}},"status":{"phase":"Running"}"#);
@@ -123,7 +123,7 @@ async fn status_has_owners_of_its_own_and_the_object_none_of_it() {
 }
 
 #[tokio::test]
-async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_noting() {
+async fn server_side_apply_takes_over_client_side_fields_and_updates_the_annotation() {
     let harness = Harness::open().await;
     let noted = r#"{\"apiVersion\":\"v1\",\"data\":{\"k\":\"v\"},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"m\"}}\n"#;
     let body = object(
@@ -135,7 +135,7 @@ async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_not
     );
     assert_eq!(
         harness
-            .ask("POST", &format!("{MAPS}?fieldManager=kubectl-client-side-apply"), JSON, JSON, &body)
+            .request("POST", &format!("{MAPS}?fieldManager=kubectl-client-side-apply"), JSON, JSON, &body)
             .await
             .code,
         201
@@ -144,7 +144,7 @@ async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_not
     assert_eq!(
         apply(&harness, "fieldManager=kubectl", r#""l":"x""#).await.code,
         409,
-        "the note does not cover it"
+        "the annotation does not contain the value of this field"
     );
     let taken = apply(&harness, "fieldManager=kubectl", r#""k":"x""#).await;
     assert_eq!(owners(&taken), ["kubectl Apply k", "kubectl-client-side-apply Update .,l"]);
@@ -157,7 +157,7 @@ async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_not
 }
 
 #[tokio::test]
-async fn managers_of_another_version_are_compared_in_theirs() {
+async fn managers_of_another_version_are_compared_in_that_version() {
     let harness = Harness::open().await;
     let autoscalers =
         |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::StreamExt;
 use portico_machinery::GroupVersionKind;
-use portico_machinery::protobuf::{Envelope, Reader, open};
+use portico_machinery::protobuf::{Envelope, Reader, decode_envelope};
 use portico_machinery::{Object, Status};
 use portico_registry::{Answer, Body, EventType};
 use portico_schema::{Format, Schema};
@@ -57,7 +57,7 @@ async fn an_object_goes_in_and_out_as_protobuf() {
     let (harness, (schema, gvk)) = (Harness::open().await, schema());
     let sent = Object::from_json(object("ConfigMap", "a", r#","data":{"k":"v"}"#).as_bytes()).unwrap();
     // The harness sends strings; a message with short fields is valid UTF-8.
-    let body = String::from_utf8(schema.to_sealed_protobuf(&sent)).unwrap();
+    let body = String::from_utf8(schema.to_enveloped_protobuf(&sent)).unwrap();
     let created = harness.answer("POST", MAPS, PROTOBUF, PROTOBUF, &body).await;
     assert_eq!(created.code, 201);
     let created = whole(created).await.0;
@@ -66,9 +66,9 @@ async fn an_object_goes_in_and_out_as_protobuf() {
     let read = schema.decode(&got, Format::Protobuf, &gvk).unwrap().object;
     let mut json = harness.get(&format!("{MAPS}/a")).await.object();
     assert_eq!(read.at(&["data", "k"]).str(), "v");
-    schema.normalise(&mut json);
+    schema.normalize(&mut json);
     let mut read = read;
-    schema.normalise(&mut read);
+    schema.normalize(&mut read);
     assert_eq!(read, json);
     let fallback = format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1,{JSON}");
     let plain = harness.answer("GET", &format!("{MAPS}/a"), &fallback, "", "").await;
@@ -76,7 +76,7 @@ async fn an_object_goes_in_and_out_as_protobuf() {
 }
 
 #[tokio::test]
-async fn a_list_has_its_length_in_front_however_long_it_is() {
+async fn a_list_of_any_length_has_a_length_prefix() {
     let harness = Harness::open().await;
     for count in [3, 200] {
         for n in 0..count {
@@ -87,7 +87,7 @@ async fn a_list_has_its_length_in_front_however_long_it_is() {
         let answer = harness.answer("GET", MAPS, PROTOBUF, "", "").await;
         let (bytes, pieces) = whole(answer).await;
         assert_eq!(pieces > 1, count > 100, "{pieces} pieces");
-        let Envelope { kind, api_version, raw } = open(&bytes).unwrap();
+        let Envelope { kind, api_version, raw } = decode_envelope(&bytes).unwrap();
         assert_eq!((&*kind, &*api_version), ("ConfigMapList", "v1"));
         let names: Vec<String> = fields(raw, 2).into_iter().map(name).collect();
         assert_eq!(names, harness.get(MAPS).await.names());
@@ -96,14 +96,14 @@ async fn a_list_has_its_length_in_front_however_long_it_is() {
     }
     let metadata = format!("{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
     let (bytes, _) = whole(harness.answer("GET", MAPS, &metadata, "", "").await).await;
-    let list = open(&bytes).unwrap();
+    let list = decode_envelope(&bytes).unwrap();
     assert_eq!((&*list.kind, &*list.api_version), ("PartialObjectMetadataList", "meta.k8s.io/v1"));
     assert_eq!(fields(list.raw, 2).len(), 200);
     assert!(bytes.len() < 200 * 700, "only metadata: {}", bytes.len());
 }
 
 #[tokio::test]
-async fn watchers_of_protobuf_share_frames_of_their_own() {
+async fn watchers_of_protobuf_share_separate_frames() {
     let harness = Harness::open().await;
     let url = format!("{MAPS}?watch=1");
     let answer = harness.answer("GET", &url, PROTOBUF, "", "").await;
@@ -120,7 +120,7 @@ async fn watchers_of_protobuf_share_frames_of_their_own() {
     let sealed = fields(fields(event, 2)[0], 1)[0];
     assert_eq!(sealed, frame.object());
     assert_eq!(
-        (&*open(sealed).unwrap().kind, name(open(sealed).unwrap().raw)),
+        (&*decode_envelope(sealed).unwrap().kind, name(decode_envelope(sealed).unwrap().raw)),
         ("ConfigMap", "a".to_owned())
     );
     let (_, got) = get(&harness, &format!("{MAPS}/a")).await;
@@ -128,7 +128,7 @@ async fn watchers_of_protobuf_share_frames_of_their_own() {
 }
 
 #[tokio::test]
-async fn refusals_are_protobuf_for_who_reads_nothing_else() {
+async fn refusals_are_protobuf_for_clients_that_accept_only_protobuf() {
     let harness = Harness::open().await;
     let (code, bytes) = get(&harness, &format!("{MAPS}/missing")).await;
     assert_eq!(code, 404);
@@ -141,20 +141,26 @@ async fn refusals_are_protobuf_for_who_reads_nothing_else() {
         ("k8s\0\n\x0b\x12\x09ConfigMap\x12\x02\x08\x01", "proto: wrong wireType = 0 for field ObjectMeta"),
         ("k8s\0\n\x08\x12\x06Secret", "cannot be handled as a ConfigMap"),
     ] {
-        let refused = harness.ask("POST", MAPS, JSON, PROTOBUF, body).await;
+        let refused = harness.request("POST", MAPS, JSON, PROTOBUF, body).await;
         assert_eq!(refused.code, 400, "{}", refused.text);
         assert!(refused.at("message").contains(expected), "{}", refused.text);
     }
     let options = harness
-        .ask("DELETE", &format!("{MAPS}/missing"), JSON, PROTOBUF, "k8s\0\n\x0f\x12\x0dDeleteOptions\x12\0")
+        .request(
+            "DELETE",
+            &format!("{MAPS}/missing"),
+            JSON,
+            PROTOBUF,
+            "k8s\0\n\x0f\x12\x0dDeleteOptions\x12\0",
+        )
         .await;
     assert_eq!(options.code, 404, "{}", options.text);
 }
 
 #[tokio::test]
-async fn a_hostile_body_costs_no_more_than_a_moment() {
+async fn malicious_bodies_are_decoded_quickly() {
     let (schema, gvk) = schema();
-    let seal = |raw: Vec<u8>| portico_machinery::protobuf::seal("v1", "ConfigMap", &raw);
+    let seal = |raw: Vec<u8>| portico_machinery::protobuf::encode_envelope("v1", "ConfigMap", &raw);
     let bodies = [
         // Entries of the map `data` without content; finalizers without content; owners without content.
         [0x12, 0].repeat(1_500_000),

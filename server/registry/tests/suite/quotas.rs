@@ -29,7 +29,7 @@ async fn used(harness: &Harness, resource: &str) -> String {
 }
 
 #[tokio::test]
-async fn many_at_once_are_counted_one_by_one_and_never_exceed() {
+async fn concurrent_creates_never_exceed_a_quota() {
     let harness = Harness::open().await;
     let hard = r#"{"configmaps":"5"}"#;
     quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"configmaps":"0"}"#).await;
@@ -54,7 +54,7 @@ async fn a_write_is_refused_while_quotas_are_not_in_memory() {
 }
 
 #[tokio::test]
-async fn writes_that_fit_alone_fit_beside_each_other_however_many_quotas_count_them() {
+async fn concurrent_writes_succeed_even_if_many_quotas_count_them() {
     /// Number of quotas whose updates, with the operations of a few writes, exceed one transaction.
     const QUOTAS_OF_ALL: usize = 990;
     let harness = Harness::open().await;
@@ -82,7 +82,7 @@ async fn writes_that_fit_alone_fit_beside_each_other_however_many_quotas_count_t
 }
 
 #[tokio::test]
-async fn what_is_not_written_is_not_counted() {
+async fn refused_writes_and_dry_runs_are_not_counted() {
     let harness = Harness::open().await;
     let hard = r#"{"count/configmaps":"2"}"#;
     quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"count/configmaps":"0"}"#).await;
@@ -94,7 +94,7 @@ async fn what_is_not_written_is_not_counted() {
     let changed = harness.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
     assert_eq!((changed.code, used(&harness, "count/configmaps").await.as_str()), (200, "1"));
     assert_eq!(harness.post(MAPS, &map("b")).await.code, 201);
-    let dry = harness.ask("POST", &format!("{MAPS}?dryRun=All"), JSON, JSON, &map("c")).await;
+    let dry = harness.request("POST", &format!("{MAPS}?dryRun=All"), JSON, JSON, &map("c")).await;
     assert_eq!(
         dry.at("message"),
         "configmaps \"c\" is forbidden: exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=2, \
@@ -103,7 +103,7 @@ async fn what_is_not_written_is_not_counted() {
 }
 
 #[tokio::test]
-async fn a_change_costs_what_it_needs_more() {
+async fn an_update_is_charged_the_difference() {
     let harness = Harness::open().await;
     let hard = r#"{"services.nodeports":"1","services":"3"}"#;
     quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"services.nodeports":"0","services":"0"}"#)
@@ -126,7 +126,7 @@ async fn a_change_costs_what_it_needs_more() {
 }
 
 #[tokio::test]
-async fn scopes_choose_what_a_quota_is_about() {
+async fn scopes_select_the_objects_of_a_quota() {
     let harness = Harness::open().await;
     let hard = r#"{"pods":"0"}"#;
     let spec = format!(
@@ -151,7 +151,7 @@ async fn scopes_choose_what_a_quota_is_about() {
 }
 
 #[tokio::test]
-async fn a_bound_pod_carries_its_nodes_zone() {
+async fn a_bound_pod_gets_the_zone_label_of_its_node() {
     let harness = Harness::open().await;
     let account = r#"{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default"}}"#;
     assert_eq!(harness.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
@@ -169,7 +169,7 @@ async fn a_bound_pod_carries_its_nodes_zone() {
 }
 
 #[tokio::test]
-async fn containers_are_privileged_only_where_that_is_allowed() {
+async fn privileged_containers_require_the_setting() {
     let harness = Harness::open().await;
     let template = r#"{"kind":"PodTemplate","apiVersion":"v1","metadata":{"name":"t"},"template":{"metadata":{},"spec":{
         "initContainers":[{"name":"a","image":"i","securityContext":{"privileged":true}}],

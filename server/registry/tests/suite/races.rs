@@ -8,7 +8,9 @@ use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, CreateOptions};
 use portico_store::{Resource, Store};
 
-use crate::custom_resources::{CRDS, PROPERTIES, TABS, accept, defined, definition, tab, version};
+use crate::custom_resources::{
+    CRDS, PROPERTIES, TABS, accept, definition, open_with_definition, tab, version,
+};
 use crate::harness::{Harness, JSON, MERGE, Reply, object};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -16,31 +18,31 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
 
 /// Sends a request; `change` runs immediately before the first commit of an object with this name.
-async fn during<F>(
+async fn request_during<F>(
     harness: &Arc<Harness>,
     name: &'static str,
-    happening: F,
-    (method, url, body): Asked<'_>,
+    change: F,
+    (method, url, body): RequestParts<'_>,
 ) -> Reply
 where
     F: FnOnce(Arc<Harness>) -> BoxFuture<'static, ()> + Send + 'static,
 {
-    let (racing, mut happening) = (Arc::clone(harness), Some(happening));
+    let (racing, mut happening) = (Arc::clone(harness), Some(change));
     harness.store.before_commits(Box::new(move |txn| {
         let about = txn.operations.first().is_some_and(|operation| operation.key.name() == name);
         about.then(|| happening.take()).flatten().map(|happening| happening(Arc::clone(&racing)))
     }));
     let media = if method == "PATCH" { MERGE } else { JSON };
-    let reply = harness.ask(method, url, JSON, media, body).await;
+    let reply = harness.request(method, url, JSON, media, body).await;
     harness.store.before_commits(Box::new(|_| None));
     reply
 }
 
-type Asked<'a> = (&'a str, &'a str, &'a str);
+type RequestParts<'a> = (&'a str, &'a str, &'a str);
 
 /// Stored JSON of a custom resource.
-fn stored(harness: &Harness, name: &str) -> Option<String> {
-    let snapshot = harness.store.cached(&Resource::new("stable.example.com", "crontabs"))?;
+fn stored_text(harness: &Harness, name: &str) -> Option<String> {
+    let snapshot = harness.store.cached_snapshot(&Resource::new("stable.example.com", "crontabs"))?;
     let record = snapshot.get_path(&format!("default/{name}"))?;
     Some(String::from_utf8(record.value.json().to_vec()).unwrap())
 }
@@ -52,7 +54,7 @@ async fn change_definition(harness: &Harness, versions: &str) {
 }
 
 #[tokio::test]
-async fn nothing_is_created_in_a_namespace_that_is_found_empty_and_let_go_meanwhile() {
+async fn a_create_fails_if_its_empty_namespace_is_removed_concurrently() {
     let harness = Arc::new(Harness::open().await);
     assert_eq!(harness.post(NAMESPACES, &object("Namespace", "n", "")).await.code, 201);
     let url = format!("{NAMESPACES}/n/configmaps");
@@ -65,25 +67,26 @@ async fn nothing_is_created_in_a_namespace_that_is_found_empty_and_let_go_meanwh
         }
         .boxed()
     };
-    let late = during(&harness, "late", leaves, ("POST", &url, &object("ConfigMap", "late", ""))).await;
+    let late =
+        request_during(&harness, "late", leaves, ("POST", &url, &object("ConfigMap", "late", ""))).await;
     assert_eq!((late.code, late.at("message").as_str()), (404, "namespaces \"n\" not found"));
     assert_eq!(harness.get("/api/v1/configmaps?fieldSelector=metadata.name%3Dlate").await.names(), [""; 0]);
 }
 
 #[tokio::test]
-async fn nothing_is_created_in_a_namespace_that_begins_to_go_meanwhile() {
+async fn a_create_fails_if_its_namespace_is_deleted_concurrently() {
     let harness = Arc::new(Harness::open().await);
     assert_eq!(harness.post(NAMESPACES, &object("Namespace", "n", "")).await.code, 201);
     let url = format!("{NAMESPACES}/n/configmaps");
     let goes =
         |harness: Arc<Harness>| async move { drop(harness.delete(&format!("{NAMESPACES}/n")).await) }.boxed();
-    let late = during(&harness, "late", goes, ("POST", &url, &object("ConfigMap", "late", ""))).await;
+    let late = request_during(&harness, "late", goes, ("POST", &url, &object("ConfigMap", "late", ""))).await;
     assert_eq!((late.code, late.at("details.causes.0.reason").as_str()), (403, "NamespaceTerminating"));
     assert_eq!(harness.get(&url).await.names(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_namespace_that_is_only_labelled_meanwhile_takes_the_object() {
+async fn a_create_succeeds_if_its_namespace_is_labeled_concurrently() {
     let harness = Arc::new(Harness::open().await);
     let labelled = |harness: Arc<Harness>| {
         async move {
@@ -92,22 +95,22 @@ async fn a_namespace_that_is_only_labelled_meanwhile_takes_the_object() {
         }
         .boxed()
     };
-    let made = during(&harness, "m", labelled, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
+    let made = request_during(&harness, "m", labelled, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
     assert_eq!(made.code, 201, "{}", made.text);
 }
 
 #[tokio::test]
-async fn no_instance_is_made_of_a_definition_that_goes_meanwhile() {
-    let harness = Arc::new(defined(&version("v1", true, "")).await);
+async fn a_create_fails_if_its_definition_is_deleted_concurrently() {
+    let harness = Arc::new(open_with_definition(&version("v1", true, "")).await);
     let goes = |harness: Arc<Harness>| async move { assert_eq!(harness.delete(CRD).await.code, 200) }.boxed();
-    let late = during(&harness, "t", goes, ("POST", TABS, &tab("v1", ""))).await;
+    let late = request_during(&harness, "t", goes, ("POST", TABS, &tab("v1", ""))).await;
     assert!([403, 404].contains(&late.code), "{}", late.text);
-    assert_eq!(stored(&harness, "t"), None);
+    assert_eq!(stored_text(&harness, "t"), None);
 }
 
 #[tokio::test]
-async fn a_definition_that_goes_and_comes_again_meanwhile_is_another_one() {
-    let harness = Arc::new(defined(&version("v1", true, r#""a":{"type":"string"}"#)).await);
+async fn a_definition_that_is_recreated_concurrently_counts_as_another_one() {
+    let harness = Arc::new(open_with_definition(&version("v1", true, r#""a":{"type":"string"}"#)).await);
     let comes_again = |harness: Arc<Harness>| {
         async move {
             assert_eq!(harness.delete(CRD).await.code, 200);
@@ -120,47 +123,50 @@ async fn a_definition_that_goes_and_comes_again_meanwhile_is_another_one() {
         }
         .boxed()
     };
-    let made = during(&harness, "t", comes_again, ("POST", TABS, &tab("v1", r#""a":"x""#))).await;
+    let made = request_during(&harness, "t", comes_again, ("POST", TABS, &tab("v1", r#""a":"x""#))).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    assert!(!stored(&harness, "t").unwrap().contains(r#""a":"x""#), "it is pruned along the new schema");
+    assert!(
+        !stored_text(&harness, "t").unwrap().contains(r#""a":"x""#),
+        "the object is pruned by the new schema"
+    );
 }
 
 #[tokio::test]
-async fn every_write_is_validated_and_stored_along_the_definition_at_its_commit() {
+async fn every_write_is_validated_and_stored_by_the_definition_at_its_commit() {
     let before = version("v1", true, r#""a":{"type":"string"}"#);
     let after = format!("{},{}", version("v1", false, ""), version("v2", true, ""));
     let with_finalizer = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t","finalizers":["example.com/f"]},"spec":{}}"#;
     let one = format!("{TABS}/t");
-    let rows: [Asked<'_>; 4] = [
+    let rows: [RequestParts<'_>; 4] = [
         ("POST", TABS, &tab("v1", r#""a":"x""#)),
         ("PUT", &one, &tab("v1", r#""a":"x""#)),
         ("PATCH", &one, r#"{"spec":{"a":"x"},"metadata":{"labels":{"l":"m"}}}"#),
         ("DELETE", &one, ""),
     ];
-    for asked in rows {
-        let harness = Arc::new(defined(&before).await);
-        let (method, url, mut body) = (asked.0, asked.1, asked.2.to_owned());
+    for path in rows {
+        let harness = Arc::new(open_with_definition(&before).await);
+        let (method, url, mut body) = (path.0, path.1, path.2.to_owned());
         if method != "POST" {
-            let made = harness.post(TABS, with_finalizer).await;
-            assert_eq!(made.code, 201);
+            let created = harness.post(TABS, with_finalizer).await;
+            assert_eq!(created.code, 201);
             let version =
-                format!(r#""name":"t","resourceVersion":"{}""#, made.at("metadata.resourceVersion"));
+                format!(r#""name":"t","resourceVersion":"{}""#, created.at("metadata.resourceVersion"));
             body = body.replace(r#""name":"t""#, &version);
         }
         let versions = after.clone();
         let changes =
             |harness: Arc<Harness>| async move { change_definition(&harness, &versions).await }.boxed();
-        let reply = during(&harness, "t", changes, (method, url, &body)).await;
-        assert!(reply.code < 300, "{asked:?}: {}", reply.text);
-        let stored = stored(&harness, "t").unwrap();
-        assert!(stored.starts_with(r#"{"apiVersion":"stable.example.com/v2""#), "{asked:?}: {stored}");
-        assert!(!stored.contains(r#""a":"x""#), "{asked:?}: {stored}");
+        let reply = request_during(&harness, "t", changes, (method, url, &body)).await;
+        assert!(reply.code < 300, "{path:?}: {}", reply.text);
+        let stored = stored_text(&harness, "t").unwrap();
+        assert!(stored.starts_with(r#"{"apiVersion":"stable.example.com/v2""#), "{path:?}: {stored}");
+        assert!(!stored.contains(r#""a":"x""#), "{path:?}: {stored}");
     }
 }
 
 #[tokio::test]
-async fn a_status_of_the_definition_that_changes_meanwhile_disturbs_nobody() {
-    let harness = Arc::new(defined(&version("v1", true, "")).await);
+async fn a_create_succeeds_if_metadata_of_its_definition_change_concurrently() {
+    let harness = Arc::new(open_with_definition(&version("v1", true, "")).await);
     let labelled = |harness: Arc<Harness>| {
         async move {
             let label = r#"{"metadata":{"labels":{"a":"b"}}}"#;
@@ -168,15 +174,15 @@ async fn a_status_of_the_definition_that_changes_meanwhile_disturbs_nobody() {
         }
         .boxed()
     };
-    let made = during(&harness, "t", labelled, ("POST", TABS, &tab("v1", ""))).await;
+    let made = request_during(&harness, "t", labelled, ("POST", TABS, &tab("v1", ""))).await;
     assert_eq!(made.code, 201, "{}", made.text);
 }
 
 #[tokio::test]
-async fn an_object_that_never_rests_is_a_conflict_in_the_end() {
+async fn a_write_fails_with_a_conflict_if_every_attempt_conflicts() {
     let harness = Arc::new(Harness::open().await);
     assert_eq!(harness.post(MAPS, &object("ConfigMap", "m", "")).await.code, 201);
-    let rows: [Asked<'_>; 4] = [
+    let rows: [RequestParts<'_>; 4] = [
         (
             "PUT",
             "/api/v1/namespaces/default/configmaps/m",
@@ -204,7 +210,7 @@ async fn an_object_that_never_rests_is_a_conflict_in_the_end() {
             })
         }));
         let media = if method == "PATCH" { MERGE } else { JSON };
-        let reply = harness.ask(method, url, JSON, media, body).await;
+        let reply = harness.request(method, url, JSON, media, body).await;
         harness.store.before_commits(Box::new(|_| None));
         assert_eq!((reply.code, lost.load(Ordering::Relaxed)), (409, 256), "{method}: {}", reply.text);
         assert!(reply.at("message").contains("was modified 256 times"), "{}", reply.text);
@@ -212,7 +218,7 @@ async fn an_object_that_never_rests_is_a_conflict_in_the_end() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_lost_goes_on_from_what_it_lost_against() {
+async fn a_retry_continues_from_the_conflicting_state() {
     let harness = Arc::new(Harness::open().await);
     assert_eq!(harness.post(MAPS, &object("ConfigMap", "m", "")).await.code, 201);
     let other = |harness: Arc<Harness>| {
@@ -223,12 +229,12 @@ async fn an_attempt_that_lost_goes_on_from_what_it_lost_against() {
         .boxed()
     };
     let url = format!("{MAPS}/m");
-    let reply = during(&harness, "m", other, ("PATCH", &url, r#"{"data":{"mine":"2"}}"#)).await;
+    let reply = request_during(&harness, "m", other, ("PATCH", &url, r#"{"data":{"mine":"2"}}"#)).await;
     assert_eq!((reply.code, reply.at("data").as_str()), (200, r#"{"mine":"2","theirs":"1"}"#));
 }
 
 #[tokio::test]
-async fn an_address_that_somebody_else_has_by_now_is_not_freed() {
+async fn an_address_that_was_reassigned_concurrently_is_not_freed() {
     let harness = Arc::new(Harness::open().await);
     let services = "/api/v1/namespaces/default/services";
     let (address, body) = (
@@ -247,7 +253,7 @@ async fn an_address_that_somebody_else_has_by_now_is_not_freed() {
         .boxed()
     };
     let url = format!("{services}/s");
-    assert_eq!(during(&harness, "s", regiven, ("DELETE", &url, "")).await.code, 200);
+    assert_eq!(request_during(&harness, "s", regiven, ("DELETE", &url, "")).await.code, 200);
     let kept = harness.get(&format!("{address}/10.0.0.7")).await;
     assert_eq!((kept.code, kept.at("spec.parentRef.name").as_str()), (200, "other"));
 }
@@ -266,7 +272,7 @@ async fn used(harness: &Harness) -> String {
 }
 
 #[tokio::test]
-async fn creations_that_arrive_together_share_updates_of_their_quota() {
+async fn concurrent_creates_share_updates_of_their_quota() {
     let harness = Arc::new(Harness::open().await);
     quota(&harness, 1_000).await;
     let commits = Arc::new(AtomicUsize::new(0));
@@ -284,7 +290,7 @@ async fn creations_that_arrive_together_share_updates_of_their_quota() {
 }
 
 #[tokio::test]
-async fn who_fails_or_leaves_takes_nobody_along() {
+async fn failed_and_cancelled_creates_do_not_affect_others() {
     let harness = Arc::new(Harness::open().await);
     quota(&harness, 1_000).await;
     let bodies: Vec<String> = (0..60).map(|n| object("ConfigMap", &format!("m{}", n % 20), "")).collect();
@@ -304,12 +310,12 @@ async fn who_fails_or_leaves_takes_nobody_along() {
     .await;
     assert!(made.iter().flatten().all(|code| [201, 409].contains(code)), "{made:?}");
     let there = harness.get(MAPS).await.names().len();
-    assert_eq!(used(&harness).await, there.to_string(), "each object is counted once, and nothing else is");
+    assert_eq!(used(&harness).await, there.to_string(), "the quota counts each created object once");
     assert!(made.iter().flatten().filter(|code| **code == 201).count() <= there);
 }
 
 #[tokio::test]
-async fn a_quota_that_never_rests_is_reported_as_a_temporary_failure() {
+async fn a_quota_that_conflicts_in_every_attempt_is_a_temporary_failure() {
     let harness = Arc::new(Harness::open().await);
     quota(&harness, 10).await;
     let racing = Arc::clone(&harness);
@@ -332,7 +338,7 @@ async fn a_quota_that_never_rests_is_reported_as_a_temporary_failure() {
 }
 
 #[tokio::test]
-async fn a_quota_that_changes_meanwhile_counts_by_its_new_state() {
+async fn a_quota_that_changes_concurrently_counts_by_its_new_state() {
     let harness = Arc::new(Harness::open().await);
     quota(&harness, 10).await;
     let full = |harness: Arc<Harness>| {
@@ -342,26 +348,28 @@ async fn a_quota_that_changes_meanwhile_counts_by_its_new_state() {
         }
         .boxed()
     };
-    let reply = during(&harness, "m", full, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
+    let reply = request_during(&harness, "m", full, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
     assert_eq!(reply.code, 403, "{}", reply.text);
 }
 
 #[tokio::test]
-async fn a_resource_that_another_process_has_defined_is_served_at_once() {
+async fn a_resource_that_another_process_defined_is_served_immediately() {
     let harness = Harness::open().await;
-    let before =
-        harness.store.cached(&Resource::new("apiextensions.k8s.io", "customresourcedefinitions")).unwrap();
+    let before = harness
+        .store
+        .cached_snapshot(&Resource::new("apiextensions.k8s.io", "customresourcedefinitions"))
+        .unwrap();
     assert_eq!(harness.post(CRDS, &definition(&version("v1", true, PROPERTIES))).await.code, 201);
     accept(&harness).await;
     for (method, body) in [("POST", tab("v1", "")), ("GET", String::new())] {
-        harness.store.stay_behind(before.clone());
-        let reply = harness.ask(method, TABS, JSON, JSON, &body).await;
+        harness.store.serve_stale(before.clone());
+        let reply = harness.request(method, TABS, JSON, JSON, &body).await;
         assert!(reply.code < 300, "{method}: {reply:?}");
     }
 }
 
 #[tokio::test]
-async fn a_policy_that_another_process_has_written_is_in_force_at_once() {
+async fn a_policy_that_another_process_wrote_applies_immediately() {
     let harness = Harness::open().await;
     let registration = "/apis/admissionregistration.k8s.io/v1";
     let policy = r#"{"metadata":{"name":"p"},"spec":{"validations":[{"expression":"false","message":"no"}],
@@ -372,13 +380,13 @@ async fn a_policy_that_another_process_has_written_is_in_force_at_once() {
     // Loads the policies into the cache.
     assert_eq!(harness.post(MAPS, &object("ConfigMap", "before", "")).await.code, 201);
     let bindings = Resource::new("admissionregistration.k8s.io", "validatingadmissionpolicybindings");
-    let before = harness.store.cached(&bindings).unwrap();
+    let before = harness.store.cached_snapshot(&bindings).unwrap();
     let made = harness.post(&format!("{registration}/validatingadmissionpolicybindings"), binding).await;
     assert_eq!(made.code, 201, "{made:?}");
-    harness.store.stay_behind(before.clone());
+    harness.store.serve_stale(before.clone());
     let reply = harness.post(MAPS, &object("ConfigMap", "m", "")).await;
     assert_eq!(reply.code, 422, "{reply:?}");
-    harness.store.stay_behind(before);
+    harness.store.serve_stale(before);
     let mut map = Object::from_json(object("ConfigMap", "m", "").as_bytes()).unwrap();
     map.set(&["metadata", "namespace"], "default");
     let (context, options) = (Context::system("controller"), CreateOptions::default());
@@ -388,12 +396,14 @@ async fn a_policy_that_another_process_has_written_is_in_force_at_once() {
 }
 
 #[tokio::test]
-async fn reviews_and_unknown_resources_need_no_store() {
+async fn reviews_and_unknown_resources_do_not_need_the_store() {
     let harness = Harness::open().await;
-    let definitions =
-        harness.store.cached(&Resource::new("apiextensions.k8s.io", "customresourcedefinitions")).unwrap();
+    let definitions = harness
+        .store
+        .cached_snapshot(&Resource::new("apiextensions.k8s.io", "customresourcedefinitions"))
+        .unwrap();
     let without_store = || {
-        harness.store.stay_behind(definitions.clone());
+        harness.store.serve_stale(definitions.clone());
         harness.store.fail_snapshots(1);
     };
     without_store();
@@ -402,5 +412,5 @@ async fn reviews_and_unknown_resources_need_no_store() {
     let review = r#"{"spec":{"user":"u","nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
     let reply = harness.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review).await;
     assert_eq!(reply.code, 201, "{reply:?}");
-    assert_eq!(harness.store.failures_left(), 1, "it is not asked");
+    assert_eq!(harness.store.failures_left(), 1, "the store is not read for a review");
 }

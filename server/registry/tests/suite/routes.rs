@@ -5,7 +5,7 @@ use crate::harness::{Harness, JSON, MERGE, object};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[tokio::test]
-async fn what_is_not_there_is_404_and_what_cannot_be_done_there_405() {
+async fn unknown_paths_get_404_and_unsupported_methods_get_405() {
     let harness = Harness::open().await;
     let rows = [
         ("GET", "/api/v1/things", 404),
@@ -25,40 +25,40 @@ async fn what_is_not_there_is_404_and_what_cannot_be_done_there_405() {
         ("BREW", MAPS, 405),
     ];
     for (method, url, code) in rows {
-        let reply = harness.ask(method, url, JSON, MERGE, "{}").await;
+        let reply = harness.request(method, url, JSON, MERGE, "{}").await;
         assert_eq!((reply.code, reply.at("details").as_str()), (code, "{}"), "{method} {url}");
     }
 }
 
 #[tokio::test]
-async fn media_types_that_nobody_speaks_are_406_and_415() {
+async fn unsupported_media_types_get_406_and_415() {
     let harness = Harness::open().await;
-    let route = harness.ask("GET", MAPS, "text/html", "", "").await;
+    let route = harness.request("GET", MAPS, "text/html", "", "").await;
     assert_eq!(route.code, 406);
     assert!(
         route.at("message").starts_with("406: Not Acceptable\n\nAvailable representations: application/json")
     );
     let list = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    assert_eq!(harness.ask("GET", MAPS, list, "", "").await.code, 406);
-    assert_eq!(harness.ask("POST", MAPS, JSON, "text/plain", "x").await.code, 415);
-    let patch = harness.ask("PATCH", &format!("{MAPS}/x"), JSON, JSON, "{}").await;
+    assert_eq!(harness.request("GET", MAPS, list, "", "").await.code, 406);
+    assert_eq!(harness.request("POST", MAPS, JSON, "text/plain", "x").await.code, 415);
+    let patch = harness.request("PATCH", &format!("{MAPS}/x"), JSON, JSON, "{}").await;
     assert_eq!((patch.code, patch.at("message").as_str()), (415, "415: Unsupported Media Type"));
-    let watch = harness.ask("GET", &format!("{MAPS}?watch=true"), "application/yaml", "", "").await;
+    let watch = harness.request("GET", &format!("{MAPS}?watch=true"), "application/yaml", "", "").await;
     assert_eq!(watch.code, 406);
 }
 
 #[tokio::test]
-async fn what_an_action_makes_is_no_table() {
+async fn the_result_of_an_action_has_no_table() {
     let harness = Harness::open().await;
     let url = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let body = r#"{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    assert_eq!(harness.ask("POST", url, table, JSON, body).await.code, 406);
-    assert_eq!(harness.ask("POST", url, &format!("{table},{JSON}"), JSON, body).await.code, 201);
+    assert_eq!(harness.request("POST", url, table, JSON, body).await.code, 406);
+    assert_eq!(harness.request("POST", url, &format!("{table},{JSON}"), JSON, body).await.code, 201);
 }
 
 #[tokio::test]
-async fn yaml_is_decoded_and_announced() {
+async fn yaml_bodies_are_decoded_and_yaml_is_negotiated() {
     let harness = Harness::open().await;
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: \"1\"}\n";
     let answer = harness.answer("POST", MAPS, "application/yaml", "application/yaml", body).await;
@@ -69,7 +69,7 @@ async fn yaml_is_decoded_and_announced() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_path_segment_are_refused() {
+async fn names_that_are_not_a_path_segment_are_refused() {
     let harness = Harness::open().await;
     let reply = harness.get(&format!("{MAPS}/a%b")).await;
     assert_eq!(
@@ -79,7 +79,7 @@ async fn names_that_are_no_path_segment_are_refused() {
 }
 
 #[tokio::test]
-async fn endpoints_warn_about_their_end_even_when_refused() {
+async fn endpoints_return_a_deprecation_warning_even_if_refused() {
     let harness = Harness::open().await;
     let url = "/api/v1/namespaces/default/endpoints/none";
     assert_eq!(

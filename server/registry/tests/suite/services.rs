@@ -24,7 +24,7 @@ async fn defaults_follow_from_the_other_fields() {
 }
 
 #[tokio::test]
-async fn an_address_stays_once_set_and_is_kept_when_left_out() {
+async fn an_address_is_immutable_and_kept_if_absent_from_an_update() {
     let harness = Harness::open().await;
     let url = format!("{SERVICES}/s");
     harness
@@ -42,7 +42,7 @@ async fn an_address_stays_once_set_and_is_kept_when_left_out() {
 }
 
 #[tokio::test]
-async fn errors_of_wrong_services_name_the_cause() {
+async fn errors_of_invalid_services_contain_the_cause() {
     let harness = Harness::open().await;
     for (spec, words) in [
         ("{}", "spec.ports: Required value"),
@@ -71,7 +71,7 @@ async fn errors_of_wrong_services_name_the_cause() {
 }
 
 #[tokio::test]
-async fn slices_count_their_generation_and_check_their_addresses() {
+async fn slices_have_a_generation_and_validated_addresses() {
     let harness = Harness::open().await;
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let body = r#"{"metadata":{"name":"e"},"addressType":"IPv4","endpoints":[{"addresses":["10.1.2.3"]}],"ports":[{"name":"p","port":80}]}"#;
@@ -82,9 +82,9 @@ async fn slices_count_their_generation_and_check_their_addresses() {
     assert_eq!(annotated.at("metadata.generation"), "1");
     let changed = harness.patch(&url, MERGE, r#"{"ports":[{"name":"p","port":81}]}"#).await;
     assert_eq!(changed.at("metadata.generation"), "2");
-    let bad = harness.post(slices, &body.replace("10.1.2.3", "127.0.0.1").replace("\"e\"", "\"f\"")).await;
-    assert!(bad.at("message").contains("may not be in the loopback range"));
-    let table = harness.ask("GET", &url, TABLE, "", "").await;
+    let reply = harness.post(slices, &body.replace("10.1.2.3", "127.0.0.1").replace("\"e\"", "\"f\"")).await;
+    assert!(reply.at("message").contains("may not be in the loopback range"));
+    let table = harness.request("GET", &url, TABLE, "", "").await;
     assert_eq!(
         (table.at("rows.0.cells.2").as_str(), table.at("rows.0.cells.3").as_str()),
         ("81", "10.1.2.3")
@@ -92,7 +92,7 @@ async fn slices_count_their_generation_and_check_their_addresses() {
 }
 
 #[tokio::test]
-async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_its_age() {
+async fn an_event_involves_an_object_of_its_namespace_and_its_table_starts_with_the_age() {
     let harness = Harness::open().await;
     let events = "/api/v1/namespaces/default/events";
     let body = r#"{"metadata":{"name":"E_1:x"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"},"source":{"component":"c"},"message":" hi ","reason":"R","type":"Normal"}"#;
@@ -108,7 +108,7 @@ async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_
         harness.get(&format!("{events}?fieldSelector=source%3Dc,involvedObject.name%3Dp")).await.names(),
         ["E_1:x"]
     );
-    let table = harness.ask("GET", events, TABLE, "", "").await;
+    let table = harness.request("GET", events, TABLE, "", "").await;
     assert_eq!(
         (table.at("rows.0.cells.0").as_str(), table.at("rows.0.cells.3").as_str()),
         ("<unknown>", "pod/p")
@@ -117,15 +117,15 @@ async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_
 }
 
 /// Creates a Service with this spec.
-async fn made(harness: &Harness, name: &str, spec: &str) -> crate::harness::Reply {
+async fn create_service(harness: &Harness, name: &str, spec: &str) -> crate::harness::Reply {
     harness.post(SERVICES, &object("Service", name, &format!(r#","spec":{spec}"#))).await
 }
 
 #[tokio::test]
-async fn addresses_and_ports_are_given_once_and_come_back() {
+async fn addresses_and_ports_are_allocated_once_and_released() {
     let harness = Harness::open().await;
     let spec = r#"{"type":"NodePort","clusterIP":"10.0.0.7","ports":[{"port":80,"nodePort":30001}]}"#;
-    assert_eq!(made(&harness, "a", spec).await.code, 201);
+    assert_eq!(create_service(&harness, "a", spec).await.code, 201);
     let address = harness.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await;
     assert_eq!(address.at("spec.parentRef.name"), "a");
     for (spec, words) in [
@@ -138,25 +138,26 @@ async fn addresses_and_ports_are_given_once_and_come_back() {
             r#"Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated"#,
         ),
     ] {
-        let reply = made(&harness, "b", spec).await;
+        let reply = create_service(&harness, "b", spec).await;
         assert_eq!((reply.code, reply.at("message").as_str()), (422, words));
     }
     harness.patch(&format!("{SERVICES}/a"), MERGE, r#"{"spec":{"type":"ClusterIP"}}"#).await;
-    let port = made(&harness, "c", r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#).await;
+    let port =
+        create_service(&harness, "c", r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#).await;
     assert_eq!(port.code, 201, "{port:?}");
     harness.delete(&format!("{SERVICES}/a")).await;
     assert_eq!(harness.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await.code, 404);
-    assert_eq!(made(&harness, "d", spec).await.code, 422, "the port is c's");
+    assert_eq!(create_service(&harness, "d", spec).await.code, 422, "the port is c's");
     harness.delete(&format!("{SERVICES}/c")).await;
-    assert_eq!(made(&harness, "d", spec).await.code, 201);
+    assert_eq!(create_service(&harness, "d", spec).await.code, 201);
 }
 
 #[tokio::test]
-async fn many_at_once_never_share_an_address() {
+async fn concurrent_creates_never_share_an_address() {
     let harness = Harness::open().await;
     let names: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
     let spec = r#"{"type":"NodePort","ports":[{"port":80}]}"#;
-    let made = futures::future::join_all(names.iter().map(|name| made(&harness, name, spec))).await;
+    let made = futures::future::join_all(names.iter().map(|name| create_service(&harness, name, spec))).await;
     let mut given: Vec<String> = made.iter().map(|reply| reply.at("spec.clusterIP")).collect();
     let mut ports: Vec<String> = made.iter().map(|reply| reply.at("spec.ports.0.nodePort")).collect();
     for list in [&mut given, &mut ports] {
@@ -169,10 +170,10 @@ async fn many_at_once_never_share_an_address() {
 }
 
 #[tokio::test]
-async fn what_is_refused_or_only_tried_takes_nothing() {
+async fn refused_creates_and_dry_runs_allocate_nothing() {
     let harness = Harness::open().await;
     let bad = r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001,"protocol":"X"}]}"#;
-    assert_eq!(made(&harness, "a", bad).await.code, 422);
+    assert_eq!(create_service(&harness, "a", bad).await.code, 422);
     let tried = harness
         .post(
             &format!("{SERVICES}?dryRun=All"),
@@ -185,15 +186,15 @@ async fn what_is_refused_or_only_tried_takes_nothing() {
     );
     assert_eq!(harness.get("/apis/networking.k8s.io/v1/ipaddresses").await.names(), Vec::<String>::new());
     let good = r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#;
-    assert_eq!(made(&harness, "b", good).await.code, 201);
+    assert_eq!(create_service(&harness, "b", good).await.code, 201);
 }
 
 #[tokio::test]
-async fn becoming_another_type_keeps_what_still_applies() {
+async fn a_change_of_the_type_keeps_fields_that_still_apply() {
     let harness = Harness::open().await;
     let url = format!("{SERVICES}/a");
     let spec = r#"{"type":"LoadBalancer","externalTrafficPolicy":"Local","ports":[{"name":"w","port":80}]}"#;
-    let first = made(&harness, "a", spec).await;
+    let first = create_service(&harness, "a", spec).await;
     let (address, port) = (first.at("spec.clusterIP"), first.at("spec.ports.0.nodePort"));
     assert!(first.at("spec.healthCheckNodePort").parse::<u16>().is_ok(), "{first:?}");
     let put = r#","spec":{"type":"NodePort","ports":[{"name":"w","port":81}]}"#;
@@ -211,7 +212,7 @@ async fn becoming_another_type_keeps_what_still_applies() {
 }
 
 #[tokio::test]
-async fn an_address_of_either_family_names_an_object() {
+async fn an_ip_address_object_has_a_canonical_name_of_either_family() {
     let harness = Harness::open().await;
     let url = "/apis/networking.k8s.io/v1/ipaddresses";
     let address = |name: &str| {
@@ -225,15 +226,15 @@ async fn an_address_of_either_family_names_an_object() {
 }
 
 #[tokio::test]
-async fn a_name_without_addresses_has_no_policy_for_traffic_inside() {
+async fn an_external_name_service_has_no_internal_traffic_policy() {
     let harness = Harness::open().await;
     let spec = r#","spec":{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Local"}"#;
-    let made = harness.post(SERVICES, &object("Service", "e", spec)).await;
-    assert_eq!((made.code, made.at("spec.internalTrafficPolicy").as_str()), (201, "\"\""));
+    let created = harness.post(SERVICES, &object("Service", "e", spec)).await;
+    assert_eq!((created.code, created.at("spec.internalTrafficPolicy").as_str()), (201, "\"\""));
 }
 
 #[tokio::test]
-async fn rules_of_a_scaler_in_an_annotation_name_their_policies() {
+async fn errors_of_scaling_rules_in_an_annotation_name_their_policies() {
     let harness = Harness::open().await;
     let scaler = r#"{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":{"name":"h","annotations":
         {"autoscaling.alpha.kubernetes.io/behavior":"{\"ScaleUp\":{\"StabilizationWindowSeconds\":3}}"}},

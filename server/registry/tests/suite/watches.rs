@@ -19,7 +19,7 @@ fn summary(frame: &Frame) -> (EventType, String) {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_revision_shows_each_change_once() {
+async fn a_watch_from_a_revision_delivers_each_change_once() {
     let harness = Harness::open().await;
     let revision = harness.get(MAPS).await.at("metadata.resourceVersion");
     let mut frames = harness.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}"), JSON).await;
@@ -39,7 +39,7 @@ async fn a_watch_from_a_revision_shows_each_change_once() {
 }
 
 #[tokio::test]
-async fn two_watchers_of_one_form_share_a_frame() {
+async fn watchers_of_one_representation_share_frames() {
     let harness = Harness::open().await;
     let mut one = harness.watch(&format!("{MAPS}?watch=1"), JSON).await;
     let mut two = harness.watch("/api/v1/configmaps?watch=1", JSON).await;
@@ -51,7 +51,7 @@ async fn two_watchers_of_one_form_share_a_frame() {
 }
 
 #[tokio::test]
-async fn initial_events_come_in_order_and_end_with_a_bookmark() {
+async fn initial_events_are_ordered_and_end_with_a_bookmark() {
     let harness = Harness::open().await;
     for name in ["b", "a"] {
         harness.post(MAPS, &object("ConfigMap", name, "")).await;
@@ -61,15 +61,15 @@ async fn initial_events_come_in_order_and_end_with_a_bookmark() {
     assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "b".into()));
     let end = next(&mut frames).await;
     assert_eq!(end.kind, EventType::Bookmark);
-    let want = format!(
+    let expected = format!(
         r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#,
         end.revision
     );
-    assert_eq!(text(&end), want);
+    assert_eq!(text(&end), expected);
 }
 
 #[tokio::test]
-async fn what_leaves_a_selection_is_deleted_and_what_enters_is_added() {
+async fn objects_that_leave_a_selection_are_deleted_and_objects_that_enter_are_added() {
     let harness = Harness::open().await;
     let revision = harness.get(MAPS).await.at("metadata.resourceVersion");
     let mut frames =
@@ -106,7 +106,7 @@ async fn a_table_watch_sends_its_columns_once() {
 }
 
 #[tokio::test]
-async fn a_revision_that_history_forgot_is_an_error_event() {
+async fn a_compacted_revision_causes_an_error_event() {
     let harness = Harness::open().await;
     for name in ["a", "b"] {
         harness.post(MAPS, &object("ConfigMap", name, "")).await;
@@ -128,7 +128,7 @@ async fn a_watch_ends_at_its_timeout() {
 }
 
 #[tokio::test]
-async fn a_watch_with_the_longest_timeout_begins() {
+async fn a_watch_with_the_longest_timeout_starts() {
     let harness = Harness::open().await;
     let mut frames = harness.watch(&format!("{MAPS}?watch=1&timeoutSeconds={}", i64::MAX), JSON).await;
     harness.post(MAPS, &object("ConfigMap", "a", "")).await;
@@ -136,7 +136,7 @@ async fn a_watch_with_the_longest_timeout_begins() {
 }
 
 #[tokio::test]
-async fn one_object_is_watched_by_the_old_path() {
+async fn a_single_object_is_watched_by_the_deprecated_path() {
     let harness = Harness::open().await;
     for name in ["a", "b"] {
         harness.post(MAPS, &object("ConfigMap", name, "")).await;
@@ -167,10 +167,10 @@ fn maps_and_secrets() -> [(char, GroupResource); 2] {
 }
 
 #[tokio::test]
-async fn resources_that_are_followed_together_come_in_one_order() {
+async fn changes_of_several_resources_arrive_in_one_order() {
     let harness = Harness::open().await;
     harness.post(MAPS, &object("ConfigMap", "a", "")).await;
-    let mut followed = harness.registry.follow_together(maps_and_secrets()).await.unwrap();
+    let mut followed = harness.registry.follow_all(maps_and_secrets()).await.unwrap();
     let initial: Vec<_> = followed.initial.iter().map(|(which, all)| (*which, all.len())).collect();
     assert_eq!(initial, [('m', 1), ('s', 0)]);
     let mut wanted = Vec::new();
@@ -192,9 +192,9 @@ async fn resources_that_are_followed_together_come_in_one_order() {
 }
 
 #[tokio::test]
-async fn who_was_too_slow_for_several_resources_gets_all_of_them_and_the_revision_with_the_last() {
-    let harness = Harness::open_where(|settings| settings.subscription_events = 4).await;
-    let mut followed = harness.registry.follow_together(maps_and_secrets()).await.unwrap();
+async fn a_slow_follower_gets_all_resources_relisted_and_the_revision_with_the_last() {
+    let harness = Harness::open_with_settings(|settings| settings.subscription_events = 4).await;
+    let mut followed = harness.registry.follow_all(maps_and_secrets()).await.unwrap();
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }

@@ -21,10 +21,10 @@ fn job(metadata: &str, template: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_scale_is_its_parent_seen_through_one_number() {
+async fn a_scale_shows_and_changes_the_replicas_of_its_parent() {
     let harness = Harness::open().await;
-    let made = harness.post(DEPLOYMENTS, &deployment("")).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = harness.post(DEPLOYMENTS, &deployment("")).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     let url = format!("{DEPLOYMENTS}/web/scale");
     let scale = harness.get(&url).await;
     assert_eq!(
@@ -49,14 +49,14 @@ async fn a_scale_is_its_parent_seen_through_one_number() {
     let patched =
         harness.patch(&url, JSON_PATCH, r#"[{"op":"replace","path":"/spec/replicas","value":0}]"#).await;
     assert_eq!((patched.code, patched.at("spec").as_str()), (200, "{}"));
-    let table = harness.ask("GET", &url, TABLE, "", "").await;
+    let table = harness.request("GET", &url, TABLE, "", "").await;
     assert_eq!(table.at("rows.0.cells.1"), "0");
     assert_eq!(harness.get(&format!("{DEPLOYMENTS}/ghost/scale")).await.code, 404);
     assert_eq!(harness.put(&url, &deployment("")).await.code, 400);
 }
 
 #[tokio::test]
-async fn who_scales_owns_the_number_and_others_conflict_with_them() {
+async fn a_writer_of_the_scale_owns_the_replicas_and_other_appliers_conflict() {
     const APPLY: &str = "application/apply-patch+yaml";
     let harness = Harness::open().await;
     harness.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), &deployment("")).await;
@@ -111,14 +111,14 @@ async fn a_deployment_counts_changes_of_its_spec_and_of_its_annotations() {
 }
 
 #[tokio::test]
-async fn a_job_has_the_labels_of_its_pods_unless_it_has_its_own() {
+async fn a_job_gets_the_labels_of_its_pod_template_unless_it_has_labels() {
     let harness = Harness::open().await;
-    let made = harness.post(JOBS, &job("", r#""metadata":{"labels":{"a":"b"}},"#)).await;
-    let labels = made.object();
+    let created = harness.post(JOBS, &job("", r#""metadata":{"labels":{"a":"b"}},"#)).await;
+    let labels = created.object();
     let labels = labels.at(&["metadata", "labels"]);
     assert_eq!((labels.len(), labels.entry_str("job-name")), (5, Some("j")));
-    let uid = made.at("metadata.uid");
-    let selector = Object::from_json(made.text.as_bytes()).unwrap();
+    let uid = created.at("metadata.uid");
+    let selector = Object::from_json(created.text.as_bytes()).unwrap();
     let selector = selector.at(&["spec", "selector", "matchLabels"]);
     assert_eq!(selector.entry_str("batch.kubernetes.io/controller-uid"), Some(uid.as_str()));
     let own = job(r#","labels":{"own":"1"}"#, "").replace("\"j\"", "\"k\"");
@@ -131,11 +131,11 @@ async fn a_job_has_the_labels_of_its_pods_unless_it_has_its_own() {
 }
 
 #[tokio::test]
-async fn fields_that_the_first_version_of_an_autoscaler_lacks_survive_its_patch() {
+async fn fields_absent_from_v1_of_an_autoscaler_survive_a_patch_in_v1() {
     let harness = Harness::open().await;
     let v2 = r#"{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":5,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"AverageValue","averageValue":"1Gi"}}}]}}"#;
-    let made = harness.post(&format!("/apis/autoscaling/v2{HPAS}"), v2).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = harness.post(&format!("/apis/autoscaling/v2{HPAS}"), v2).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     let v1 = harness
         .patch(
             &format!("/apis/autoscaling/v1{HPAS}/h"),

@@ -1,7 +1,7 @@
 //! Create, update and patch: system metadata, names, options, conflicts.
 
 use portico_machinery::{GroupResource, Object};
-use portico_registry::{Context, Part, Stored, UpdateOptions};
+use portico_registry::{Context, ObjectPart, StoredObject, UpdateOptions};
 
 use crate::harness::{Harness, JSON, MERGE, YAML, api_service, object};
 
@@ -9,7 +9,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const APPLY: &str = "application/apply-patch+yaml";
 
 #[tokio::test]
-async fn system_metadata_is_the_servers() {
+async fn system_metadata_is_set_by_the_server() {
     let harness = Harness::open().await;
     let body = r#"{"metadata":{"name":"a","uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","managedFields":[]},"data":{"k":"v"}}"#;
     let reply = harness.post(MAPS, body).await;
@@ -44,7 +44,7 @@ async fn a_name_is_given_or_generated() {
 }
 
 #[tokio::test]
-async fn a_create_with_fields_that_it_may_not_set_is_refused() {
+async fn a_create_with_fields_that_clients_may_not_set_is_refused() {
     let harness = Harness::open().await;
     let rows = [
         (
@@ -79,7 +79,7 @@ async fn a_create_with_fields_that_it_may_not_set_is_refused() {
 }
 
 #[tokio::test]
-async fn unknown_fields_warn_vanish_or_refuse() {
+async fn unknown_fields_cause_warnings_are_ignored_or_refused() {
     let harness = Harness::open().await;
     let body = |name: &str| object("ConfigMap", name, r#","dota":{}"#);
     let warned = harness.post(MAPS, &body("a")).await;
@@ -96,9 +96,9 @@ async fn duplicate_keys_in_yaml_are_reported_by_line() {
     let harness = Harness::open().await;
     let body = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: one\n  k: two\n";
     let line = "line 7: key \"k\" already set in map";
-    let warned = harness.ask("POST", MAPS, "", YAML, body).await;
+    let warned = harness.request("POST", MAPS, "", YAML, body).await;
     assert_eq!((warned.code, &warned.warnings[..]), (201, &[line.to_owned()][..]), "{}", warned.text);
-    let strict = harness.ask("POST", &format!("{MAPS}?fieldValidation=Strict"), "", YAML, body).await;
+    let strict = harness.request("POST", &format!("{MAPS}?fieldValidation=Strict"), "", YAML, body).await;
     let text = format!("strict decoding error: yaml: unmarshal errors:\n  {line}");
     assert!(strict.code == 400 && strict.at("message").ends_with(&text), "{strict:?}");
     let applied = format!("{MAPS}/a?fieldManager=m&force=true");
@@ -112,7 +112,7 @@ async fn duplicate_keys_in_yaml_are_reported_by_line() {
 }
 
 #[tokio::test]
-async fn a_refused_write_warns_of_unknown_fields_too() {
+async fn a_refused_write_also_warns_about_unknown_fields() {
     let harness = Harness::open().await;
     let unknown = vec!["unknown field \"dota\"".to_owned()];
     let refused = harness.post(MAPS, &object("ConfigMap", "a_", r#","dota":{}"#)).await;
@@ -131,7 +131,7 @@ async fn a_refused_write_warns_of_unknown_fields_too() {
 }
 
 #[tokio::test]
-async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
+async fn a_dry_run_returns_the_result_of_a_write_and_writes_nothing() {
     let harness = Harness::open().await;
     let dry = harness.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await;
     assert_eq!((dry.code, dry.at("metadata.resourceVersion").as_str()), (201, "\"\""));
@@ -147,7 +147,7 @@ async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
 
 /// Checks that the decoded object shared by the response, followers and the next write equals the object in the stored bytes.
 #[tokio::test]
-async fn a_write_passes_on_the_object_that_its_bytes_hold() {
+async fn the_shared_object_of_a_write_equals_its_stored_bytes() {
     let harness = Harness::open().await;
     let service = r#","spec":{"ports":[{"port":80}],"selector":{"b":"2","a":"1"}}"#;
     let ca = r#","caBundle":"eA==","service":{"namespace":"n","name":"s"}"#;
@@ -161,15 +161,19 @@ async fn a_write_passes_on_the_object_that_its_bytes_hold() {
         (("", "namespaces"), object("Namespace", "n", "")),
     ] {
         let created = harness.create(resource, &json).await.stored;
-        let bytes = |stored: &Stored| Object::from_json(&stored.json()).unwrap();
+        let bytes = |stored: &StoredObject| Object::from_json(&stored.json()).unwrap();
         assert_eq!(*created.object(), bytes(&created), "{resource:?}");
 
         let mut changed = created.object().clone();
         changed.set(&["metadata", "labels", "new"], "label");
         let (context, options) = (Context::system("suite"), UpdateOptions::default());
         let group = GroupResource::new(resource.0, resource.1);
-        let updated =
-            harness.registry.update(&context, &group, Part::Main, changed, &options).await.unwrap().stored;
+        let updated = harness
+            .registry
+            .update(&context, &group, ObjectPart::Main, changed, &options)
+            .await
+            .unwrap()
+            .stored;
         assert_ne!(updated.revision(), created.revision());
         assert_eq!(*updated.object(), bytes(&updated), "{resource:?}");
     }
@@ -183,7 +187,7 @@ async fn an_update_that_changes_nothing_writes_nothing() {
     let same = harness.put(&url, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
     assert_eq!((same.code, same.text), (200, created.text.clone()));
     let zero = r#"{"metadata":{"name":"a","resourceVersion":"0"},"data":{"k":"v"}}"#;
-    assert_eq!(harness.put(&url, zero).await.text, created.text, "revision 0 is none");
+    assert_eq!(harness.put(&url, zero).await.text, created.text, "revision 0 counts as absent");
     let other = harness.put(&url, &object("ConfigMap", "a", r#","data":{"k":"w"}"#)).await;
     assert_ne!(other.at("metadata.resourceVersion"), created.at("metadata.resourceVersion"));
     assert_eq!(other.at("metadata.uid"), created.at("metadata.uid"));
@@ -216,7 +220,7 @@ async fn names_in_body_and_path_must_agree() {
 }
 
 #[tokio::test]
-async fn a_patch_that_takes_away_the_version_leaves_no_name() {
+async fn a_patch_that_removes_the_version_also_loses_the_name() {
     const JSON: &str = "application/json-patch+json";
     let harness = Harness::open().await;
     harness.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
@@ -241,7 +245,7 @@ async fn a_patch_that_takes_away_the_version_leaves_no_name() {
 }
 
 #[tokio::test]
-async fn put_creates_where_the_kind_allows_it() {
+async fn a_put_creates_if_the_kind_allows_it() {
     let harness = Harness::open().await;
     assert_eq!(harness.put(&format!("{MAPS}/a"), &object("ConfigMap", "a", "")).await.code, 404);
     let url = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
@@ -251,7 +255,7 @@ async fn put_creates_where_the_kind_allows_it() {
 }
 
 #[tokio::test]
-async fn racing_patches_all_win_and_a_racing_update_with_a_revision_loses() {
+async fn concurrent_patches_succeed_and_a_concurrent_update_with_a_revision_fails() {
     let harness = Harness::open().await;
     let created =
         harness.create(("", "configmaps"), r#"{"metadata":{"name":"a","namespace":"default"}}"#).await;
@@ -267,15 +271,15 @@ async fn racing_patches_all_win_and_a_racing_update_with_a_revision_loses() {
     let resource = GroupResource::new("", "configmaps");
     let context = Context::system("suite");
     let options = UpdateOptions::default();
-    let lost = harness.registry.update(&context, &resource, Part::Main, stale, &options).await;
+    let lost = harness.registry.update(&context, &resource, ObjectPart::Main, stale, &options).await;
     assert_eq!(lost.unwrap_err().code, 409);
 }
 
 #[tokio::test]
-async fn racing_creates_of_one_name_have_one_winner() {
+async fn one_of_several_concurrent_creates_succeeds() {
     let harness = Harness::open().await;
     let body = object("ConfigMap", "one", "");
-    let creates = (0..16).map(|_| harness.ask("POST", MAPS, JSON, JSON, &body));
+    let creates = (0..16).map(|_| harness.request("POST", MAPS, JSON, JSON, &body));
     let codes: Vec<u16> = futures::future::join_all(creates).await.iter().map(|r| r.code).collect();
     assert_eq!(
         (codes.iter().filter(|c| **c == 201).count(), codes.iter().filter(|c| **c == 409).count()),
@@ -284,7 +288,7 @@ async fn racing_creates_of_one_name_have_one_winner() {
 }
 
 #[tokio::test]
-async fn immutable_data_stay_and_metadata_move() {
+async fn immutable_data_cannot_change_but_metadata_can() {
     let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
     harness.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"},"immutable":true"#)).await;
@@ -294,7 +298,7 @@ async fn immutable_data_stay_and_metadata_move() {
 }
 
 #[tokio::test]
-async fn a_secrets_text_is_folded_and_its_type_stays() {
+async fn string_data_of_a_secret_is_merged_and_its_type_is_immutable() {
     let harness = Harness::open().await;
     let secrets = "/api/v1/namespaces/default/secrets";
     let reply = harness.post(secrets, &object("Secret", "s", r#","stringData":{"a":"new"}"#)).await;

@@ -1,5 +1,5 @@
-//! SubjectAccessReview, SelfSubjectAccessReview and LocalSubjectAccessReview: return the decision of the authorizer and store
-//! nothing.
+//! SubjectAccessReview, SelfSubjectAccessReview and LocalSubjectAccessReview: return the decision of the authorizer, which is
+//! not stored.
 
 mod attributes;
 mod subject;
@@ -13,11 +13,11 @@ use portico_machinery::{Attributes, Object, Status};
 use serde::Serialize;
 
 use portico_registry::system;
-use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending, Result};
+use portico_registry::{Action, ActionFuture, ActionOutcome, ActionRequest, Result, ResultFuture};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered<'a> {
+struct AccessReviewStatus<'a> {
     allowed: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     denied: bool,
@@ -29,50 +29,50 @@ struct Answered<'a> {
 
 impl Action for AccessReview {
     fn ignores_namespace(&self) -> bool {
-        *self == Self::Local
+        *self == Self::LocalSubject
     }
 
-    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> ResultFuture<'a, ()> {
         Box::pin(async { self.check(request) })
     }
 
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> ActionFuture<'a> {
         Box::pin(async move {
             let mut review = request.body;
             let spec = review.at(&["spec"]);
             let user = match self {
-                Self::Own => request.context.user.clone(),
-                Self::Subject | Self::Local => attributes::user(&spec),
+                Self::SelfSubject => request.context.user.clone(),
+                Self::Subject | Self::LocalSubject => attributes::user(&spec),
             };
-            let question = Attributes::new(user, attributes::request(&spec));
+            let attributes = Attributes::new(user, attributes::request(&spec));
             let error = attributes::selector_errors(&spec.field("resourceAttributes")).join("; ");
             drop(spec);
-            let decision = request.verbs.objects.authorizer.decide(&question).await;
+            let decision = request.verbs.objects.authorizer.decide(&attributes).await;
             let errors = [&*decision.error, &error].into_iter().filter(|error| !error.is_empty());
             let errors = errors.collect::<Vec<_>>().join("; ");
-            answer(&mut review, &decision, &errors);
-            Ok(Outcome::Created(review))
+            set_status(&mut review, &decision, &errors);
+            Ok(ActionOutcome::Created(review))
         })
     }
 }
 
 impl AccessReview {
     fn check(&self, request: &mut ActionRequest<'_>) -> Result<()> {
-        if *self == Self::Local {
-            system::settle_namespace(&mut request.body, true, request.place.namespace)?;
+        if *self == Self::LocalSubject {
+            system::default_namespace(&mut request.body, true, request.path.namespace)?;
         }
         let errors = validate::errors(*self, &request.body);
         if errors.is_empty() {
             return Ok(());
         }
-        let kind = GroupKind { group: request.served.resource.group.clone(), kind: String::new() };
+        let kind = GroupKind { group: request.served_resource.resource.group.clone(), kind: String::new() };
         Err(Box::new(Status::invalid(&kind, "", &errors)))
     }
 }
 
-fn answer(review: &mut Object, decision: &Decision, evaluation_error: &str) {
-    let status = Answered {
-        allowed: decision.allowed(),
+fn set_status(review: &mut Object, decision: &Decision, evaluation_error: &str) {
+    let status = AccessReviewStatus {
+        allowed: decision.is_allowed(),
         denied: decision.verdict == Verdict::Deny,
         reason: &decision.reason,
         evaluation_error,

@@ -5,30 +5,30 @@ use portico_machinery::status::Reason;
 use portico_machinery::{GroupResource, Object, Status, time};
 
 use portico_registry::Result;
-use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
+use portico_registry::{Action, ActionFuture, ActionOutcome, ActionRequest, ResultFuture};
 
 /// Action of `POST pods/NAME/binding` and `POST bindings`.
 pub(crate) struct Binding;
 
 impl Action for Binding {
-    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> ResultFuture<'a, ()> {
         Box::pin(async { check(request) })
     }
 
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> ActionFuture<'a> {
         Box::pin(bind(request))
     }
 }
 
 fn check(request: &ActionRequest<'_>) -> Result<()> {
-    let place = request.place;
-    let collection = place.name.is_empty();
+    let path = request.path;
+    let collection = path.name.is_empty();
     let binding = &request.body;
-    if !collection && binding.name() != place.name {
+    if !collection && binding.name() != path.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
     }
     let namespace = binding.namespace();
-    if !namespace.is_empty() && namespace != place.namespace {
+    if !namespace.is_empty() && namespace != path.namespace {
         return Err(Box::new(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         )));
@@ -36,26 +36,26 @@ fn check(request: &ActionRequest<'_>) -> Result<()> {
     check_target(binding)
 }
 
-async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
-    let (place, binding) = (request.place, &request.body);
-    let pods = request.verbs.objects.served(&GroupResource::new("", "pods"))?;
-    let now = time::rfc3339(request.verbs.objects.moment().now);
+async fn bind(request: ActionRequest<'_>) -> Result<ActionOutcome> {
+    let (path, binding) = (request.path, &request.body);
+    let pods = request.verbs.objects.served_resource(&GroupResource::new("", "pods"))?;
+    let now = time::rfc3339(request.verbs.objects.request_time().now);
     request
         .verbs
-        .modify(&pods, place.namespace, binding.name(), request.options.dry_run, |pod| {
+        .modify(&pods, path.namespace, binding.name(), request.options.dry_run, |pod| {
             check_pod(pod, binding)?;
             assign(pod, binding, &now);
             Ok(())
         })
         .await?;
-    Ok(created())
+    Ok(created_status())
 }
 
 /// Returns status 201 without an object.
-pub(super) fn created() -> Outcome {
+pub(super) fn created_status() -> ActionOutcome {
     let mut status = Status::success(None);
     status.code = 201;
-    Outcome::Status(Box::new(status))
+    ActionOutcome::Status(Box::new(status))
 }
 
 /// Checks that the target is a node with a name. The error has code 500, as upstream's does.
@@ -76,15 +76,16 @@ fn check_target(binding: &Object) -> Result<()> {
 fn check_pod(pod: &Object, binding: &Object) -> Result<()> {
     let name = pod.name();
     let resource = GroupResource::new("", "pods/binding");
-    let conflict = |why: String| Err(Box::new(Status::conflict(&resource, name, &why)));
-    for (wanted, is, word) in [
+    let conflict = |message: String| Err(Box::new(Status::conflict(&resource, name, &message)));
+    for (expected, actual, field) in [
         (binding.uid(), pod.uid(), "UID"),
         (binding.resource_version(), pod.resource_version(), "ResourceVersion"),
     ] {
-        if !wanted.is_empty() && wanted != is {
-            let why =
-                format!("Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {is}");
-            return Err(Box::new(Status::conflict(&GroupResource::new("", "pods"), name, &why)));
+        if !expected.is_empty() && expected != actual {
+            let message = format!(
+                "Precondition failed: {field} in precondition: {expected}, {field} in object meta: {actual}"
+            );
+            return Err(Box::new(Status::conflict(&GroupResource::new("", "pods"), name, &message)));
         }
     }
     let node = pod.str_at("spec.nodeName");
@@ -111,13 +112,20 @@ fn assign(pod: &mut Object, binding: &Object, now: &str) {
 }
 
 /// Sets a condition of a pod to `True`.
-pub(super) fn set_condition(pod: &mut Object, kind: &str, why: Option<(&str, &str)>, now: &str) {
+pub(super) fn set_condition(
+    pod: &mut Object,
+    kind: &str,
+    reason_and_message: Option<(&str, &str)>,
+    now: &str,
+) {
     let write = |condition: &mut Object| {
         if condition.str_at("status") != "True" {
             condition.set(&["lastTransitionTime"], now);
         }
         condition.set(&["status"], "True");
-        for (field, text) in [("reason", why.map(|w| w.0)), ("message", why.map(|w| w.1))] {
+        for (field, text) in
+            [("reason", reason_and_message.map(|w| w.0)), ("message", reason_and_message.map(|w| w.1))]
+        {
             match text {
                 Some(text) => condition.set(&[field], text),
                 None => drop(condition.remove(&[field])),

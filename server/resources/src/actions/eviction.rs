@@ -8,36 +8,36 @@ use portico_machinery::selector::LabelSelector;
 use portico_machinery::status::Reason;
 use portico_machinery::{GroupResource, Object, Status, time};
 
-use super::binding::{created, set_condition};
+use super::binding::{created_status, set_condition};
 use portico_registry::Result;
 use portico_registry::ServedResource;
 use portico_registry::delete::check_preconditions;
 use portico_registry::options::DeleteOptions;
-use portico_registry::stored;
-use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
+use portico_registry::stored_object;
+use portico_registry::{Action, ActionFuture, ActionOutcome, ActionRequest, ResultFuture};
 
 /// Action of `POST pods/NAME/eviction`.
 pub(crate) struct Eviction;
 
 impl Action for Eviction {
-    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> ResultFuture<'a, ()> {
         Box::pin(async { check(request) })
     }
 
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> ActionFuture<'a> {
         Box::pin(evict(request))
     }
 }
 
 /// Maximum attempts to evict a pod that no budget protects, if the pod changes during an attempt.
-const TRIES: usize = 20;
+const MAX_ATTEMPTS: usize = 20;
 
 fn check(request: &ActionRequest<'_>) -> Result<()> {
-    if request.body.name() != request.place.name {
+    if request.body.name() != request.path.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
     }
     let namespace = request.body.namespace();
-    if !namespace.is_empty() && namespace != request.place.namespace {
+    if !namespace.is_empty() && namespace != request.path.namespace {
         return Err(Box::new(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         )));
@@ -45,64 +45,74 @@ fn check(request: &ActionRequest<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
+async fn evict(request: ActionRequest<'_>) -> Result<ActionOutcome> {
     let options = delete_options(&request)?;
-    let mut tries = 1;
+    let mut attempts = 1;
     let pod = loop {
-        let pod = stored::decode(
-            &*request.verbs.objects.get(request.served, request.place.namespace, request.place.name).await?,
+        let pod = stored_object::decode(
+            &*request
+                .verbs
+                .objects
+                .get(request.served_resource, request.path.namespace, request.path.name)
+                .await?,
         );
         if !ignores_budgets(&pod) {
             break pod;
         }
         let pending = pod.str_at("status.phase") == "Pending" && pod.deletion_timestamp().is_none();
-        let validated = if pending { as_validated(&options, &pod) } else { options.clone() };
-        match remove(&request, validated).await {
-            Err(status) if overtaken(&status, &options) && tries < TRIES => tries += 1,
-            removed => return removed.map(|()| created()),
+        let checked_options = if pending { with_resource_version(&options, &pod) } else { options.clone() };
+        match delete_pod(&request, checked_options).await {
+            Err(status) if has_pod_changed(&status, &options) && attempts < MAX_ATTEMPTS => attempts += 1,
+            result => return result.map(|()| created_status()),
         }
     };
-    match spare(&request, &pod, options.dry_run).await? {
-        None => remove(&request, options).await?,
-        Some(budget) => remove(&request, as_validated(&options, &pod)).await.map_err(|status| {
-            if overtaken(&status, &options) { Box::new(budget::in_progress(&budget)) } else { status }
-        })?,
+    match charge_budget(&request, &pod, options.dry_run).await? {
+        None => delete_pod(&request, options).await?,
+        Some(budget) => {
+            delete_pod(&request, with_resource_version(&options, &pod)).await.map_err(|status| {
+                if has_pod_changed(&status, &options) {
+                    Box::new(budget::in_progress(&budget))
+                } else {
+                    status
+                }
+            })?
+        }
     }
-    Ok(created())
+    Ok(created_status())
 }
 
 /// Adds the resource version of the validated pod to the preconditions: a pod that became ready in the meantime must be checked
 /// against its budget again.
-fn as_validated(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
+fn with_resource_version(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
     let mut options = options.clone();
     options.preconditions.resource_version.get_or_insert_with(|| pod.resource_version().to_owned());
     options
 }
 
 /// True if the pod changed after it was validated and the client did not request a specific resource version.
-fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
+fn has_pod_changed(status: &Status, options: &DeleteOptions) -> bool {
     status.reason() == Reason::Conflict && options.preconditions.resource_version.is_none()
 }
 
 /// Sets the `DisruptionTarget` condition of the pod, then deletes the pod at the resulting resource version.
-async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Result<()> {
-    let ActionRequest { verbs, served, place, .. } = request;
+async fn delete_pod(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Result<()> {
+    let ActionRequest { verbs, served_resource, path, .. } = request;
     if !options.dry_run {
-        let now = time::rfc3339(verbs.objects.moment().now);
-        let why = ("EvictionByEvictionAPI", "Eviction API: evicting");
-        let marked = verbs
-            .modify(served, place.namespace, place.name, false, |pod| {
+        let now = time::rfc3339(verbs.objects.request_time().now);
+        let reason_and_message = ("EvictionByEvictionAPI", "Eviction API: evicting");
+        let updated = verbs
+            .modify(served_resource, path.namespace, path.name, false, |pod| {
                 let found = (pod.uid(), pod.resource_version());
-                check_preconditions(served, place.name, found, &options.preconditions)?;
-                set_condition(pod, "DisruptionTarget", Some(why), &now);
+                check_preconditions(served_resource, path.name, found, &options.preconditions)?;
+                set_condition(pod, "DisruptionTarget", Some(reason_and_message), &now);
                 Ok(())
             })
             .await?;
         if let Some(revision) = &mut options.preconditions.resource_version {
-            marked.resource_version().clone_into(revision);
+            updated.resource_version().clone_into(revision);
         }
     }
-    verbs.delete_admitted(served, place.namespace, place.name, &options).await?;
+    verbs.delete_admitted(served_resource, path.namespace, path.name, &options).await?;
     Ok(())
 }
 
@@ -124,13 +134,13 @@ fn ignores_budgets(pod: &Object) -> bool {
 
 /// Charges the budget that covers the pod. Returns the name of the budget if the eviction is allowed without a charge because
 /// the pod is not ready.
-async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Result<Option<String>> {
-    let ActionRequest { verbs, place, .. } = request;
-    let budgets = verbs.objects.served(&GroupResource::new("policy", "poddisruptionbudgets"))?;
-    let covering = covering(request, &budgets, pod).await?;
+async fn charge_budget(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Result<Option<String>> {
+    let ActionRequest { verbs, path, .. } = request;
+    let budgets = verbs.objects.served_resource(&GroupResource::new("policy", "poddisruptionbudgets"))?;
+    let covering = covering_budgets(request, &budgets, pod).await?;
     let budget = match covering.as_slice() {
         [] => return Ok(None),
-        [one] => one,
+        [budget] => budget,
         _ => {
             let mut status = Status::failure(
                 Reason::Unknown,
@@ -140,13 +150,13 @@ async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Resu
             return Err(Box::new(status));
         }
     };
-    if !is_ready(pod) && budget::spares_unready(budget) {
+    if !is_ready(pod) && budget::allows_unready(budget) {
         return Ok(Some(budget.name().to_owned()));
     }
-    let now = time::rfc3339(verbs.objects.moment().now);
+    let now = time::rfc3339(verbs.objects.request_time().now);
     verbs
-        .modify(&budgets, place.namespace, budget.name(), dry_run, |budget| {
-            budget::charge(budget, place.name, &now)
+        .modify(&budgets, path.namespace, budget.name(), dry_run, |budget| {
+            budget::charge(budget, path.name, &now)
         })
         .await?;
     Ok(None)
@@ -156,20 +166,20 @@ async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Resu
 ///
 /// # Errors
 /// 500 if a budget that may belong to the namespace cannot be read from the store: it may protect the pod.
-async fn covering(
+async fn covering_budgets(
     request: &ActionRequest<'_>,
     budgets: &Arc<ServedResource>,
     pod: &Object,
 ) -> Result<Vec<Object>> {
     let options = portico_registry::options::ListOptions::default();
-    let (objects, namespace) = (&request.verbs.objects, request.place.namespace);
+    let (objects, namespace) = (&request.verbs.objects, request.path.namespace);
     let page = objects.list(budgets, namespace, &options).await?;
-    let takes = |budget: &Object| {
-        let selector = LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten();
+    let covers_pod = |budget: &Object| {
+        let selector = LabelSelector::from_object(&budget.at(&["spec", "selector"])).ok().flatten();
         selector.is_some_and(|selector| selector.matches(pod.label_entries()))
     };
-    let records = objects.complete(budgets, namespace, page).await?;
-    Ok(records.iter().map(|record| stored::decode(record)).filter(takes).collect())
+    let records = objects.require_complete(budgets, namespace, page).await?;
+    Ok(records.iter().map(|record| stored_object::decode(record)).filter(covers_pod).collect())
 }
 
 fn is_ready(pod: &Object) -> bool {

@@ -4,13 +4,13 @@ use portico_machinery::rbac::Rule;
 use portico_machinery::{Object, Status};
 use serde::Serialize;
 
-use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
+use portico_registry::{Action, ActionFuture, ActionOutcome, ActionRequest, ResultFuture};
 
 pub(crate) struct RulesReview;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct RulesStatus {
     resource_rules: Vec<Rule>,
     non_resource_rules: Vec<Rule>,
     incomplete: bool,
@@ -19,7 +19,7 @@ struct Answered {
 }
 
 impl Action for RulesReview {
-    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> ResultFuture<'a, ()> {
         Box::pin(async {
             if request.body.str_at("spec.namespace").is_empty() {
                 return Err(Box::new(Status::bad_request("no namespace on request")));
@@ -28,13 +28,13 @@ impl Action for RulesReview {
         })
     }
 
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> ActionFuture<'a> {
         Box::pin(async move {
             let namespace = request.body.at(&["spec", "namespace"]).str();
-            let known = request.verbs.objects.authorizer.rules_for(&request.context.user, namespace);
-            let on_resources = known.rules.iter().filter(|rule| !rule.resources.is_empty());
-            let on_paths = known.rules.iter().filter(|rule| !rule.non_resource_urls.is_empty());
-            let status = Answered {
+            let rules = request.verbs.objects.authorizer.rules_for(&request.context.user, namespace);
+            let on_resources = rules.rules.iter().filter(|rule| !rule.resources.is_empty());
+            let on_paths = rules.rules.iter().filter(|rule| !rule.non_resource_urls.is_empty());
+            let status = RulesStatus {
                 resource_rules: on_resources
                     .map(|rule| Rule { non_resource_urls: Vec::new(), ..rule.clone() })
                     .collect(),
@@ -45,12 +45,12 @@ impl Action for RulesReview {
                         ..Rule::default()
                     })
                     .collect(),
-                incomplete: known.incomplete,
-                evaluation_error: known.errors.join(", "),
+                incomplete: rules.incomplete,
+                evaluation_error: rules.errors.join(", "),
             };
-            let mut review = Object::new(&request.served.info.gvk);
+            let mut review = Object::new(&request.served_resource.info.gvk);
             review.set(&["status"], status);
-            Ok(Outcome::Created(review))
+            Ok(ActionOutcome::Created(review))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 /// Kind of a connection subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ConnectionKind {
     /// Output of a container.
     Log,
     /// Runs a command in a container.
@@ -10,18 +10,18 @@ pub(crate) enum Kind {
     /// Attaches to the streams of a container.
     Attach,
     /// Forwards ports of a pod.
-    Ports,
+    PortForward,
     /// HTTP proxy to a pod.
-    Pod,
+    PodProxy,
     /// HTTP proxy to one of the pods behind a Service.
-    Service,
+    ServiceProxy,
     /// HTTP proxy to a node, usually to its kubelet.
-    Node,
+    NodeProxy,
 }
 
-impl Kind {
+impl ConnectionKind {
     /// True if the connection changes the protocol, so that a GET request has the effect of a `create`.
     pub(super) fn is_stream(self) -> bool {
-        matches!(self, Self::Exec | Self::Attach | Self::Ports)
+        matches!(self, Self::Exec | Self::Attach | Self::PortForward)
     }
 }

@@ -1,12 +1,12 @@
 //! `pods/log`: output of a container.
 
-use portico_machinery::connect::{ConnectKind, Dial, Security};
+use portico_machinery::connect::{ConnectKind, DialTarget, Security};
 use portico_machinery::field::Error;
 use portico_machinery::{GroupKind, Status};
 use portico_schema::rfc3339;
 use url::form_urlencoded::Serializer;
 
-use super::{Resolver, options};
+use super::{ConnectionResolver, options};
 use portico_registry::Result;
 use portico_registry::options::Query;
 
@@ -24,14 +24,14 @@ struct LogOptions {
     tail_lines: Option<i64>,
     limit_bytes: Option<i64>,
     /// `insecureSkipTLSVerifyBackend`.
-    unverified: bool,
+    skip_tls_verify: bool,
     /// True if `stream` is set. The feature gate of this option is off.
     stream: bool,
 }
 
-impl Resolver<'_> {
+impl ConnectionResolver<'_> {
     /// Returns the target of the log, or `None` if the pod has no node.
-    pub(super) async fn log(&self) -> Result<Option<Dial>> {
+    pub(super) async fn log_target(&self) -> Result<Option<DialTarget>> {
         let options = LogOptions::parse(self.request.query)?;
         options.check(self.name())?;
         let pod = self.parent(self.name()).await?;
@@ -40,13 +40,13 @@ impl Resolver<'_> {
         if node.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Dial {
-            targets: vec![self.kubelet_of(node, &self.request.served.resource).await?],
-            security: Security::Kubelet { verify: !options.unverified },
+        Ok(Some(DialTarget {
+            targets: vec![self.kubelet_target(node, &self.request.served_resource.resource).await?],
+            security: Security::Kubelet { verify: !options.skip_tls_verify },
             path: format!("/containerLogs/{}/{}/{container}", pod.namespace(), pod.name()),
             query: options.query(),
             kind: ConnectKind::Log,
-            ..Dial::default()
+            ..DialTarget::default()
         }))
     }
 }
@@ -57,12 +57,12 @@ impl LogOptions {
         Ok(Self {
             follow: flag("follow"),
             previous: flag("previous"),
-            since_seconds: options::integer(query, "sinceSeconds")?,
+            since_seconds: options::parse_int64(query, "sinceSeconds")?,
             since_time: query.first("sinceTime").map(time).transpose()?,
             timestamps: flag("timestamps"),
-            tail_lines: options::integer(query, "tailLines")?,
-            limit_bytes: options::integer(query, "limitBytes")?,
-            unverified: flag("insecureSkipTLSVerifyBackend"),
+            tail_lines: options::parse_int64(query, "tailLines")?,
+            limit_bytes: options::parse_int64(query, "limitBytes")?,
+            skip_tls_verify: flag("insecureSkipTLSVerifyBackend"),
             stream: query.first("stream").is_some(),
         })
     }
@@ -102,14 +102,14 @@ impl LogOptions {
                 out.append_pair(key, &value);
             }
         };
-        let given = |flag: bool| flag.then(|| "true".to_owned());
-        put("follow", given(self.follow));
+        let if_set = |flag: bool| flag.then(|| "true".to_owned());
+        put("follow", if_set(self.follow));
         put("limitBytes", self.limit_bytes.map(|n| n.to_string()));
-        put("previous", given(self.previous));
+        put("previous", if_set(self.previous));
         put("sinceSeconds", self.since_seconds.map(|n| n.to_string()));
         put("sinceTime", self.since_time.clone());
         put("tailLines", self.tail_lines.map(|n| n.to_string()));
-        put("timestamps", given(self.timestamps));
+        put("timestamps", if_set(self.timestamps));
         out.finish()
     }
 }
@@ -117,7 +117,7 @@ impl LogOptions {
 fn time(text: &str) -> Result<String> {
     match text {
         "" | "null" => Ok(ZERO_TIME.to_owned()),
-        text => rfc3339(text).map_err(|why| Box::new(Status::bad_request(why))),
+        text => rfc3339(text).map_err(|error| Box::new(Status::bad_request(error))),
     }
 }
 
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kubelet_gets_the_options_that_are_set_and_no_others() {
-        for (asked, expected) in [
+    fn only_options_that_are_set_are_passed_to_the_kubelet() {
+        for (query, expected) in [
             ("", ""),
             ("container=c&follow=false&previous=0&dryRun=All", ""),
             ("follow&timestamps=1", "follow=true&timestamps=true"),
@@ -139,12 +139,12 @@ mod tests {
             ("sinceTime=2026-01-02T03:04:05.6%2B01:00", "sinceTime=2026-01-02T02%3A04%3A05Z"),
             ("sinceTime=", "sinceTime=0001-01-01T00%3A00%3A00Z"),
         ] {
-            assert_eq!(options(asked).unwrap().query(), expected, "{asked}");
+            assert_eq!(options(query).unwrap().query(), expected, "{query}");
         }
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_before_what_cannot_be() {
+    fn parse_errors_precede_validation_errors() {
         let unreadable = options("tailLines=abc&limitBytes=0").unwrap_err();
         assert_eq!(unreadable, "strconv.ParseInt: parsing \"abc\": invalid syntax");
         let time = options("sinceTime=yesterday").unwrap_err();

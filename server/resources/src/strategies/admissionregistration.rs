@@ -1,4 +1,4 @@
-//! admissionregistration.k8s.io: webhooks and policies that have a say in others' writes.
+//! admissionregistration.k8s.io: admission webhooks and admission policies.
 
 mod bindings;
 mod expressions;
@@ -20,7 +20,7 @@ use portico_machinery::Object;
 const RESERVED_SUFFIX: &str = ".static.k8s.io";
 const RESERVED: &str = "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and cannot be managed via the API";
 
-/// What a writer of any of the six kinds is warned of: names that files may have.
+/// Warnings for a writer of any of the six kinds: the name is reserved for configuration from files.
 fn warnings(new: &Object) -> Vec<String> {
     new.name().ends_with(RESERVED_SUFFIX).then(|| RESERVED.to_owned()).into_iter().collect()
 }

@@ -1,14 +1,14 @@
-//! apiextensions.k8s.io: CustomResourceDefinitions, the descriptions that arrive at run time.
+//! apiextensions.k8s.io: CustomResourceDefinition.
 //!
-//! `portico_schema` validates what a schema may contain; here stands what is particular to the object around it.
+//! `portico_schema` validates the schemas. This module validates all other fields.
 
 mod columns;
 mod conversion;
 mod custom_resource_definition;
-mod held;
-mod layout;
+mod go_versions;
+mod internal_definition;
 mod names;
-mod ratchet;
+mod ratcheting;
 mod scale;
 mod schemas;
 mod selectable;

@@ -1,4 +1,4 @@
-//! internal.apiserver.k8s.io: StorageVersion, what each server reports of how it stores a resource.
+//! internal.apiserver.k8s.io: StorageVersion, in which each server reports the storage version of a resource.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,10 @@ use portico_machinery::{Cursor, Object, names};
 use portico_registry::{Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 
-/// Upstream's words for what is no `group/version` at all.
-const NO_VERSION: &str = "an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')";
-const EMPTY: &str = "must be non-empty";
+/// Message of upstream for a text that is not a `group/version`.
+const INVALID_VERSION: &str = "an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')";
+const MUST_NOT_BE_EMPTY: &str = "must be non-empty";
 
-/// See the module.
 pub(crate) struct StorageVersion;
 
 impl Strategy for StorageVersion {}
@@ -37,22 +36,22 @@ impl SubresourceStrategy for StorageVersion {
 fn validate_server(server: &Cursor<'_>, errors: &mut Errors) {
     let [id, encoding, decodable, served] =
         ["apiServerID", "encodingVersion", "decodableVersions", "servedVersions"].map(|f| server.field(f));
-    errors.extend(names::errors(&id.path(), id.str(), names::dns1123_subdomain(id.str())));
+    errors.extend(names::to_field_errors(&id.path(), id.str(), names::dns1123_subdomain(id.str())));
     validate_version(&encoding, errors);
     for version in decodable.items() {
         validate_version(&version, errors);
     }
-    let known: Vec<&str> = decodable.items().map(|version| version.str()).collect();
-    if !known.contains(&encoding.str()) {
+    let decodable_versions: Vec<&str> = decodable.items().map(|version| version.str()).collect();
+    if !decodable_versions.contains(&encoding.str()) {
         let text = format!("decodableVersions must include encodingVersion {}", encoding.str());
         errors.push(decodable.invalid(&text));
     }
     for version in served.items() {
         validate_version(&version, errors);
-        if !known.contains(&version.str()) {
-            let (version_is, known) = (version.str(), known.join(" "));
+        if !decodable_versions.contains(&version.str()) {
+            let (version_name, decodable_list) = (version.str(), decodable_versions.join(" "));
             errors.push(version.invalid(&format!(
-                "individual served version : {version_is} must be included in decodableVersions : [{known}]"
+                "individual served version : {version_name} must be included in decodableVersions : [{decodable_list}]"
             )));
         }
     }
@@ -65,23 +64,27 @@ fn validate_version(version: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with `group/version` or `version`.
+/// Returns diagnostics about a `group/version` or `version`.
 fn diagnostics(api_version: &str) -> Vec<String> {
-    let of = |part: &'static str| move |message: String| format!("{part} part: {message}");
+    let prefix_with = |part: &'static str| move |message: String| format!("{part} part: {message}");
     let (group, version) = match api_version.split('/').collect::<Vec<_>>().as_slice() {
         [version] => (None, *version),
         [group, version] => (Some(*group), *version),
-        _ => return vec![NO_VERSION.to_owned()],
+        _ => return vec![INVALID_VERSION.to_owned()],
     };
     let empty = |text: &str, or: fn(&str) -> Vec<String>| {
-        if text.is_empty() { vec![EMPTY.to_owned()] } else { or(text) }
+        if text.is_empty() { vec![MUST_NOT_BE_EMPTY.to_owned()] } else { or(text) }
     };
     let group = group.map(|group| empty(group, names::dns1123_subdomain)).unwrap_or_default();
     let version = empty(version, names::dns1035_label);
-    group.into_iter().map(of("group")).chain(version.into_iter().map(of("version"))).collect()
+    group
+        .into_iter()
+        .map(prefix_with("group"))
+        .chain(version.into_iter().map(prefix_with("version")))
+        .collect()
 }
 
-/// The common version is that of all servers, and nothing where they differ or none has reported.
+/// Checks that the common version is the version of all servers, and that it is unset if they differ or none has reported.
 fn validate_common(status: &Cursor<'_>, errors: &mut Errors) {
     let mut reported = status.field("storageVersions").items().map(|s| s.field("encodingVersion").str());
     let first = reported.next();
@@ -99,20 +102,20 @@ fn validate_common(status: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Upstream names conditions by `status[i]`.
+/// Validates conditions. As upstream, errors have paths of the form `status[i]`.
 fn validate_conditions(status: &Cursor<'_>, errors: &mut Errors) {
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    for (at, condition) in status.field("conditions").items().enumerate() {
-        let path: Path = status.path().index(at);
+    for (index, condition) in status.field("conditions").items().enumerate() {
+        let path: Path = status.path().index(index);
         let [kind, value, reason, message] =
             ["type", "status", "reason", "message"].map(|f| condition.field(f).str());
-        if let Some(other) = seen.insert(kind, at) {
+        if let Some(other) = seen.insert(kind, index) {
             let text =
                 format!("the type of the condition is not unique, it also appears in conditions[{other}]");
             errors.push(Error::invalid(&path.child("type"), kind, &text));
         }
         for (field, text) in [("type", kind), ("status", value)] {
-            errors.extend(names::errors(&path.child(field), text, names::qualified_name(text)));
+            errors.extend(names::to_field_errors(&path.child(field), text, names::qualified_name(text)));
         }
         for (field, text) in [("reason", reason), ("message", message)] {
             if text.is_empty() {
@@ -126,7 +129,7 @@ fn validate_conditions(status: &Cursor<'_>, errors: &mut Errors) {
 mod tests {
     use super::*;
 
-    fn validated(status: &str) -> Vec<String> {
+    fn validation_errors(status: &str) -> Vec<String> {
         let object = Object::from_json(format!(r#"{{"status":{status}}}"#).as_bytes()).unwrap();
         let mut errors = Errors::new();
         StorageVersion.validate_status(&object, &object, &mut errors);
@@ -134,16 +137,18 @@ mod tests {
     }
 
     #[test]
-    fn the_reports_of_servers_must_fit_together() {
+    fn the_common_version_must_match_all_servers() {
         let good = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"apps/v1","decodableVersions":["apps/v1"],
             "servedVersions":["apps/v1"]}],"commonEncodingVersion":"apps/v1",
             "conditions":[{"type":"AllEncodingVersionsEqual","status":"True","reason":"R","message":"m"}]}"#;
-        assert_eq!(validated(good), [""; 0]);
-        assert_eq!(validated("{}"), [""; 0]);
-        let odd = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"v1","decodableVersions":["a/b/c","/v2"],"servedVersions":["v3"]}],
+        assert_eq!(validation_errors(good), [""; 0]);
+        assert_eq!(validation_errors("{}"), [""; 0]);
+        let invalid = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"v1","decodableVersions":["a/b/c","/v2"],"servedVersions":["v3"]}],
             "conditions":[{"type":"T","status":"True","reason":"","message":"m"},{"type":"T","status":"True","reason":"R","message":"m"}]}"#;
-        let fields: Vec<String> =
-            validated(odd).iter().map(|e| e.split(": ").next().unwrap_or_default().to_owned()).collect();
+        let fields: Vec<String> = validation_errors(invalid)
+            .iter()
+            .map(|e| e.split(": ").next().unwrap_or_default().to_owned())
+            .collect();
         assert_eq!(
             fields,
             [
@@ -163,7 +168,7 @@ mod tests {
         assert!(diagnostics("v1").is_empty() && diagnostics("example.com/v1").is_empty());
         assert_eq!(diagnostics("/v1"), ["group part: must be non-empty"]);
         assert_eq!(diagnostics("a/"), ["version part: must be non-empty"]);
-        assert_eq!(diagnostics("a/b/c"), [NO_VERSION]);
+        assert_eq!(diagnostics("a/b/c"), [INVALID_VERSION]);
         assert!(diagnostics("A_/1").len() == 2);
     }
 }

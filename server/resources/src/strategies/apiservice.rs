@@ -1,4 +1,4 @@
-//! APIService: rules V1 to V17, its Local condition, its table cells, and the annotations that name backends.
+//! APIService: rules V1 to V17, the Local condition, table cells, and annotations of backends.
 
 use portico_machinery::annotations;
 use portico_machinery::field::Error;
@@ -7,11 +7,11 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
 use portico_registry::condition::{self, Condition};
-use portico_registry::{Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
 
-use super::backends;
+use super::backend_annotations;
 
 const KIND: &str = "APIService";
 
@@ -22,11 +22,11 @@ impl Strategy for ApiService {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, time: RequestTime) {
         if !new.at(&["spec", "service"]).is_present() {
-            let words = "Local APIServices are always available";
-            let local = Condition::new("Available", "True", "Local", words);
-            condition::set(new, local, moment.now);
+            let message = "Local APIServices are always available";
+            let local = Condition::new("Available", "True", "Local", message);
+            condition::set(new, local, time.now);
         }
     }
 
@@ -39,17 +39,25 @@ impl Strategy for ApiService {
                 errors.push(group.required("only v1 may have an empty group and it better be legacy kube"));
             }
         } else {
-            errors.extend(names::errors(&group.path(), group.str(), names::dns1123_subdomain(group.str())));
+            errors.extend(names::to_field_errors(
+                &group.path(),
+                group.str(),
+                names::dns1123_subdomain(group.str()),
+            ));
         }
-        errors.extend(names::errors(&version.path(), version.str(), names::dns1035_label(version.str())));
-        in_range(&spec.field("groupPriorityMinimum"), 20_000, errors);
-        in_range(&spec.field("versionPriority"), 1_000, errors);
+        errors.extend(names::to_field_errors(
+            &version.path(),
+            version.str(),
+            names::dns1035_label(version.str()),
+        ));
+        check_in_range(&spec.field("groupPriorityMinimum"), 20_000, errors);
+        check_in_range(&spec.field("versionPriority"), 1_000, errors);
         validate_backend(&spec, errors);
         validate_annotations(new, errors);
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        backends::unknown(new, &annotations::keys(KIND))
+        backend_annotations::unknown_warnings(new, &annotations::keys(KIND))
     }
 }
 
@@ -78,20 +86,21 @@ impl TableStrategy for ApiService {
     }
 }
 
-/// V2, V4: the name is the version and the group.
+/// V2, V4: checks that the name is `VERSION.GROUP`.
 fn validate_names(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
-    let required = format!("{}.{}", spec.field("version").str(), spec.field("group").str());
+    let required_name = format!("{}.{}", spec.field("version").str(), spec.field("group").str());
     for field in ["generateName", "name"] {
         let name = new.metadata().field(field);
-        if !name.str().is_empty() && name.str() != required && names::path_segment(name.str()).is_empty() {
-            let text = format!("must be `spec.version+\".\"+spec.group`: {}", required.printed());
+        if !name.str().is_empty() && name.str() != required_name && names::path_segment(name.str()).is_empty()
+        {
+            let text = format!("must be `spec.version+\".\"+spec.group`: {}", required_name.printed());
             errors.push(name.invalid(&text));
         }
     }
 }
 
-/// V9, V10: upstream's message is "less than", and it accepts the limit itself.
-fn in_range(priority: &Cursor<'_>, limit: i64, errors: &mut Errors) {
+/// V9, V10: checks a priority. The message of upstream is "less than", although the limit itself is accepted.
+fn check_in_range(priority: &Cursor<'_>, limit: i64, errors: &mut Errors) {
     let value = priority.i64().unwrap_or(0);
     if value <= 0 || value > limit {
         let text = format!("must be positive and less than {limit}");
@@ -99,7 +108,7 @@ fn in_range(priority: &Cursor<'_>, limit: i64, errors: &mut Errors) {
     }
 }
 
-/// V11 to V16.
+/// V11 to V16: validates the fields of the backend.
 fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
     let (bundle, insecure) = (spec.field("caBundle"), spec.field("insecureSkipTLSVerify"));
     let service = spec.field("service");
@@ -131,14 +140,14 @@ fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The extension: where the proxy finds backends without a Service.
+/// Validates the annotations of Portico with addresses of backends.
 fn validate_annotations(new: &Object, errors: &mut Errors) {
-    let wanted = new.at(&["spec", "service"]).is_present();
-    let needs = (!wanted).then_some("may only be set when spec.service is set");
-    backends::validate(new, &annotations::keys(KIND), needs, errors);
+    let has_service = new.at(&["spec", "service"]).is_present();
+    let needs = (!has_service).then_some("may only be set when spec.service is set");
+    backend_annotations::validate(new, &annotations::keys(KIND), needs, errors);
 }
 
-/// `True`, or what it is and why.
+/// Returns the status of the condition `Available`, with its reason unless the status is `True`.
 fn available(object: &Object) -> String {
     let Some(condition) = condition::get(object, "Available") else { return "Unknown".to_owned() };
     match (condition.status.as_str(), condition.reason.as_str()) {

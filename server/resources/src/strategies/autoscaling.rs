@@ -1,4 +1,4 @@
-//! Group autoscaling: how many pods a load asks for.
+//! Group autoscaling: scaling of workloads by their load.
 
 mod hpa;
 

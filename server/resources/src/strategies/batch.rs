@@ -1,4 +1,4 @@
-//! Group batch: pods that run until they have done their work, once or on a schedule.
+//! Group batch: pods that run to completion, once or on a schedule.
 
 mod cron_job;
 mod job;
@@ -10,7 +10,7 @@ use portico_machinery::{Cursor, Object};
 
 use super::workload::template_warnings;
 
-/// Warnings about the spec of a job at a path, which ends at the spec.
+/// Returns warnings about a job spec at `path`.
 fn job_warnings(new: &Object, old: Option<&Object>, path: &[&str]) -> Vec<String> {
     let spec = new.at(path);
     let mut warnings = Vec::new();

@@ -1,4 +1,4 @@
-//! certificates.k8s.io: requests for certificates, who may approve and sign them.
+//! certificates.k8s.io: CertificateSigningRequest.
 
 mod signer;
 mod signing_request;

@@ -1,4 +1,4 @@
-//! ConfigMap: keys, size, immutability; the rules that Secret shares.
+//! ConfigMap: keys, size, immutability. Secret uses the same rules.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
@@ -7,7 +7,7 @@ use portico_registry::Strategy;
 use portico_validation::Errors;
 use portico_validation::values;
 
-/// Most bytes that all values may have together.
+/// Maximum total size of all values in bytes.
 const SIZE_MAX: usize = 1_048_576;
 
 pub(crate) struct ConfigMap;
@@ -32,7 +32,7 @@ impl Strategy for ConfigMap {
             size += values::decoded_length(value.str());
         }
         if size > SIZE_MAX {
-            // ValidateConfigMap names a path without a name, which is printed like this.
+            // As in upstream's ValidateConfigMap, the path has no name and prints as `[]`.
             errors.push(Error::too_long(&"[]".into(), SIZE_MAX));
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn validate_key(key: &str, value: &Cursor<'_>, errors: &mut Errors) {
     errors.extend(values::config_key(key).iter().map(|m| Error::invalid(&value.path(), key, m)));
 }
 
-/// What `immutable: true` freezes once it is stored: itself and these fields.
+/// Checks that `immutable: true` is not unset and that `fields` are unchanged, once `immutable: true` is stored.
 pub(super) fn validate_immutable(new: &Object, old: &Object, fields: &[&str], errors: &mut Errors) {
     const TEXT: &str = "field is immutable when `immutable` is set";
     if !old.at(&["immutable"]).bool() {
@@ -64,7 +64,7 @@ pub(super) fn validate_immutable(new: &Object, old: &Object, fields: &[&str], er
     }
 }
 
-/// Values of a map of bytes.
+/// Validates the values of a map of bytes.
 pub(super) fn validate_bytes(data: &Cursor<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in data.entries() {

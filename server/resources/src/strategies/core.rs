@@ -1,4 +1,4 @@
-//! The core group, but for the kinds that have a file of their own beside this one.
+//! Core group, except for the kinds that have a separate module.
 
 pub(crate) mod component_status;
 pub(crate) mod limit_range;

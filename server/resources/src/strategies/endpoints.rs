@@ -1,9 +1,9 @@
-//! Endpoints: addresses and ports of a Service, the old form.
+//! Endpoints: addresses and ports of a Service, deprecated in favor of EndpointSlice.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::more;
+use super::join_with_limit;
 use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
@@ -22,7 +22,7 @@ impl Strategy for Endpoints {
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        // What was accepted once may stay.
+        // Unchanged subsets need not satisfy rules that were added later.
         if !new.at(&["subsets"]).same_as(&old.at(&["subsets"])) {
             self.validate(new, errors);
         }
@@ -57,10 +57,18 @@ fn validate_subset(subset: &Cursor<'_>, errors: &mut Errors) {
         let parsed = values::ip(&ip, errors);
         values::endpoint_ip(&ip, parsed, errors);
         if !hostname.str().is_empty() {
-            errors.extend(names::errors(&hostname.path(), hostname.str(), values::label(hostname.str())));
+            errors.extend(names::to_field_errors(
+                &hostname.path(),
+                hostname.str(),
+                values::label(hostname.str()),
+            ));
         }
         if node.is_present() {
-            errors.extend(names::errors(&node.path(), node.str(), names::dns1123_subdomain(node.str())));
+            errors.extend(names::to_field_errors(
+                &node.path(),
+                node.str(),
+                names::dns1123_subdomain(node.str()),
+            ));
         }
     }
     let ports = subset.field("ports");
@@ -69,11 +77,11 @@ fn validate_subset(subset: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_port(port: &Cursor<'_>, named: bool, errors: &mut Errors) {
+fn validate_port(port: &Cursor<'_>, is_name_required: bool, errors: &mut Errors) {
     let (name, protocol, app) = (port.field("name"), port.field("protocol"), port.field("appProtocol"));
     if !name.str().is_empty() {
-        errors.extend(names::errors(&name.path(), name.str(), values::label(name.str())));
-    } else if named {
+        errors.extend(names::to_field_errors(&name.path(), name.str(), values::label(name.str())));
+    } else if is_name_required {
         errors.push(name.required(""));
     }
     values::port(&port.field("port"), errors);
@@ -83,7 +91,7 @@ fn validate_port(port: &Cursor<'_>, named: bool, errors: &mut Errors) {
         _ => errors.push(protocol.not_supported(&["SCTP", "TCP", "UDP"])),
     }
     if app.is_present() {
-        errors.extend(names::errors(&app.path(), app.str(), names::qualified_name(app.str())));
+        errors.extend(names::to_field_errors(&app.path(), app.str(), names::qualified_name(app.str())));
     }
 }
 
@@ -92,19 +100,19 @@ fn ready_addresses(object: &Object) -> String {
     if subsets.is_empty() {
         return "<none>".to_owned();
     }
-    let mut words = Vec::new();
+    let mut texts = Vec::new();
     for subset in subsets.items() {
         let ips: Vec<&str> = subset.field("addresses").items().map(|a| a.field("ip").str()).collect();
         let ports: Vec<i64> =
             subset.field("ports").items().map(|p| p.field("port").i64().unwrap_or(0)).collect();
         if ports.is_empty() {
-            words.extend(ips.iter().map(|ip| (*ip).to_owned()));
+            texts.extend(ips.iter().map(|ip| (*ip).to_owned()));
         }
         for port in ports {
-            words.extend(ips.iter().map(|ip| host_port(ip, port)));
+            texts.extend(ips.iter().map(|ip| host_port(ip, port)));
         }
     }
-    more(&words, 3)
+    join_with_limit(&texts, 3)
 }
 
 fn host_port(ip: &str, port: i64) -> String {

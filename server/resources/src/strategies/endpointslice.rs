@@ -1,4 +1,4 @@
-//! EndpointSlice: addresses of one family, ports by name.
+//! EndpointSlice: addresses of one family, and named ports.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::more;
-use portico_registry::{Moment, Strategy, TableStrategy};
+use super::join_with_limit;
+use portico_registry::{RequestTime, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
 
@@ -28,11 +28,11 @@ impl Strategy for EndpointSlice {
         false
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         drop_topology(new);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         if !new.at(&["endpoints"]).same_as(&old.at(&["endpoints"])) {
             drop_topology(new);
         }
@@ -48,7 +48,7 @@ impl Strategy for EndpointSlice {
         let (family, before) = (new.at(&["addressType"]), old.at(&["addressType"]));
         validate_family(new, errors);
         validate_ports(&new.at(&["ports"]), errors);
-        // What stood there before may have been valid then.
+        // Unchanged endpoints need not satisfy rules that were added later.
         if !new.at(&["endpoints"]).same_as(&old.at(&["endpoints"])) {
             validate_endpoints(new, family.str(), errors);
         }
@@ -73,8 +73,8 @@ impl Strategy for EndpointSlice {
 
 impl TableStrategy for EndpointSlice {
     fn cell(&self, function: &str, object: &Object) -> Cell {
-        let words: Vec<String> = match function {
-            "endpointslice-ports" => object.at(&["ports"]).items().map(|p| port_word(&p)).collect(),
+        let texts: Vec<String> = match function {
+            "endpointslice-ports" => object.at(&["ports"]).items().map(|p| port_text(&p)).collect(),
             _ => object
                 .at(&["endpoints"])
                 .items()
@@ -82,11 +82,11 @@ impl TableStrategy for EndpointSlice {
                 .map(|a| a.str().to_owned())
                 .collect(),
         };
-        Cell::text(if words.is_empty() { "<unset>".to_owned() } else { more(&words, 3) })
+        Cell::text(if texts.is_empty() { "<unset>".to_owned() } else { join_with_limit(&texts, 3) })
     }
 }
 
-fn port_word(port: &Cursor<'_>) -> String {
+fn port_text(port: &Cursor<'_>) -> String {
     match (port.field("port").i64(), port.field("name").str()) {
         (Some(number), _) => number.to_string(),
         (None, "") => "*".to_owned(),
@@ -138,10 +138,18 @@ fn validate_endpoints(new: &Object, family: &str, errors: &mut Errors) {
         }
         let (node, hostname) = (endpoint.field("nodeName"), endpoint.field("hostname"));
         if node.is_present() {
-            errors.extend(names::errors(&node.path(), node.str(), names::dns1123_subdomain(node.str())));
+            errors.extend(names::to_field_errors(
+                &node.path(),
+                node.str(),
+                names::dns1123_subdomain(node.str()),
+            ));
         }
         if hostname.is_present() {
-            errors.extend(names::errors(&hostname.path(), hostname.str(), values::label(hostname.str())));
+            errors.extend(names::to_field_errors(
+                &hostname.path(),
+                hostname.str(),
+                values::label(hostname.str()),
+            ));
         }
         validate_hints(&endpoint.field("hints").field("forZones"), names::label_value, errors);
         validate_hints(&endpoint.field("hints").field("forNodes"), names::dns1123_subdomain, errors);
@@ -167,7 +175,11 @@ fn validate_address(list: &Cursor<'_>, address: &Cursor<'_>, family: &str, error
                 errors.push(address.required(""));
                 return;
             }
-            errors.extend(names::errors(&address.path(), address.str(), names::dns1123_subdomain(name)));
+            errors.extend(names::to_field_errors(
+                &address.path(),
+                address.str(),
+                names::dns1123_subdomain(name),
+            ));
             if !name.contains('.') {
                 errors
                     .push(address.invalid("should be a domain with at least two segments separated by dots"));
@@ -184,7 +196,7 @@ fn validate_hints(hints: &Cursor<'_>, rule: fn(&str) -> Vec<String>, errors: &mu
     let mut seen = HashSet::new();
     for hint in hints.items() {
         let name = hint.field("name");
-        errors.extend(names::errors(&name.path(), name.str(), rule(name.str())));
+        errors.extend(names::to_field_errors(&name.path(), name.str(), rule(name.str())));
         if !seen.insert(name.str()) {
             errors.push(Error::duplicate(&name.path(), name.str()));
         }
@@ -200,7 +212,7 @@ fn validate_ports(ports: &Cursor<'_>, errors: &mut Errors) {
     for port in ports.items() {
         let (name, protocol, app) = (port.field("name"), port.field("protocol"), port.field("appProtocol"));
         if !name.str().is_empty() {
-            errors.extend(names::errors(&name.path(), name.str(), values::label(name.str())));
+            errors.extend(names::to_field_errors(&name.path(), name.str(), values::label(name.str())));
         }
         if !seen.insert(name.str()) {
             errors.push(Error::duplicate(&name.path(), name.str()));
@@ -209,7 +221,7 @@ fn validate_ports(ports: &Cursor<'_>, errors: &mut Errors) {
             errors.push(protocol.not_supported(&["SCTP", "TCP", "UDP"]));
         }
         if app.is_present() {
-            errors.extend(names::errors(&app.path(), app.str(), names::qualified_name(app.str())));
+            errors.extend(names::to_field_errors(&app.path(), app.str(), names::qualified_name(app.str())));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Event of the core group: what it is about, and its unusual table.
+//! Event of the core group.
 
 mod strict;
 
@@ -20,7 +20,7 @@ pub(crate) struct Event;
 
 impl Strategy for Event {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        legacy(new, "reportingComponent", errors);
+        validate_legacy(new, "reportingComponent", errors);
     }
 }
 
@@ -41,7 +41,7 @@ impl TableStrategy for Event {
         match function {
             "event-last-seen" => last_seen(object),
             "event-first-seen" => first_seen(object),
-            "event-object" => Cell::text(about(object)),
+            "event-object" => Cell::text(involved_object(object)),
             "event-source" => Cell::text(source(object)),
             "event-message" => Cell::text(object.at(&["message"]).str().trim()),
             "event-count" => Cell::Integer(count(object)),
@@ -50,8 +50,8 @@ impl TableStrategy for Event {
     }
 }
 
-/// What both groups ask of an event; the controller's field is named as the group names it.
-fn legacy(new: &Object, controller: &str, errors: &mut Errors) {
+/// Validates the rules of both groups. `controller` is the name of the controller field in the group.
+fn validate_legacy(new: &Object, controller: &str, errors: &mut Errors) {
     let about = new.at(&["involvedObject", "namespace"]);
     let (namespace, timed) = (new.namespace(), new.at(&["eventTime"]).is_present());
     let matches = match (timed, about.str()) {
@@ -73,19 +73,19 @@ fn validate_timed(new: &Object, controller: &str, errors: &mut Errors) {
     if component.str().is_empty() {
         errors.push(Error::required(&path, ""));
     }
-    errors.extend(names::errors(&path, component.str(), names::qualified_name(component.str())));
+    errors.extend(names::to_field_errors(&path, component.str(), names::qualified_name(component.str())));
     for field in ["reportingInstance", "action", "reason"] {
         let cursor = new.at(&[field]);
         if cursor.str().is_empty() {
             errors.push(cursor.required(""));
         }
-        too_long(&cursor, WORD_MAX, errors);
+        check_length(&cursor, WORD_MAX, errors);
     }
-    too_long(&new.at(&["message"]), MESSAGE_MAX, errors);
+    check_length(&new.at(&["message"]), MESSAGE_MAX, errors);
 }
 
-/// Upstream prints no value here.
-fn too_long(cursor: &portico_machinery::Cursor<'_>, limit: usize, errors: &mut Errors) {
+/// Adds an error without a value, as upstream does.
+fn check_length(cursor: &portico_machinery::Cursor<'_>, limit: usize, errors: &mut Errors) {
     if cursor.str().len() > limit {
         errors.push(Error::invalid(&cursor.path(), "", &format!("can have at most {limit} characters")));
     }
@@ -110,7 +110,7 @@ fn last_seen(object: &Object) -> Cell {
     Cell::Age(time(object, &["lastTimestamp"]).or_else(|| first(object)))
 }
 
-fn about(object: &Object) -> String {
+fn involved_object(object: &Object) -> String {
     let about = object.at(&["involvedObject"]);
     let kind = about.field("kind").str().to_lowercase();
     match about.field("name").str() {

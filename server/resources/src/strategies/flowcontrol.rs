@@ -1,10 +1,10 @@
-//! flowcontrol.apiserver.k8s.io: which requests share which seats, and the objects of it that are always there.
+//! flowcontrol.apiserver.k8s.io: FlowSchema, PriorityLevelConfiguration, and the built-in objects of both kinds.
 
 mod builtin;
 mod flow_schema;
 mod priority_level;
 
-pub use builtin::{FlowObject, flow_objects};
+pub use builtin::{BuiltinFlowObject, builtin_flow_objects};
 pub(crate) use flow_schema::FlowSchema;
 pub(crate) use priority_level::PriorityLevel;
 
@@ -15,8 +15,8 @@ use portico_machinery::{Cursor, Object};
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// The status that both kinds have.
-fn status(object: &Object, errors: &mut Errors) {
+/// Validates the status of both kinds.
+fn validate_status(object: &Object, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for condition in object.at(&["status", "conditions"]).items() {
         let kind = condition.field("type");
@@ -27,9 +27,9 @@ fn status(object: &Object, errors: &mut Errors) {
     }
 }
 
-/// The spec of a built-in object of this name must stay as it is, but for `part`.
-fn fixed(object: &Object, kind: &str, text: &str, part: &[&str], errors: &mut Errors) {
-    let builtin = flow_objects().iter().find(|b| b.mandatory && b.is(kind, object.name()));
+/// Checks that the spec of a mandatory built-in object is unchanged, except for `part`.
+fn validate_mandatory(object: &Object, kind: &str, text: &str, part: &[&str], errors: &mut Errors) {
+    let builtin = builtin_flow_objects().iter().find(|b| b.mandatory && b.has_name(kind, object.name()));
     let Some(builtin) = builtin else { return };
     let strip = |object: &Object| {
         let mut spec = object.clone();
@@ -38,8 +38,8 @@ fn fixed(object: &Object, kind: &str, text: &str, part: &[&str], errors: &mut Er
         }
         spec
     };
-    let (now, then) = (strip(object), strip(&builtin.object));
-    if !now.at(&["spec"]).same_as(&then.at(&["spec"])) {
+    let (new_value, old_value) = (strip(object), strip(&builtin.object));
+    if !new_value.at(&["spec"]).same_as(&old_value.at(&["spec"])) {
         let spec: Cursor<'_> = object.at(&["spec"]);
         errors.push(spec.invalid(text));
     }

@@ -1,4 +1,4 @@
-//! Lease and LeaseCandidate: numbers, versions, and how the holder is elected.
+//! Lease and LeaseCandidate.
 
 use portico_gostd::apimachinery::validation::qualified_name;
 use portico_machinery::Object;
@@ -8,7 +8,7 @@ use portico_registry::Strategy;
 use portico_validation::Errors;
 use semver::Version;
 
-/// The strategy that Kubernetes itself defines.
+/// Election strategy that Kubernetes defines.
 const OLDEST_EMULATION_VERSION: &str = "OldestEmulationVersion";
 const NO_VERSION: &str = "must be a valid semantic version";
 
@@ -40,7 +40,7 @@ impl Strategy for LeaseCandidate {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let (emulation, binary) = (new.at(&["spec", "emulationVersion"]), new.at(&["spec", "binaryVersion"]));
         let strategy = new.at(&["spec", "strategy"]);
-        let (emulated, built) = (version(&emulation, errors), version(&binary, errors));
+        let (emulated, built) = (validate_version(&emulation, errors), validate_version(&binary, errors));
         if !binary.str().is_empty() && !emulation.str().is_empty() && built.cmp_precedence(&emulated).is_lt()
         {
             errors.push(binary.invalid("must be greater than or equal to `emulationVersion`"));
@@ -58,8 +58,8 @@ impl Strategy for LeaseCandidate {
 
 const ZERO: Version = Version::new(0, 0, 0);
 
-/// The version there; what is none counts as 0.0.0.
-fn version(at: &Cursor<'_>, errors: &mut Errors) -> Version {
+/// Parses a version. Adds an error and returns 0.0.0 if it is invalid.
+fn validate_version(at: &Cursor<'_>, errors: &mut Errors) -> Version {
     if at.str().is_empty() {
         return ZERO;
     }
@@ -69,7 +69,7 @@ fn version(at: &Cursor<'_>, errors: &mut Errors) -> Version {
     })
 }
 
-/// Upstream's `ValidateCoordinatedLeaseStrategy`, which names the field twice.
+/// Validates a strategy. Mirrors upstream's `ValidateCoordinatedLeaseStrategy`, which repeats the field name in the path.
 fn check_strategy(at: &Cursor<'_>, errors: &mut Errors) {
     let (path, strategy) = (at.path().child("strategy"), at.str());
     if strategy.contains('/') {

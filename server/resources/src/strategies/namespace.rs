@@ -1,9 +1,11 @@
-//! Namespace: its phase, its finalizers in the spec, its name as a label, and its own way of being deleted.
+//! Namespace: phase, finalizers of the spec, name label, and deletion in steps.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Object, names, time};
 
-use portico_registry::{DecodeStrategy, DeleteStrategy, Moment, OwnDelete, Strategy, SubresourceStrategy};
+use portico_registry::{
+    DecodeStrategy, DeleteOverride, DeleteStrategy, RequestTime, Strategy, SubresourceStrategy,
+};
 use portico_validation as validation;
 use portico_validation::Errors;
 
@@ -13,8 +15,8 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 pub(crate) struct Namespace;
 
 impl DecodeStrategy for Namespace {
-    /// The writer owns the label: it is there before ownership is looked at. A generated name comes later.
-    fn default(&self, new: &mut Object, _moment: Moment) {
+    /// Adds the name label before ownership is tracked, so that the writer owns it. Generated names are set later.
+    fn default(&self, new: &mut Object, _moment: RequestTime) {
         if !new.name().is_empty() {
             self.canonicalize(new);
         }
@@ -26,7 +28,7 @@ impl Strategy for Namespace {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         new.set(&["status", "phase"], "Active");
         let finalizers = spec_finalizers(new);
         if !finalizers.iter().any(|f| f == FINALIZER) {
@@ -39,12 +41,12 @@ impl Strategy for Namespace {
         let finalizers = new.at(&["spec", "finalizers"]);
         for finalizer in finalizers.items() {
             let text = finalizer.str();
-            errors.extend(names::errors(&finalizers.path(), text, names::qualified_name(text)));
+            errors.extend(names::to_field_errors(&finalizers.path(), text, names::qualified_name(text)));
         }
         validation::validate_standard_finalizers(&finalizers, false, errors);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         new.copy_from(old, &["spec", "finalizers"]);
     }
 
@@ -81,7 +83,7 @@ impl SubresourceStrategy for Namespace {
         let finalizers = new.at(&["spec", "finalizers"]);
         for finalizer in finalizers.items() {
             let text = finalizer.str();
-            errors.extend(names::errors(&finalizer.path(), text, names::qualified_name(text)));
+            errors.extend(names::to_field_errors(&finalizer.path(), text, names::qualified_name(text)));
         }
         validation::validate_standard_finalizers(&finalizers, true, errors);
     }
@@ -92,18 +94,18 @@ impl DeleteStrategy for Namespace {
         spec_finalizers(object).is_empty()
     }
 
-    fn deletes_by_itself(&self) -> bool {
+    fn has_separate_delete(&self) -> bool {
         true
     }
 
-    fn own_delete(&self, current: &Object, _old: &Object, moment: Moment) -> OwnDelete {
+    fn override_delete(&self, current: &Object, _old: &Object, time: RequestTime) -> DeleteOverride {
         if current.deletion_timestamp().is_none() {
             let mut marked = current.clone();
-            marked.set(&["metadata", "deletionTimestamp"], time::rfc3339(moment.now));
+            marked.set(&["metadata", "deletionTimestamp"], time::rfc3339(time.now));
             marked.set(&["status", "phase"], "Terminating");
-            return OwnDelete::Mark(marked);
+            return DeleteOverride::Update(marked);
         }
-        if spec_finalizers(current).is_empty() { OwnDelete::Generic } else { OwnDelete::Keep }
+        if spec_finalizers(current).is_empty() { DeleteOverride::Generic } else { DeleteOverride::Keep }
     }
 }
 

@@ -1,4 +1,4 @@
-//! networking.k8s.io: what leads into the cluster, what may talk to what, and the addresses of Services.
+//! networking.k8s.io: Ingress, IngressClass, NetworkPolicy, IPAddress and ServiceCIDR.
 
 mod ingress;
 mod ingress_class;

@@ -1,4 +1,4 @@
-//! node.k8s.io: how containers are run.
+//! node.k8s.io: RuntimeClass.
 
 mod runtime_class;
 

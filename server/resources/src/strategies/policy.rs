@@ -1,4 +1,4 @@
-//! Group policy: how much of what runs may be disturbed.
+//! Group policy: PodDisruptionBudget.
 
 mod pod_disruption_budget;
 

@@ -1,4 +1,4 @@
-//! rbac.authorization.k8s.io: roles say what may be done, bindings say by whom (access kinds 1).
+//! rbac.authorization.k8s.io: roles, which allow verbs on resources or paths, and their bindings to subjects.
 
 mod binding;
 mod role;

@@ -1,17 +1,17 @@
-//! resource.k8s.io: devices that nodes have, and claims to them.
+//! resource.k8s.io: dynamic resource allocation, with devices of nodes and claims for devices.
 
 mod claim;
 mod claim_status;
 mod device;
 mod device_class;
-mod names_of;
-mod parts;
+mod naming;
 mod request_policy;
 mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;
 mod selector;
-mod slice_parts;
+mod shared_fields;
+mod slice_fields;
 
 pub(crate) use device_class::DeviceClass;
 pub(crate) use resource_claim::ResourceClaim;

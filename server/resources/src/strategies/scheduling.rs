@@ -1,4 +1,4 @@
-//! scheduling.k8s.io: how important pods are.
+//! scheduling.k8s.io: PriorityClass.
 
 mod priority_class;
 

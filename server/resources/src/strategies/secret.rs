@@ -1,4 +1,4 @@
-//! Secret: text folded into data, keys that its type wants, immutability.
+//! Secret: `stringData`, keys required by the type, and immutability.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,15 +6,15 @@ use portico_machinery::Object;
 use portico_machinery::field::{Error, Path};
 
 use super::configmap::{validate_bytes, validate_immutable};
-use portico_registry::{DecodeStrategy, Moment, Strategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy};
 use portico_validation::{Errors, pem};
 
 pub(crate) struct Secret;
 
 impl DecodeStrategy for Secret {
-    /// As upstream's conversion does it: before ownership is tracked, so that the fields of `data` are owned.
-    fn default(&self, object: &mut Object, _moment: Moment) {
-        fold_text(object);
+    /// Merges `stringData` before ownership is tracked, as upstream's conversion does, so that the writer owns fields of `data`.
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
+        merge_string_data(object);
     }
 }
 
@@ -32,13 +32,13 @@ impl Strategy for Secret {
                     errors.push(Error::required(&Path::from("metadata.annotations").key(KEY), ""));
                 }
             }
-            "kubernetes.io/tls" => require(new, &["tls.crt", "tls.key"], errors),
-            "kubernetes.io/dockercfg" => docker(new, ".dockercfg", errors),
-            "kubernetes.io/dockerconfigjson" => docker(new, ".dockerconfigjson", errors),
+            "kubernetes.io/tls" => require_keys(new, &["tls.crt", "tls.key"], errors),
+            "kubernetes.io/dockercfg" => validate_docker_config(new, ".dockercfg", errors),
+            "kubernetes.io/dockerconfigjson" => validate_docker_config(new, ".dockerconfigjson", errors),
             "kubernetes.io/basic-auth" => {
                 let data = new.at(&["data"]);
                 if !data.field("username").is_present() && !data.field("password").is_present() {
-                    require(new, &["username", "password"], errors);
+                    require_keys(new, &["username", "password"], errors);
                 }
             }
             "kubernetes.io/ssh-auth" if new.at(&["data", "ssh-privatekey"]).str().is_empty() => {
@@ -65,8 +65,8 @@ impl Strategy for Secret {
     }
 }
 
-/// `stringData` wins over `data` and is never stored.
-fn fold_text(object: &mut Object) {
+/// Merges `stringData` into `data`. `stringData` takes precedence and is never stored.
+fn merge_string_data(object: &mut Object) {
     let text: Vec<(String, String)> =
         object.at(&["stringData"]).entries().map(|(k, v)| (k.to_owned(), STANDARD.encode(v.str()))).collect();
     for (key, value) in text {
@@ -75,7 +75,7 @@ fn fold_text(object: &mut Object) {
     object.remove(&["stringData"]);
 }
 
-fn require(object: &Object, keys: &[&str], errors: &mut Errors) {
+fn require_keys(object: &Object, keys: &[&str], errors: &mut Errors) {
     for key in keys {
         if !object.at(&["data", key]).is_present() {
             errors.push(Error::required(&Path::from("data").key(key), ""));
@@ -83,23 +83,23 @@ fn require(object: &Object, keys: &[&str], errors: &mut Errors) {
     }
 }
 
-/// A registry's credentials must be a JSON object; the message shows nothing of them.
-fn docker(object: &Object, key: &str, errors: &mut Errors) {
+/// Checks that registry credentials are a JSON object. The error does not contain the content.
+fn validate_docker_config(object: &Object, key: &str, errors: &mut Errors) {
     let value = object.at(&["data", key]);
     if !value.is_present() {
-        return require(object, &[key], errors);
+        return require_keys(object, &[key], errors);
     }
     let bytes = STANDARD.decode(value.str()).unwrap_or_default();
     if let Err(error) = Object::from_json(&bytes) {
         let path = Path::from("data").key(key);
-        errors.push(Error::invalid(&path, "<secret contents redacted>", &parser_words(&error)));
+        errors.push(Error::invalid(&path, "<secret contents redacted>", &parser_message(&error)));
     }
 }
 
-fn parser_words(error: &portico_machinery::object::NotAnObject) -> String {
+fn parser_message(error: &portico_machinery::object::NotAnObject) -> String {
     use portico_machinery::object::NotAnObject;
     match error {
-        // The parser reports a place, never the content.
+        // The parser error has a position and no content.
         NotAnObject::Json(error) => format!("not JSON at line {} column {}", error.line(), error.column()),
         _ => "not a JSON object".to_owned(),
     }
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_folded_into_data_and_wins() {
+    fn string_data_is_merged_into_data_and_takes_precedence() {
         let mut secret = Object::default();
         secret.set(&["data", "a"], "b2xk");
         secret.set(&["stringData", "a"], "new");
-        fold_text(&mut secret);
+        merge_string_data(&mut secret);
         assert_eq!(secret.at(&["data", "a"]).str(), "bmV3");
         assert!(!secret.at(&["stringData"]).is_present());
     }

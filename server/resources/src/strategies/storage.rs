@@ -1,4 +1,4 @@
-//! storage.k8s.io: classes of volumes, the drivers behind them, what nodes have of them and which volumes are attached.
+//! storage.k8s.io: classes of volumes, CSI drivers, their nodes, their capacity, and attachments of volumes.
 
 mod csi_driver;
 mod csi_node;
@@ -19,22 +19,22 @@ use portico_machinery::{Cursor, names};
 
 use portico_validation::Errors;
 
-/// Most parameters that a class may have, and their bytes together.
+/// Maximum number of parameters of a class, and their maximum total size in bytes.
 const PARAMETERS_MAX: usize = 512;
 const PARAMETER_BYTES_MAX: usize = 262_144;
 
-/// The driver that a class is of: a qualified name, whatever its case.
-fn provisioner(at: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the provisioner of a class: a qualified name, without regard to case.
+fn validate_provisioner(at: &Cursor<'_>, errors: &mut Errors) {
     if at.str().is_empty() {
         errors.push(at.required(""));
     } else {
         let name = at.str().to_lowercase();
-        errors.extend(names::errors(&at.path(), &name, names::qualified_name(&name)));
+        errors.extend(names::to_field_errors(&at.path(), &name, names::qualified_name(&name)));
     }
 }
 
-/// The parameters of a class.
-fn parameters(at: &Cursor<'_>, may_be_empty: bool, errors: &mut Errors) {
+/// Validates the parameters of a class.
+fn validate_parameters(at: &Cursor<'_>, may_be_empty: bool, errors: &mut Errors) {
     if at.len() > PARAMETERS_MAX {
         errors.push(Error {
             kind: ErrorType::TooLong,

@@ -1,4 +1,4 @@
-//! storagemigration.k8s.io: StorageVersionMigration, the wish that all objects of a resource be stored anew.
+//! storagemigration.k8s.io: StorageVersionMigration, a request to rewrite all objects of a resource in the storage version.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, GroupResource, Object, names};
@@ -11,7 +11,6 @@ use portico_validation::{checks, validate_conditions};
 const SUCCEEDED: &str = "Succeeded";
 const FAILED: &str = "Failed";
 
-/// See the module.
 pub(crate) struct StorageVersionMigration;
 
 impl Strategy for StorageVersionMigration {
@@ -54,9 +53,9 @@ impl SubresourceStrategy for StorageVersionMigration {
                 conditions.invalid("Both success and failed conditions cannot be true at the same time"),
             );
         }
-        for (kind, word) in [(SUCCEEDED, "Success"), (FAILED, "Failed")] {
+        for (kind, condition_name) in [(SUCCEEDED, "Success"), (FAILED, "Failed")] {
             if is(old, kind) && !is(new, kind) {
-                let text = format!("{word} condition cannot be set to false once it is true");
+                let text = format!("{condition_name} condition cannot be set to false once it is true");
                 errors.push(conditions.invalid(&text));
             }
         }
@@ -77,7 +76,7 @@ impl TableStrategy for StorageVersionMigration {
     }
 }
 
-/// Upstream joins diagnostics by a comma alone.
+/// Validates a field. As upstream, diagnostics are joined by a comma without a space.
 fn validate(at: &Cursor<'_>, rule: checks::Rule, errors: &mut Errors) {
     let diagnostics = rule(at.str());
     if !diagnostics.is_empty() {
@@ -85,12 +84,12 @@ fn validate(at: &Cursor<'_>, rule: checks::Rule, errors: &mut Errors) {
     }
 }
 
-/// Digits that do not begin with a zero.
+/// True for digits that do not start with a zero.
 fn is_revision(text: &str) -> bool {
     !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The last of the conditions that is true.
+/// Returns the type of the last condition that is true.
 fn status_column(object: &Object) -> &str {
     let conditions = object.at(&["status", "conditions"]);
     let kinds =
@@ -113,16 +112,16 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_named_once_and_for_all() {
+    fn the_resource_is_immutable() {
         let migration = StorageVersionMigration;
         let spec = |json: &str| object(&format!(r#"{{"spec":{{"resource":{json}}}}}"#));
         let good = spec(r#"{"group":"a.io","resource":"bolts"}"#);
         assert_eq!(fields(|e| migration.validate(&good, e)), [""; 0]);
         let none = spec("{}");
         assert_eq!(fields(|e| migration.validate(&none, e)), ["spec.resource.resource: Required value"]);
-        let odd = spec(r#"{"group":"A","resource":"B"}"#);
+        let invalid = spec(r#"{"group":"A","resource":"B"}"#);
         assert_eq!(
-            fields(|e| migration.validate(&odd, e)),
+            fields(|e| migration.validate(&invalid, e)),
             ["spec.resource.resource: Invalid value", "spec.resource.group: Invalid value"]
         );
         let other = spec(r#"{"group":"a.io","resource":"nuts"}"#);
@@ -130,31 +129,38 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_an_end_and_a_revision_stays() {
+    fn terminal_conditions_and_the_revision_are_immutable() {
         let migration = StorageVersionMigration;
-        let reported = |kind: &str, status: &str| {
+        let condition_json = |kind: &str, status: &str| {
             format!(
                 r#"{{"type":"{kind}","status":"{status}","reason":"R","message":"",
                     "lastTransitionTime":"2026-01-01T00:00:00Z"}}"#
             )
         };
-        let of = |revision: &str, conditions: &[String]| {
+        let migration_status = |revision: &str, conditions: &[String]| {
             let conditions = conditions.join(",");
             object(&format!(r#"{{"status":{{"resourceVersion":"{revision}","conditions":[{conditions}]}}}}"#))
         };
         let validated = |new: &Object, old: &Object| fields(|e| migration.validate_status(new, old, e));
-        let done = of("7", &[reported("Succeeded", "True")]);
-        assert_eq!(validated(&done, &of("", &[])), [""; 0]);
-        let both = of("7", &[reported("Succeeded", "True"), reported("Failed", "True")]);
-        assert_eq!(validated(&both, &done), ["status.conditions: Invalid value"]);
-        assert_eq!(validated(&of("7", &[]), &done), ["status.conditions: Invalid value"]);
-        let moved = of("8", &[reported("Succeeded", "True")]);
-        assert_eq!(validated(&moved, &done), ["status.resourceVersion: Invalid value"]);
-        assert_eq!(validated(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
+        let succeeded = migration_status("7", &[condition_json("Succeeded", "True")]);
+        assert_eq!(validated(&succeeded, &migration_status("", &[])), [""; 0]);
+        let both =
+            migration_status("7", &[condition_json("Succeeded", "True"), condition_json("Failed", "True")]);
+        assert_eq!(validated(&both, &succeeded), ["status.conditions: Invalid value"]);
+        assert_eq!(validated(&migration_status("7", &[]), &succeeded), ["status.conditions: Invalid value"]);
+        let other_revision = migration_status("8", &[condition_json("Succeeded", "True")]);
+        assert_eq!(validated(&other_revision, &succeeded), ["status.resourceVersion: Invalid value"]);
         assert_eq!(
-            status_column(&of("", &[reported("Running", "True"), reported("Succeeded", "False")])),
+            validated(&migration_status("07", &[]), &migration_status("", &[])),
+            ["status.resourceVersion: Invalid value"]
+        );
+        assert_eq!(
+            status_column(&migration_status(
+                "",
+                &[condition_json("Running", "True"), condition_json("Succeeded", "False")]
+            )),
             "Running"
         );
-        assert_eq!((status_column(&both), status_column(&of("", &[]))), ("Failed", "Unknown"));
+        assert_eq!((status_column(&both), status_column(&migration_status("", &[]))), ("Failed", "Unknown"));
     }
 }

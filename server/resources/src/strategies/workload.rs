@@ -1,4 +1,4 @@
-//! What kinds that make pods from a template share: a selector that must match the template, warnings, Go's numbers.
+//! Code that kinds with a pod template share: label selector, warnings, and number parsing of Go.
 
 use portico_machinery::field::Error;
 use portico_machinery::selector::LabelSelector;
@@ -9,16 +9,16 @@ use portico_validation::Errors;
 use portico_validation::label_selector;
 use portico_validation::pod_spec;
 
-/// What a kind's selector turned out to be.
-pub(super) enum Selects {
-    /// Nothing that can be read: what depends on it is not validated.
-    Unusable,
-    /// These labels; without a selector none at all.
-    Labels(Option<LabelSelector>),
+/// Result of parsing a label selector.
+pub(super) enum ParsedSelector {
+    /// The selector is invalid. Rules that depend on it are not checked.
+    Invalid,
+    /// The parsed selector, or `None` if it is absent.
+    Valid(Option<LabelSelector>),
 }
 
-/// Validates a selector that must be there and must not be empty; `kind` is its kind in lower case.
-pub(super) fn required_selector(selector: &Cursor<'_>, kind: &str, errors: &mut Errors) -> Selects {
+/// Validates a required selector that must not be empty. `kind` is the kind in lower case.
+pub(super) fn require_selector(selector: &Cursor<'_>, kind: &str, errors: &mut Errors) -> ParsedSelector {
     if selector.is_present() {
         label_selector(selector, errors);
         if is_empty_selector(selector) {
@@ -27,21 +27,25 @@ pub(super) fn required_selector(selector: &Cursor<'_>, kind: &str, errors: &mut 
     } else {
         errors.push(selector.required(""));
     }
-    selects(selector)
+    parse_selector(selector)
 }
 
-/// What a selector selects.
-pub(super) fn selects(selector: &Cursor<'_>) -> Selects {
-    LabelSelector::of_object(selector).map_or(Selects::Unusable, Selects::Labels)
+/// Parses a label selector.
+pub(super) fn parse_selector(selector: &Cursor<'_>) -> ParsedSelector {
+    LabelSelector::from_object(selector).map_or(ParsedSelector::Invalid, ParsedSelector::Valid)
 }
 
-/// Whether a selector is there and asks for nothing.
+/// True if a selector is present and empty.
 pub(super) fn is_empty_selector(selector: &Cursor<'_>) -> bool {
     selector.is_present() && ["matchLabels", "matchExpressions"].iter().all(|f| selector.field(f).is_empty())
 }
 
-/// The template's labels must be selected.
-pub(super) fn must_match(selector: Option<&LabelSelector>, template: &Cursor<'_>, errors: &mut Errors) {
+/// Checks that the selector matches the labels of the template.
+pub(super) fn check_template_labels(
+    selector: Option<&LabelSelector>,
+    template: &Cursor<'_>,
+    errors: &mut Errors,
+) {
     let labels = template.field("metadata").field("labels");
     let matched = selector.is_some_and(|s| s.matches(labels.string_entries()));
     if !matched {
@@ -49,13 +53,13 @@ pub(super) fn must_match(selector: Option<&LabelSelector>, template: &Cursor<'_>
     }
 }
 
-/// `Invalid value` of a map or struct, which prints as null when there is none.
+/// Error `Invalid value` about a map or struct, which prints as `null` if it is absent.
 pub(super) fn invalid_or_null(at: &Cursor<'_>, detail: &str) -> Error {
     let printed = if at.is_present() { at.printed() } else { "null".to_owned() };
     Error::invalid_printed(&at.path(), &printed, detail)
 }
 
-/// Warnings about the pod template at a path: of a new object, and of one whose generation counts this change.
+/// Returns warnings about the pod template at `path`, for new objects and for updates that increase the generation.
 pub(super) fn template_warnings(new: &Object, old: Option<&Object>, path: &[&str]) -> Vec<String> {
     match old {
         Some(old) if new.at(&["spec"]).same_as(&old.at(&["spec"])) => Vec::new(),
@@ -63,7 +67,7 @@ pub(super) fn template_warnings(new: &Object, old: Option<&Object>, path: &[&str
     }
 }
 
-/// A number as Go's `strconv` reads it, or the error of Go's function of that name about the text.
+/// Parses a number as `strconv` of Go. The error names the Go function `function` and the text.
 pub(super) fn go_number(function: &str, text: &str) -> Result<i64, String> {
     text.parse::<i64>().map_err(|error| number_error(function, text, error.kind()))
 }

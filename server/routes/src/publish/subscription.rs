@@ -2,22 +2,22 @@
 
 use tokio::sync::watch;
 
-use super::{Publisher, Update};
+use super::{Publisher, TableUpdate};
 
 /// Subscription of a reader. Has no queue: a slow reader gets a larger delta, or a new snapshot.
-pub struct Subscription {
+pub struct TableSubscription {
     publisher: Publisher,
     position: Option<u64>,
     newest: watch::Receiver<u64>,
 }
 
-impl Subscription {
+impl TableSubscription {
     pub(super) fn new(publisher: Publisher, position: Option<u64>, newest: watch::Receiver<u64>) -> Self {
         Self { publisher, position, newest }
     }
 
     /// Waits for the next update. The first update of a reader without a usable version is a snapshot. Cancel safe.
-    pub async fn next(&mut self) -> Update {
+    pub async fn next(&mut self) -> TableUpdate {
         loop {
             self.newest.borrow_and_update();
             if let Some(update) = self.try_next() {
@@ -31,7 +31,7 @@ impl Subscription {
     }
 
     /// Next update, if there is one now.
-    pub fn try_next(&mut self) -> Option<Update> {
+    pub fn try_next(&mut self) -> Option<TableUpdate> {
         let (update, position) = self.publisher.read(self.position)?;
         self.position = Some(position);
         Some(update)

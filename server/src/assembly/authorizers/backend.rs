@@ -11,14 +11,14 @@ use portico_registry::{CallError, WebhookCall, WebhookEndpoint, WebhookUsers, We
 use super::super::{image_backend, webhook_users};
 
 /// Delay before the first retry (upstream's `DefaultAuthWebhookRetryBackoff`).
-const FIRST_WAIT: Duration = Duration::from_millis(500);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 /// Size of the response of an authorization or token webhook.
 ///
 /// Limit (Authentication and authorization, bytes): the call fails.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// Client for webhooks, set once the registry exists.
-pub(crate) type Calls = Arc<OnceLock<Webhooks>>;
+pub(crate) type WebhooksCell = Arc<OnceLock<Webhooks>>;
 
 /// Endpoint of the backend, and the users as which it is called.
 pub(crate) struct ReviewBackend {
@@ -42,18 +42,18 @@ impl ReviewBackend {
     ///
     /// # Errors
     /// The error of the last call.
-    pub(crate) async fn ask(
+    pub(crate) async fn call(
         &self,
         webhooks: &Webhooks,
         review: Vec<u8>,
-        ended: impl FnMut(&Result<Bytes, CallError>, Duration) + Send,
+        on_attempt: impl FnMut(&Result<Bytes, CallError>, Duration) + Send,
     ) -> Result<Bytes, CallError> {
         let call = WebhookCall {
             endpoint: &self.endpoint,
             users: &self.users,
             body: review.into(),
-            answer_bytes: MAX_ANSWER_BYTES,
+            max_response_bytes: MAX_ANSWER_BYTES,
         };
-        webhooks.post_again(call, FIRST_WAIT, ended).await
+        webhooks.post_with_retries(call, INITIAL_BACKOFF, on_attempt).await
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portico_auth::Decision;
-use portico_auth::authz::Mode;
-use portico_auth::authz::conditions::Condition;
-use portico_auth::authz::review::Version;
+use portico_auth::authz::AuthorizationMode;
+use portico_auth::authz::conditions::MatchCondition;
+use portico_auth::authz::review::ReviewVersion;
 use portico_gostd::apimachinery::validation::dns1123_subdomain;
 use portico_gostd::os::error_text;
 use portico_gostd::time::GoDuration;
@@ -67,7 +67,7 @@ pub(crate) struct Configuration {
 /// Configuration of one authorizer.
 #[derive(Debug)]
 pub(super) struct AuthorizerConfiguration {
-    pub(super) mode: Mode,
+    pub(super) mode: AuthorizationMode,
     pub(super) name: String,
     pub(super) webhook: Option<WebhookConfiguration>,
 }
@@ -78,7 +78,7 @@ pub(super) struct WebhookConfiguration {
     pub(super) authorized_ttl: Duration,
     pub(super) unauthorized_ttl: Duration,
     pub(super) timeout: Duration,
-    pub(super) version: Version,
+    pub(super) version: ReviewVersion,
     pub(super) failure_policy: FailurePolicy,
     pub(super) kube_config_file: PathBuf,
     pub(super) match_conditions: Vec<String>,
@@ -104,7 +104,7 @@ impl FailurePolicy {
 
 impl Configuration {
     /// Converts flags.
-    pub(super) fn of_flags(flags: &AuthorizationFlags) -> Self {
+    pub(super) fn from_flags(flags: &AuthorizationFlags) -> Self {
         let webhook = |file: &PathBuf| WebhookConfiguration {
             authorized_ttl: flags.authorized_ttl,
             unauthorized_ttl: flags.unauthorized_ttl,
@@ -114,13 +114,13 @@ impl Configuration {
             kube_config_file: file.clone(),
             match_conditions: Vec::new(),
         };
-        let authorizer = |mode: &Mode| match mode {
-            Mode::Webhook => AuthorizerConfiguration {
+        let authorizer = |mode: &AuthorizationMode| match mode {
+            AuthorizationMode::Webhook => AuthorizerConfiguration {
                 mode: *mode,
                 name: DEFAULT_WEBHOOK.to_owned(),
                 webhook: flags.webhook_config_file.as_ref().map(webhook),
             },
-            _ => AuthorizerConfiguration { mode: *mode, name: own_name(*mode), webhook: None },
+            _ => AuthorizerConfiguration { mode: *mode, name: required_name(*mode), webhook: None },
         };
         Self { authorizers: flags.modes.iter().map(authorizer).collect() }
     }
@@ -130,7 +130,7 @@ impl Configuration {
     ///
     /// # Errors
     /// The configuration is invalid.
-    pub(crate) fn read(bytes: &[u8], started: Option<&BTreeSet<Mode>>) -> Result<Self, String> {
+    pub(crate) fn read(bytes: &[u8], started: Option<&BTreeSet<AuthorizationMode>>) -> Result<Self, String> {
         let object = SCHEME
             .decode(bytes)
             .map_err(|error| format!("failed to load AuthorizationConfiguration from file: {error}"))?;
@@ -146,25 +146,28 @@ impl Configuration {
     }
 
     fn check_names(&self) -> Result<(), String> {
-        let others = self.authorizers.iter().filter(|one| one.mode != Mode::Webhook);
-        let wrong = others.filter(|one| one.name != own_name(one.mode)).map(|one| {
-            let (expected, mode) = (own_name(one.mode), one.mode.name());
-            format!("expected name {expected} for authorizer {mode} instead of {}", one.name)
-        });
-        let wrong: Vec<_> = wrong.collect();
-        if wrong.is_empty() { Ok(()) } else { Err(aggregate(&wrong)) }
+        let others =
+            self.authorizers.iter().filter(|authorizer| authorizer.mode != AuthorizationMode::Webhook);
+        let errors =
+            others.filter(|authorizer| authorizer.name != required_name(authorizer.mode)).map(|one| {
+                let (expected, mode) = (required_name(one.mode), one.mode.name());
+                format!("expected name {expected} for authorizer {mode} instead of {}", one.name)
+            });
+        let errors: Vec<_> = errors.collect();
+        if errors.is_empty() { Ok(()) } else { Err(aggregate(&errors)) }
     }
 
-    fn check_modes(&self, started: Option<&BTreeSet<Mode>>) -> Result<(), String> {
+    fn check_modes(&self, started: Option<&BTreeSet<AuthorizationMode>>) -> Result<(), String> {
         let Some(started) = started else { return Ok(()) };
-        let modes: BTreeSet<Mode> = self.authorizers.iter().map(|one| one.mode).collect();
+        let modes: BTreeSet<AuthorizationMode> =
+            self.authorizers.iter().map(|authorizer| authorizer.mode).collect();
         let mut missing: Vec<_> = started.difference(&modes).map(|mode| mode.name()).collect();
         if !missing.is_empty() {
             missing.sort_unstable();
             return Err(format!("missing required types: [{}]", missing.join(" ")));
         }
-        let kept = [Mode::Node, Mode::Rbac, Mode::Abac];
-        match kept.iter().find(|mode| modes.contains(mode) && !started.contains(mode)) {
+        let permanent_modes = [AuthorizationMode::Node, AuthorizationMode::Rbac, AuthorizationMode::Abac];
+        match permanent_modes.iter().find(|mode| modes.contains(mode) && !started.contains(mode)) {
             Some(mode) => Err(format!(
                 "authorizer type {} is not allowed if it was not enabled at initial server startup",
                 mode.name()
@@ -175,7 +178,7 @@ impl Configuration {
 }
 
 /// Returns the name that an authorizer of a mode other than webhook must have.
-fn own_name(mode: Mode) -> String {
+fn required_name(mode: AuthorizationMode) -> String {
     mode.name().to_ascii_lowercase()
 }
 
@@ -192,39 +195,39 @@ impl Reader {
             self.errors.push(Error::required(&path, "at least one authorization mode must be defined"));
         }
         let (mut modes, mut names, mut read) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        for one in list.items() {
-            let Some(mode) = self.mode(&one.field("type"), &mut modes) else { continue };
-            self.name(&one.field("name"), &mut names);
-            let webhook = one.field("webhook");
+        for item in list.items() {
+            let Some(mode) = self.mode(&item.field("type"), &mut modes) else { continue };
+            self.name(&item.field("name"), &mut names);
+            let webhook = item.field("webhook");
             let webhook = match (mode, webhook.is_present()) {
-                (Mode::Webhook, false) => {
+                (AuthorizationMode::Webhook, false) => {
                     self.errors.push(webhook.required("required when type=Webhook"));
                     continue;
                 }
-                (Mode::Webhook, true) => self.webhook(&one.path(), &webhook),
+                (AuthorizationMode::Webhook, true) => self.webhook(&item.path(), &webhook),
                 (_, true) => {
-                    let why = "may only be specified when type=Webhook";
-                    self.errors.push(Error::invalid(&webhook.path(), "non-null", why));
+                    let message = "may only be specified when type=Webhook";
+                    self.errors.push(Error::invalid(&webhook.path(), "non-null", message));
                     None
                 }
                 (_, false) => None,
             };
-            read.push(AuthorizerConfiguration { mode, name: one.field("name").str().to_owned(), webhook });
+            read.push(AuthorizerConfiguration { mode, name: item.field("name").str().to_owned(), webhook });
         }
         read
     }
 
-    fn mode(&mut self, at: &Cursor<'_>, seen: &mut BTreeSet<Mode>) -> Option<Mode> {
-        let known = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
+    fn mode(&mut self, at: &Cursor<'_>, seen: &mut BTreeSet<AuthorizationMode>) -> Option<AuthorizationMode> {
+        let supported = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
         if at.str().is_empty() {
             self.errors.push(at.required(""));
             return None;
         }
-        let Some(mode) = Mode::of_name(at.str()) else {
-            self.errors.push(at.not_supported(&known));
+        let Some(mode) = AuthorizationMode::from_name(at.str()) else {
+            self.errors.push(at.not_supported(&supported));
             return None;
         };
-        if !seen.insert(mode) && mode != Mode::Webhook {
+        if !seen.insert(mode) && mode != AuthorizationMode::Webhook {
             self.errors.push(at.duplicate());
             return None;
         }
@@ -233,13 +236,13 @@ impl Reader {
 
     fn name<'a>(&mut self, at: &Cursor<'a>, seen: &mut BTreeSet<&'a str>) {
         let name = at.str();
-        let wrong = dns1123_subdomain(name);
+        let diagnostics = dns1123_subdomain(name);
         if name.is_empty() {
             self.errors.push(at.required(""));
         } else if seen.contains(name) {
             self.errors.push(at.duplicate());
-        } else if !wrong.is_empty() {
-            self.errors.push(at.invalid(&format!("authorizer name is invalid: {}", wrong.join(", "))));
+        } else if !diagnostics.is_empty() {
+            self.errors.push(at.invalid(&format!("authorizer name is invalid: {}", diagnostics.join(", "))));
         }
         seen.insert(name);
     }
@@ -268,7 +271,7 @@ impl Reader {
             authorized_ttl: authorized_ttl?,
             unauthorized_ttl: unauthorized_ttl?,
             timeout: timeout?,
-            version: Version::of_name(version?)?,
+            version: ReviewVersion::from_name(version?)?,
             failure_policy: match policy? {
                 "Deny" => FailurePolicy::Deny,
                 _ => FailurePolicy::NoOpinion,
@@ -291,19 +294,19 @@ impl Reader {
             "" => Ok(GoDuration(0)),
             text => text.parse::<GoDuration>(),
         };
-        let wrong = match time {
+        let error = match time {
             Ok(GoDuration(0)) => match default {
                 Some(default) => return Some(default),
                 None => Error::required(&path, ""),
             },
             Ok(time @ GoDuration(1..)) => return Some(time.to_std()),
             Ok(time) => {
-                let why = if default.is_some() { "must be > 0s" } else { "must be > 0s and <= 30s" };
-                Error::invalid(&path, time.to_string(), why)
+                let message = if default.is_some() { "must be > 0s" } else { "must be > 0s and <= 30s" };
+                Error::invalid(&path, time.to_string(), message)
             }
             Err(error) => Error::invalid(&path, text, &error.to_string()),
         };
-        self.errors.push(wrong);
+        self.errors.push(error);
         None
     }
 
@@ -312,15 +315,15 @@ impl Reader {
         path: &Field,
         at: &Cursor<'a>,
         field: &'a str,
-        known: &[&str],
+        supported: &[&str],
     ) -> Option<&'a str> {
         let (path, text) = (path.child(field), at.field(field).opt_str().unwrap_or_default());
         if text.is_empty() {
             self.errors.push(Error::required(&path, ""));
             return None;
         }
-        if !known.contains(&text) {
-            self.errors.push(Error::not_supported(&path, text, known));
+        if !supported.contains(&text) {
+            self.errors.push(Error::not_supported(&path, text, supported));
             return None;
         }
         Some(text)
@@ -340,7 +343,7 @@ impl Reader {
 
     fn connection(&mut self, path: &Field, at: &Cursor<'_>) -> Option<PathBuf> {
         let (at_file, file) = (path.child("kubeConfigFile"), at.field("kubeConfigFile"));
-        let wrong = match at.field("type").str() {
+        let error = match at.field("type").str() {
             "" => Error::required(&path.child("type"), ""),
             "InClusterConfig" if file.is_present() => {
                 Error::invalid(&at_file, file.str(), "can only be set when type=KubeConfigFile")
@@ -351,10 +354,10 @@ impl Reader {
                 "InClusterConfig",
                 "is not supported by an API server itself",
             ),
-            "KubeConfigFile" => match usable(file.str()) {
+            "KubeConfigFile" => match kubeconfig_error(file.str()) {
                 None if file.str().is_empty() => Error::required(&at_file, ""),
                 None => return Some(PathBuf::from(file.str())),
-                Some(why) => Error::invalid(&at_file, file.str(), &why),
+                Some(message) => Error::invalid(&at_file, file.str(), &message),
             },
             _ => Error::not_supported_printed(
                 &path.child("type"),
@@ -362,7 +365,7 @@ impl Reader {
                 &["InClusterConfig", "KubeConfigFile"],
             ),
         };
-        self.errors.push(wrong);
+        self.errors.push(error);
         None
     }
 
@@ -380,8 +383,8 @@ impl Reader {
             } else if seen.contains(&text) {
                 self.errors.push(Error::duplicate(&path, &text));
             } else {
-                if let Err(why) = Condition::compile(&text) {
-                    self.errors.push(Error::invalid(&path, &text, &why));
+                if let Err(error) = MatchCondition::compile(&text) {
+                    self.errors.push(Error::invalid(&path, &text, &error));
                 }
                 seen.push(text);
             }
@@ -391,7 +394,7 @@ impl Reader {
 }
 
 /// Returns the reason why a kubeconfig cannot be used; `None` if it can, or if the path is empty.
-fn usable(file: &str) -> Option<String> {
+fn kubeconfig_error(file: &str) -> Option<String> {
     let path = Path::new(file);
     if file.is_empty() {
         return None;
@@ -416,33 +419,34 @@ mod tests {
         Configuration::read(text.as_bytes(), None)
     }
 
-    fn webhook(more: &str) -> Result<Configuration, String> {
-        read(&format!("[{{type: Webhook, name: w, webhook: {{{more}}}}}]"))
+    fn webhook(fields: &str) -> Result<Configuration, String> {
+        read(&format!("[{{type: Webhook, name: w, webhook: {{{fields}}}}}]"))
     }
 
-    const WELL: &str = "timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: KubeConfigFile, kubeConfigFile: /dev/../etc/hostname}";
+    const VALID_WEBHOOK: &str = "timeout: 3s, subjectAccessReviewVersion: v1, failurePolicy: Deny, connectionInfo: {type: KubeConfigFile, kubeConfigFile: /dev/../etc/hostname}";
 
     #[test]
-    fn authorizers_come_in_their_order_with_what_is_left_out() {
-        let more = format!(
-            "[{{type: Node, name: node}}, {{type: Webhook, name: w, webhook: {{{WELL}}}}}, {{type: RBAC, name: rbac}}]"
+    fn authorizers_are_read_in_order_with_defaults() {
+        let authorizers = format!(
+            "[{{type: Node, name: node}}, {{type: Webhook, name: w, webhook: {{{VALID_WEBHOOK}}}}}, {{type: RBAC, name: rbac}}]"
         );
-        let read = read(&more).unwrap();
-        let modes: Vec<_> = read.authorizers.iter().map(|one| one.mode).collect();
-        assert_eq!(modes, [Mode::Node, Mode::Webhook, Mode::Rbac]);
+        let read = read(&authorizers).unwrap();
+        let modes: Vec<_> = read.authorizers.iter().map(|authorizer| authorizer.mode).collect();
+        assert_eq!(modes, [AuthorizationMode::Node, AuthorizationMode::Webhook, AuthorizationMode::Rbac]);
         let webhook = read.authorizers[1].webhook.as_ref().unwrap();
         assert_eq!((webhook.authorized_ttl, webhook.unauthorized_ttl), (AUTHORIZED_TTL, UNAUTHORIZED_TTL));
         assert_eq!((webhook.timeout.as_secs(), webhook.failure_policy), (3, FailurePolicy::Deny));
-        let off =
-            super::tests::webhook(&format!("{WELL}, cacheAuthorizedRequests: false, unauthorizedTTL: 1s"))
-                .unwrap();
-        let webhook = off.authorizers[0].webhook.as_ref().unwrap();
+        let without_cache = super::tests::webhook(&format!(
+            "{VALID_WEBHOOK}, cacheAuthorizedRequests: false, unauthorizedTTL: 1s"
+        ))
+        .unwrap();
+        let webhook = without_cache.authorizers[0].webhook.as_ref().unwrap();
         assert_eq!((webhook.authorized_ttl, webhook.unauthorized_ttl.as_secs()), (Duration::ZERO, 1));
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_upstreams_words() {
-        for (authorizers, words) in [
+    fn errors_have_upstreams_messages() {
+        for (authorizers, expected) in [
             ("[]", "authorizers: Required value: at least one authorization mode must be defined"),
             ("[{name: x}]", "authorizers[0].type: Required value"),
             (
@@ -464,19 +468,19 @@ mod tests {
                 r#"authorizers[0].webhook: Invalid value: "non-null": may only be specified when type=Webhook"#,
             ),
         ] {
-            assert_eq!(read(authorizers).unwrap_err(), words, "{authorizers}");
+            assert_eq!(read(authorizers).unwrap_err(), expected, "{authorizers}");
         }
         let strict = read("[{type: RBAC, name: rbac, extra: 1}]").unwrap_err();
         assert!(strict.contains(r#"unknown field "authorizers[0].extra""#), "{strict}");
     }
 
     #[test]
-    fn a_webhook_says_everything_that_has_no_default() {
-        let none = webhook("").unwrap_err();
+    fn a_webhook_requires_all_fields_without_defaults() {
+        let error = webhook("").unwrap_err();
         for field in ["timeout", "subjectAccessReviewVersion", "failurePolicy", "connectionInfo.type"] {
-            assert!(none.contains(&format!("authorizers[0].{field}: Required value")), "{field}: {none}");
+            assert!(error.contains(&format!("authorizers[0].{field}: Required value")), "{field}: {error}");
         }
-        for (more, words) in [
+        for (fields, expected) in [
             ("timeout: 31s", r#"authorizers[0].timeout: Invalid value: "31s": must be > 0s and <= 30s"#),
             ("authorizedTTL: -1s", r#"authorizers[0].authorizedTTL: Invalid value: "-1s": must be > 0s"#),
             (
@@ -508,17 +512,17 @@ mod tests {
                 r#"authorizers[0].matchConditions[1].expression: Duplicate value: "true""#,
             ),
         ] {
-            let refused = webhook(more).unwrap_err();
-            assert!(refused.contains(words), "{more}: {refused}");
+            let refused = webhook(fields).unwrap_err();
+            assert!(refused.contains(expected), "{fields}: {refused}");
         }
     }
 
     #[test]
-    fn what_a_server_has_started_with_stays_and_nothing_comes_that_it_needs_from_the_start() {
+    fn modes_that_must_be_known_at_startup_cannot_change() {
         let text = |authorizers: &str| {
             format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {KIND}\nauthorizers: {authorizers}")
         };
-        let started = BTreeSet::from([Mode::Rbac, Mode::AlwaysDeny]);
+        let started = BTreeSet::from([AuthorizationMode::Rbac, AuthorizationMode::AlwaysDeny]);
         let read =
             |authorizers: &str| Configuration::read(text(authorizers).as_bytes(), Some(&started)).map(drop);
         let both = "{type: RBAC, name: rbac}, {type: AlwaysDeny, name: alwaysdeny}";
@@ -527,9 +531,9 @@ mod tests {
             read("[{type: AlwaysDeny, name: alwaysdeny}]").unwrap_err(),
             "missing required types: [RBAC]"
         );
-        let more = read(&format!("[{both}, {{type: Node, name: node}}]")).unwrap_err();
+        let error = read(&format!("[{both}, {{type: Node, name: node}}]")).unwrap_err();
         assert_eq!(
-            more,
+            error,
             "authorizer type Node is not allowed if it was not enabled at initial server startup"
         );
     }

@@ -9,13 +9,13 @@ use prometheus_client::metrics::family::Family;
 type Labels<const N: usize> = [(&'static str, String); N];
 
 /// Upper bounds of the histogram of webhook calls, in seconds (`DefBuckets` of Prometheus).
-const CALLS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const CALL_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// Upper bounds of the histogram of match conditions, in seconds.
-const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 
 /// Result of a webhook call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Called {
+pub(super) enum CallResult {
     /// The webhook returned a review.
     Success,
     /// The call timed out.
@@ -26,7 +26,7 @@ pub(super) enum Called {
     Canceled,
 }
 
-impl Called {
+impl CallResult {
     fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -76,7 +76,7 @@ impl AuthorizationMetrics {
                     &["name", "result"],
                     "[ALPHA] Request latency in seconds.",
                 ),
-                &CALLS,
+                &CALL_BUCKETS,
             ),
             failed_open: registry.counter_vec(Desc::counter(
                 "apiserver_authorization_webhook_evaluations_fail_open_total",
@@ -102,7 +102,7 @@ impl AuthorizationMetrics {
                     "[ALPHA] Authorization match condition evaluation time in seconds, split by \
                      authorizer type and name.",
                 ),
-                &CONDITIONS,
+                &CONDITION_BUCKETS,
             ),
         }
     }
@@ -114,36 +114,36 @@ impl AuthorizationMetrics {
     }
 
     /// Returns the metrics of the named webhook.
-    pub(super) fn of_webhook(&self, name: &str) -> WebhookMetrics {
+    pub(super) fn for_webhook(&self, name: &str) -> WebhookMetrics {
         WebhookMetrics { name: name.to_owned(), all: self.clone() }
     }
 }
 
 impl WebhookMetrics {
     /// Counts a call and measures its duration.
-    pub(super) fn called(&self, how: Called, took: Duration) {
-        let labels = self.result(how);
+    pub(super) fn observe_call(&self, result: CallResult, duration: Duration) {
+        let labels = self.result_labels(result);
         self.all.calls.get_or_create(&labels).inc();
-        self.all.durations.get_or_create(&labels).observe(took.as_secs_f64());
+        self.all.durations.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 
     /// Counts a failed call after which the next authorizers decide.
-    pub(super) fn failed_open(&self, how: Called) {
-        self.all.failed_open.get_or_create(&self.result(how)).inc();
+    pub(super) fn count_fail_open(&self, result: CallResult) {
+        self.all.failed_open.get_or_create(&self.result_labels(result)).inc();
     }
 
     /// Counts an evaluation of match conditions.
-    pub(super) fn conditions(&self, hold: &Result<bool, String>, took: Duration) {
+    pub(super) fn observe_conditions(&self, match_result: &Result<bool, String>, duration: Duration) {
         let labels = [("type", "Webhook".to_owned()), ("name", self.name.clone())];
-        self.all.condition_durations.get_or_create(&labels).observe(took.as_secs_f64());
-        match hold {
+        self.all.condition_durations.get_or_create(&labels).observe(duration.as_secs_f64());
+        match match_result {
             Ok(true) => {}
             Ok(false) => drop(self.all.exclusions.get_or_create(&labels).inc()),
             Err(_) => drop(self.all.condition_errors.get_or_create(&labels).inc()),
         }
     }
 
-    fn result(&self, how: Called) -> Labels<2> {
-        [("name", self.name.clone()), ("result", how.name().to_owned())]
+    fn result_labels(&self, result: CallResult) -> Labels<2> {
+        [("name", self.name.clone()), ("result", result.name().to_owned())]
     }
 }

@@ -17,7 +17,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::QueueMetrics;
 use portico_registry::Registry;
 
-use super::wanted::is_wanted;
+use super::selection::is_enabled;
 use crate::settings::ServerSettings;
 
 /// Starts the enabled controllers, which end with `tasks`.
@@ -29,8 +29,8 @@ pub(super) fn start(
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let events = Events::start(registry, tasks);
-    let mut listeners = of_services(settings, registry, (queues, metrics, &events), tasks);
-    let is_wanted = |name: &str| is_wanted(settings, registry, name);
+    let mut listeners = start_service_controllers(settings, registry, (queues, metrics, &events), tasks);
+    let is_wanted = |name: &str| is_enabled(settings, registry, name);
     if is_wanted(disruption::NAME) {
         let budgets = Disruption::new(queues, &events);
         budgets.run_workers(registry, tasks);
@@ -56,23 +56,24 @@ pub(super) fn start(
 }
 
 /// Starts the controllers of endpoints. Two of them are triggered by the same changes of Services and pods.
-fn of_services(
+fn start_service_controllers(
     settings: &ServerSettings,
     registry: &Registry,
     (queues, metrics, events): (&QueueMetrics, &metrics::Registry, &Events),
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
-    let (how, mut listeners) = (&settings.controller_settings, Vec::<Arc<dyn Listener>>::new());
-    let is_wanted = |name: &str| is_wanted(settings, registry, name);
+    let (controller_settings, mut listeners) =
+        (&settings.controller_settings, Vec::<Arc<dyn Listener>>::new());
+    let is_wanted = |name: &str| is_enabled(settings, registry, name);
     let mut subscribers = Vec::new();
     if is_wanted(endpoints::NAME) {
-        let endpoints = Endpoints::new(how.endpoints, queues, events);
+        let endpoints = Endpoints::new(controller_settings.endpoints, queues, events);
         endpoints.run_workers(registry, tasks);
         subscribers.push(endpoints.subscriber());
         listeners.push(Arc::new(endpoints));
     }
     if is_wanted(slices::NAME) {
-        let slices = EndpointSlices::new(how.slices, queues, metrics, events);
+        let slices = EndpointSlices::new(controller_settings.slices, queues, metrics, events);
         slices.run_workers(registry, tasks);
         subscribers.push(slices.subscriber());
         listeners.push(Arc::new(slices));
@@ -81,7 +82,7 @@ fn of_services(
         listeners.push(Arc::new(ServiceTriggers::new(subscribers)));
     }
     if is_wanted(mirroring::NAME) {
-        let mirroring = Mirroring::new(how.mirroring, queues, metrics, events);
+        let mirroring = Mirroring::new(controller_settings.mirroring, queues, metrics, events);
         mirroring.run_workers(registry, tasks);
         listeners.push(Arc::new(mirroring));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_admission::AdmissionChain;
-use portico_kit::health::{Check, Endpoint, Health, HealthError};
+use portico_kit::health::{Check, Health, HealthEndpoint, HealthError};
 use portico_proto::convert;
 use portico_registry::Registry;
 
@@ -25,5 +25,5 @@ pub(super) fn add_check(
             checked.unwrap_or_else(|_| Err("request to the storage timed out".to_owned()))
         }
     };
-    health.add(&[Endpoint::Readyz], Check::waiting(convert::Check::ADMISSION_RULES, readable))
+    health.add(&[HealthEndpoint::Readyz], Check::new_async(convert::Check::ADMISSION_RULES, readable))
 }

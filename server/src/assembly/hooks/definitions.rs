@@ -14,7 +14,7 @@ use portico_kit::workqueue::QueueMetrics;
 use portico_registry::{Registry, definition};
 
 use crate::assembly::error::StartError;
-use crate::assembly::reached::reached;
+use crate::assembly::signal_wait::wait_for_signal;
 
 /// Controllers of definitions; empty if `--runtime-config` disables definitions.
 pub(super) struct Definitions {
@@ -29,7 +29,7 @@ impl Definitions {
     }
 
     /// Returns the signal that the APIServices of all definitions are desired. Before that, existing ones would be removed.
-    pub(super) fn registered(&self) -> Option<Signal> {
+    pub(super) fn api_services_known(&self) -> Option<Signal> {
         self.custom.as_ref().map(CustomResources::synced)
     }
 
@@ -50,14 +50,14 @@ impl Definitions {
         hooks.add_post_start("start-apiextensions-controllers", move |cx: HookContext| async move {
             if let Some(custom) = custom {
                 custom.run_workers(&r, &cx.tasks);
-                reached(&cx, &custom.synced()).await?;
+                wait_for_signal(&cx, &custom.synced()).await?;
             }
             Ok(())
         })?;
-        let synced = self.registered();
+        let synced = self.api_services_known();
         hooks.add_post_start("crd-informer-synced", move |cx: HookContext| async move {
             match synced {
-                Some(synced) => reached(&cx, &synced).await,
+                Some(synced) => wait_for_signal(&cx, &synced).await,
                 None => Ok(()),
             }
         })?;

@@ -7,14 +7,14 @@ mod mappings;
 mod reader;
 mod rules;
 
-use portico_auth::authn::Anonymous;
+use portico_auth::authn::AnonymousAccess;
 use portico_auth::oidc::{JwtAuthenticator, SigningAlgorithm};
 use portico_machinery::field::{Error, Path as Field};
 use portico_machinery::{Cursor, Object, aggregate};
 use portico_schema::configuration::{ConfigKind, Scheme};
 
 use super::address::IssuerAddress;
-use reader::{Emails, Reader};
+use reader::{EmailClaims, Reader};
 
 const KIND: &str = "AuthenticationConfiguration";
 const SCHEME: Scheme = Scheme {
@@ -69,7 +69,7 @@ const MAX_ISSUERS: usize = 64;
 pub(super) struct Configuration {
     pub(super) issuers: Vec<IssuerConfiguration>,
     /// Configuration of anonymous access; `None` if the file does not have it.
-    pub(super) anonymous: Option<Anonymous>,
+    pub(super) anonymous: Option<AnonymousAccess>,
 }
 
 /// Address of an issuer, and the validation of its tokens.
@@ -80,29 +80,33 @@ pub(super) struct IssuerConfiguration {
 }
 
 impl Configuration {
-    /// Reads the content of a file. `own` are the issuers of service account tokens, which the file must not contain.
+    /// Reads the content of a file. `own_issuers` are the issuers of service account tokens, which the file must not contain.
     ///
     /// # Errors
     /// The configuration is invalid.
-    pub(super) fn read(bytes: &[u8], own: &[String], initial: Option<&Initial>) -> Result<Self, String> {
+    pub(super) fn read(
+        bytes: &[u8],
+        own_issuers: &[String],
+        initial: Option<&InitialAnonymous>,
+    ) -> Result<Self, String> {
         if bytes.is_empty() {
             return Err("empty config data".to_owned());
         }
         let object = SCHEME.decode(bytes).map_err(|error| error.to_string())?;
-        Self::of(&object, own, &SigningAlgorithm::ALL, initial)
+        Self::from_object(&object, own_issuers, &SigningAlgorithm::ALL, initial)
     }
 
     /// Checks a decoded configuration.
     ///
     /// # Errors
     /// All errors of the configuration.
-    pub(super) fn of(
+    pub(super) fn from_object(
         object: &Object,
-        own: &[String],
+        own_issuers: &[String],
         algorithms: &[SigningAlgorithm],
-        initial: Option<&Initial>,
+        initial: Option<&InitialAnonymous>,
     ) -> Result<Self, String> {
-        let mut reader = Reader { errors: Vec::new(), own, algorithms };
+        let mut reader = Reader { errors: Vec::new(), own: own_issuers, algorithms };
         let issuers = reader.issuers(&object.at(&["jwt"]));
         let anonymous = reader.anonymous(&object.at(&["anonymous"]));
         if initial.is_some_and(|initial| initial.0 != anonymous) {
@@ -118,7 +122,7 @@ impl Configuration {
 
 /// Anonymous access in the first configuration, which later ones must not change.
 #[derive(Debug)]
-pub(super) struct Initial(pub(super) Option<Anonymous>);
+pub(super) struct InitialAnonymous(pub(super) Option<AnonymousAccess>);
 
 impl Reader<'_> {
     fn issuers(&mut self, list: &Cursor<'_>) -> Vec<IssuerConfiguration> {
@@ -127,9 +131,9 @@ impl Reader<'_> {
             return Vec::new();
         }
         let (mut urls, mut discovery_urls, mut read) = (Vec::new(), Vec::new(), Vec::new());
-        for one in list.items() {
-            read.extend(self.issuer(&one));
-            let issuer = one.field("issuer");
+        for item in list.items() {
+            read.extend(self.issuer(&item));
+            let issuer = item.field("issuer");
             let (url, discovery_url) = (issuer.field("url"), issuer.field("discoveryURL"));
             if urls.contains(&url.str()) {
                 self.errors.push(Error::duplicate(&url.path(), url.str()));
@@ -148,7 +152,7 @@ impl Reader<'_> {
     /// Reads an issuer; `None` if it is invalid.
     fn issuer(&mut self, at: &Cursor<'_>) -> Option<IssuerConfiguration> {
         let address = self.address(&at.field("issuer"));
-        let mut emails = Emails::default();
+        let mut emails = EmailClaims::default();
         let claim_rules = self.claim_rules(&at.field("claimValidationRules"), &mut emails);
         let mappings = self.mappings(&at.field("claimMappings"), &mut emails);
         let user_rules = self.user_rules(&at.field("userValidationRules"));
@@ -167,25 +171,26 @@ impl Reader<'_> {
         Some(IssuerConfiguration { address, authenticator })
     }
 
-    fn anonymous(&mut self, at: &Cursor<'_>) -> Option<Anonymous> {
+    fn anonymous(&mut self, at: &Cursor<'_>) -> Option<AnonymousAccess> {
         if !at.is_present() {
             return None;
         }
         let conditions = at.field("conditions");
         if !at.field("enabled").bool() {
             if !conditions.is_empty() {
-                let why = "enabled should be set to true when conditions are defined";
+                let message = "enabled should be set to true when conditions are defined";
                 let paths: Vec<_> = conditions
                     .items()
-                    .map(|one| format!("{{\"path\":{:?}}}", one.field("path").str()))
+                    .map(|condition| format!("{{\"path\":{:?}}}", condition.field("path").str()))
                     .collect();
                 let printed = format!("[{}]", paths.join(","));
-                self.errors.push(Error::invalid_printed(&conditions.path(), &printed, why));
+                self.errors.push(Error::invalid_printed(&conditions.path(), &printed, message));
             }
-            return Some(Anonymous::No);
+            return Some(AnonymousAccess::Denied);
         }
-        let paths: Vec<_> = conditions.items().map(|one| one.field("path").str().to_owned()).collect();
-        Some(if paths.is_empty() { Anonymous::Yes } else { Anonymous::Paths(paths.into()) })
+        let paths: Vec<_> =
+            conditions.items().map(|condition| condition.field("path").str().to_owned()).collect();
+        Some(if paths.is_empty() { AnonymousAccess::Allowed } else { AnonymousAccess::Paths(paths.into()) })
     }
 }
 

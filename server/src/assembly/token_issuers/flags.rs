@@ -13,7 +13,7 @@ use crate::settings::OidcFlags;
 const NO_PREFIX: &str = "-";
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct ConfigurationFile<'a> {
     jwt: [Jwt<'a>; 1],
 }
 
@@ -50,9 +50,9 @@ struct Mapping<'a> {
 ///
 /// # Errors
 /// The flags are invalid.
-pub(super) fn configuration(flags: &OidcFlags, own: &[String]) -> Result<Configuration, String> {
+pub(super) fn configuration(flags: &OidcFlags, own_issuers: &[String]) -> Result<Configuration, String> {
     let algorithm = |name: &String| {
-        SigningAlgorithm::of_name(name).ok_or_else(|| format!("oidc: unsupported signing alg: {name:?}"))
+        SigningAlgorithm::from_name(name).ok_or_else(|| format!("oidc: unsupported signing alg: {name:?}"))
     };
     let algorithms = flags.signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
     let pem = match &flags.ca_file {
@@ -60,10 +60,10 @@ pub(super) fn configuration(flags: &OidcFlags, own: &[String]) -> Result<Configu
         Some(file) => portico_kit::config_file::read_text(file)
             .map_err(|error| format!("open {}: {}", file.display(), portico_gostd::os::error_text(&error)))?,
     };
-    let written = Written { jwt: [jwt(flags, &pem)] };
-    let json = serde_json::to_vec(&written).map_err(|error| error.to_string())?;
+    let file = ConfigurationFile { jwt: [jwt(flags, &pem)] };
+    let json = serde_json::to_vec(&file).map_err(|error| error.to_string())?;
     let object = Object::from_json(&json).map_err(|error| error.to_string())?;
-    Configuration::of(&object, own, &algorithms, None)
+    Configuration::from_object(&object, own_issuers, &algorithms, None)
 }
 
 fn jwt<'a>(flags: &'a OidcFlags, pem: &'a str) -> Jwt<'a> {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use portico_auth::oidc::{Claims, JwtAuthenticator, SignedToken, Unverified, Verification, untrusted_issuer};
+use portico_auth::oidc::{
+    JwtAuthenticator, RawClaims, SignedToken, TokenRequirements, VerificationError, untrusted_issuer,
+};
 use portico_kit::egress::EgressDialer;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::TlsError;
@@ -26,7 +28,7 @@ pub(super) struct Issuer {
     provider: Provider,
     pub(super) keys: KeyFeed,
     /// Key feeds of the issuers of distributed claims, by issuer.
-    of_claims: Mutex<BTreeMap<String, KeyFeed>>,
+    claim_feeds: Mutex<BTreeMap<String, KeyFeed>>,
     tasks: TaskSet,
 }
 
@@ -47,11 +49,11 @@ impl Issuer {
             &address.url,
             address.discovery_url.clone(),
             provider.clone(),
-            Some(metrics.of_keys(&address.url)),
+            Some(metrics.for_keys(&address.url)),
             tasks,
         );
         let authenticator = configuration.authenticator.clone();
-        Ok(Self { authenticator, provider, keys, of_claims: Mutex::default(), tasks: tasks.clone() })
+        Ok(Self { authenticator, provider, keys, claim_feeds: Mutex::default(), tasks: tasks.clone() })
     }
 
     /// Returns the URL that tokens of the issuer contain.
@@ -68,15 +70,15 @@ impl Issuer {
             return Err("oidc: authenticator not initialized".to_owned());
         };
         let verified = verify(token, &self.keys, keys, &self.authenticator.verification(now())).await;
-        let mut claims = verified.map_err(|why| format!("oidc: verify token: {why}"))?;
-        self.complete(&mut claims)
+        let mut claims = verified.map_err(|error| format!("oidc: verify token: {error}"))?;
+        self.resolve_distributed_claim(&mut claims)
             .await
-            .map_err(|why| format!("oidc: could not expand distributed claims: {why}"))?;
+            .map_err(|error| format!("oidc: could not expand distributed claims: {error}"))?;
         self.authenticator.user(&claims)
     }
 
     /// Fetches the groups claim, if another server provides it as a distributed claim (`claimResolver.expand`).
-    async fn complete(&self, claims: &mut Claims) -> Result<(), String> {
+    async fn resolve_distributed_claim(&self, claims: &mut RawClaims) -> Result<(), String> {
         let Some(claim) = self.authenticator.distributed_claim() else { return Ok(()) };
         let Some(source) = claims.source(claim)? else { return Ok(()) };
         let endpoint = &source.endpoint;
@@ -84,22 +86,23 @@ impl Issuer {
             .provider
             .claim(&source)
             .await
-            .map_err(|why| format!("while getting distributed claim {claim:?}: {why}"))?;
+            .map_err(|error| format!("while getting distributed claim {claim:?}: {error}"))?;
         let issuer = untrusted_issuer(&token).ok_or_else(|| {
             format!("getting untrusted issuer from endpoint {endpoint} failed for claim {claim:?}: malformed token")
         })?;
-        let feed =
-            self.feed(&issuer).map_err(|why| format!("verifying untrusted issuer {issuer} failed: {why}"))?;
+        let feed = self
+            .feed(&issuer)
+            .map_err(|error| format!("verifying untrusted issuer {issuer} failed: {error}"))?;
         let Some(keys) = feed.keys() else {
             return Err(format!(
                 "verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {issuer:?}"
             ));
         };
-        let wanted = Verification { issuer: &issuer, ..self.authenticator.verification(now()) };
-        let mut found = verify(&token, &feed, keys, &wanted)
+        let verification = TokenRequirements { issuer: &issuer, ..self.authenticator.verification(now()) };
+        let mut claim_token = verify(&token, &feed, keys, &verification)
             .await
-            .map_err(|why| format!("verify distributed claim token: {why}"))?;
-        if claims.adopt(claim, &mut found) {
+            .map_err(|error| format!("verify distributed claim token: {error}"))?;
+        if claims.take_claim_from(claim, &mut claim_token) {
             return Ok(());
         }
         Err(format!("jwt returned by distributed claim endpoint {endpoint:?} did not contain claim: {claim}"))
@@ -107,7 +110,7 @@ impl Issuer {
 
     /// Returns the key feed of an issuer of distributed claims; starts it at the first use.
     fn feed(&self, issuer: &str) -> Result<KeyFeed, String> {
-        let mut feeds = self.of_claims.lock();
+        let mut feeds = self.claim_feeds.lock();
         if let Some(feed) = feeds.get(issuer) {
             return Ok(feed.clone());
         }
@@ -129,21 +132,23 @@ async fn verify(
     token: &str,
     feed: &KeyFeed,
     keys: Arc<portico_auth::oidc::JsonWebKeys>,
-    wanted: &Verification<'_>,
-) -> Result<Claims, String> {
+    requirements: &TokenRequirements<'_>,
+) -> Result<RawClaims, String> {
     let signed = SignedToken::parse(token)?;
-    let again = match signed.verify(&keys, wanted) {
+    let result = match signed.verify(&keys, requirements) {
         Ok(claims) => return Ok(claims),
-        Err(Unverified::Refused(why)) => return Err(why),
-        Err(Unverified::Signature) => match feed.newer().await {
-            Some(newer) => signed.verify(&newer, wanted),
-            None => Err(Unverified::Signature),
+        Err(VerificationError::Refused(reason)) => return Err(reason),
+        Err(VerificationError::Signature) => match feed.fetch_newer().await {
+            Some(newer) => signed.verify(&newer, requirements),
+            None => Err(VerificationError::Signature),
         },
     };
-    again.map_err(|error| match (error, feed.failure()) {
-        (Unverified::Refused(why), _) => why,
-        (Unverified::Signature, Some(why)) => format!("failed to verify signature: fetching keys {why}"),
-        (Unverified::Signature, None) => {
+    result.map_err(|error| match (error, feed.failure()) {
+        (VerificationError::Refused(reason), _) => reason,
+        (VerificationError::Signature, Some(reason)) => {
+            format!("failed to verify signature: fetching keys {reason}")
+        }
+        (VerificationError::Signature, None) => {
             "failed to verify signature: failed to verify id token signature".to_owned()
         }
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_auth::oidc::JsonWebKeys;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::{Backoff, BackoffPolicy};
 use portico_kit::tasks::TaskSet;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -17,24 +17,25 @@ use super::metrics::KeyMetrics;
 use super::provider::Provider;
 
 /// Backoff for an issuer that could not be reached (upstream retries every 10 s).
-const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(10), 2.0, 0.2);
+const RETRY: BackoffPolicy =
+    BackoffPolicy::new(Duration::from_millis(500), Duration::from_secs(10), 2.0, 0.2);
 /// Interval at which keys are fetched again, so that withdrawn keys are removed.
-const REFRESH: Duration = Duration::from_secs(10 * 60);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Minimum interval between fetches for tokens with an unknown key, because anyone can send such a token.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time that a request waits for newer keys.
-const WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// State of an issuer.
 #[derive(Clone, Default)]
-struct State {
+struct KeyState {
     /// Result of fetching the metadata; `None` if it was not fetched yet.
     discovered: Option<Result<(), Arc<str>>>,
     keys: Option<Arc<JsonWebKeys>>,
     /// Error of the last fetch of keys; `None` if it succeeded.
-    failed: Option<Arc<str>>,
+    fetch_error: Option<Arc<str>>,
     /// Time at which the last fetch ended.
-    fetched: Option<Instant>,
+    fetched_at: Option<Instant>,
     /// Number of fetches that have ended.
     fetches: u64,
 }
@@ -42,16 +43,16 @@ struct State {
 /// Feed of an issuer's keys. Cheap to clone; the task that fetches ends with the last clone.
 #[derive(Clone)]
 pub(super) struct KeyFeed {
-    shared: Shared,
+    shared: SharedState,
     _fetching: Arc<DropGuard>,
 }
 
 /// State that the fetching task and its readers share.
 #[derive(Clone)]
-struct Shared {
+struct SharedState {
     issuer: Arc<str>,
-    state: Arc<watch::Sender<State>>,
-    wanted: Arc<Notify>,
+    state: Arc<watch::Sender<KeyState>>,
+    fetch_requested: Arc<Notify>,
 }
 
 impl KeyFeed {
@@ -63,7 +64,8 @@ impl KeyFeed {
         metrics: Option<Arc<KeyMetrics>>,
         tasks: &TaskSet,
     ) -> Self {
-        let shared = Shared { issuer: issuer.into(), state: Arc::default(), wanted: Arc::default() };
+        let shared =
+            SharedState { issuer: issuer.into(), state: Arc::default(), fetch_requested: Arc::default() };
         let (feed, unused) = (shared.clone(), CancellationToken::new());
         let fetching = Arc::new(unused.clone().drop_guard());
         let fetch = async move {
@@ -84,24 +86,24 @@ impl KeyFeed {
 
     /// Returns the error of the last fetch; `None` if it succeeded.
     pub(super) fn failure(&self) -> Option<Arc<str>> {
-        self.shared.state.borrow().failed.clone()
+        self.shared.state.borrow().fetch_error.clone()
     }
 
     /// Requests a fetch and returns its keys; `None` if a fetch is not allowed now, fails, or takes too long.
-    pub(super) async fn newer(&self) -> Option<Arc<JsonWebKeys>> {
+    pub(super) async fn fetch_newer(&self) -> Option<Arc<JsonWebKeys>> {
         let mut changes = self.shared.state.subscribe();
         let fetches = {
             let state = changes.borrow_and_update();
-            let too_soon = state.fetched.is_none_or(|at| at.elapsed() < PAUSE);
-            if too_soon || state.failed.is_some() {
+            let too_soon = state.fetched_at.is_none_or(|at| at.elapsed() < MIN_FETCH_INTERVAL);
+            if too_soon || state.fetch_error.is_some() {
                 return None;
             }
             state.fetches
         };
-        self.shared.wanted.notify_one();
+        self.shared.fetch_requested.notify_one();
         let fetched = changes.wait_for(|state| state.fetches > fetches);
-        let state = tokio::time::timeout(WAIT, fetched).await.ok()?.ok()?;
-        if state.failed.is_some() { None } else { state.keys.clone() }
+        let state = tokio::time::timeout(MAX_WAIT, fetched).await.ok()?.ok()?;
+        if state.fetch_error.is_some() { None } else { state.keys.clone() }
     }
 
     /// Returns an error while the metadata of the issuer is not available (`HealthCheck`).
@@ -109,7 +111,9 @@ impl KeyFeed {
         let issuer = &self.shared.issuer;
         match &self.shared.state.borrow().discovered {
             Some(Ok(())) => Ok(()),
-            Some(Err(why)) => Err(format!("oidc: authenticator for issuer {issuer:?} is not healthy: {why}")),
+            Some(Err(error)) => {
+                Err(format!("oidc: authenticator for issuer {issuer:?} is not healthy: {error}"))
+            }
             None => Err(format!(
                 "oidc: authenticator for issuer {issuer:?} is not healthy: oidc: authenticator for issuer {issuer:?} is not initialized"
             )),
@@ -117,14 +121,14 @@ impl KeyFeed {
     }
 
     /// Waits until the metadata of the issuer is available.
-    pub(super) async fn discovered(&self) {
+    pub(super) async fn wait_discovered(&self) {
         let mut changes = self.shared.state.subscribe();
         // `self` owns the sender, so the wait cannot fail.
         let _ = changes.wait_for(|state| matches!(state.discovered, Some(Ok(())))).await;
     }
 }
 
-impl Shared {
+impl SharedState {
     async fn discover(&self, provider: &Provider, at: Option<&str>) -> String {
         let mut retry = Backoff::new(RETRY);
         loop {
@@ -147,16 +151,16 @@ impl Shared {
         loop {
             let fetched = provider.keys(at).await;
             if let Some(metrics) = metrics {
-                metrics.fetched(fetched.as_ref().ok().map(|(_, document)| &**document));
+                metrics.record_fetch(fetched.as_ref().ok().map(|(_, document)| &**document));
             }
             let failed = fetched.is_err();
             self.state.send_modify(|state| {
-                (state.fetched, state.fetches) = (Some(Instant::now()), state.fetches + 1);
+                (state.fetched_at, state.fetches) = (Some(Instant::now()), state.fetches + 1);
                 match fetched {
-                    Ok((keys, _)) => (state.keys, state.failed) = (Some(Arc::new(keys)), None),
+                    Ok((keys, _)) => (state.keys, state.fetch_error) = (Some(Arc::new(keys)), None),
                     Err(error) => {
                         tracing::error!(issuer = &*self.issuer, error, "oidc authenticator: fetching keys");
-                        state.failed = Some(error.into());
+                        state.fetch_error = Some(error.into());
                     }
                 }
             });
@@ -166,7 +170,7 @@ impl Shared {
             }
             retry.reset();
             // A request for newer keys triggers the next fetch; so does the timeout.
-            let _ = tokio::time::timeout(REFRESH, self.wanted.notified()).await;
+            let _ = tokio::time::timeout(REFRESH_INTERVAL, self.fetch_requested.notified()).await;
         }
     }
 }
@@ -179,7 +183,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nothing_is_fetched_for_a_feed_that_nobody_has() {
+    async fn a_feed_without_owners_stops_fetching() {
         let tasks = TaskSet::new();
         let url = "https://127.0.0.1:1".to_owned();
         let address = IssuerAddress { url, discovery_url: None, roots: Roots::Insecure, egress: None };
@@ -190,11 +194,11 @@ mod tests {
         drop(feed);
         assert!(tasks.running().contains_key("token-issuer-keys"));
         drop(another);
-        let ended = async {
+        let wait_for_end = async {
             while tasks.running().contains_key("token-issuer-keys") {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), ended).await.expect("what fetches ends");
+        tokio::time::timeout(Duration::from_secs(10), wait_for_end).await.expect("the fetching task ends");
     }
 }

@@ -19,10 +19,10 @@ const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 #[derive(Clone)]
 pub(super) struct IssuerMetrics {
     seconds: HistogramVec<Labels<2>>,
-    last: Family<Labels<3>, FloatGauge>,
+    last_fetch: Family<Labels<3>, FloatGauge>,
     info: Family<Labels<3>, Gauge>,
     /// Hash of the ID of this server.
-    server: Arc<str>,
+    server_hash: Arc<str>,
     /// Metrics of keys, by issuer.
     keys: Arc<Mutex<BTreeMap<String, Arc<KeyMetrics>>>>,
 }
@@ -41,7 +41,7 @@ impl IssuerMetrics {
                 ),
                 SECONDS,
             ),
-            last: registry.float_gauge_vec(Desc::gauge(
+            last_fetch: registry.float_gauge_vec(Desc::gauge(
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
                 &["apiserver_id_hash", "jwt_issuer_hash", "result"],
                 "[ALPHA] Timestamp of the last successful or failed JWKS fetch split by \
@@ -53,83 +53,83 @@ impl IssuerMetrics {
                 "[ALPHA] Information about the last JWKS fetched by the JWT authenticator with \
                  hash as label, split by api server identity and jwt issuer.",
             )),
-            server: sha256_label(server_id.as_bytes()).into(),
+            server_hash: sha256_label(server_id.as_bytes()).into(),
             keys: Arc::default(),
         }
     }
 
     /// Records the validation of a token.
-    pub(super) fn authenticated(&self, issuer: &str, is_good: bool, took: Duration) {
-        let result = if is_good { "success" } else { "failure" };
+    pub(super) fn observe_token(&self, issuer: &str, is_valid: bool, duration: Duration) {
+        let result = if is_valid { "success" } else { "failure" };
         let labels = [("result", result.to_owned()), ("jwt_issuer_hash", sha256_label(issuer.as_bytes()))];
-        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        self.seconds.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 
     /// Returns the metrics of one issuer's keys.
-    pub(super) fn of_keys(&self, issuer: &str) -> Arc<KeyMetrics> {
-        let made = || {
+    pub(super) fn for_keys(&self, issuer: &str) -> Arc<KeyMetrics> {
+        let new_metrics = || {
             Arc::new(KeyMetrics {
-                last: self.last.clone(),
+                last_fetch: self.last_fetch.clone(),
                 info: self.info.clone(),
-                server: Arc::clone(&self.server),
-                issuer: sha256_label(issuer.as_bytes()),
-                in_force: Mutex::default(),
+                server_hash: Arc::clone(&self.server_hash),
+                issuer_hash: sha256_label(issuer.as_bytes()),
+                current_hash: Mutex::default(),
             })
         };
-        Arc::clone(self.keys.lock().entry(issuer.to_owned()).or_insert_with(made))
+        Arc::clone(self.keys.lock().entry(issuer.to_owned()).or_insert_with(new_metrics))
     }
 
     /// Removes the metrics of all other issuers (`DeleteJWKSFetchMetrics`).
-    pub(super) fn retain(&self, is_asked: impl Fn(&str) -> bool) {
+    pub(super) fn retain(&self, is_configured: impl Fn(&str) -> bool) {
         self.keys.lock().retain(|issuer, metrics| {
-            let stays = is_asked(issuer);
-            if !stays {
+            let remains = is_configured(issuer);
+            if !remains {
                 metrics.forget();
             }
-            stays
+            remains
         });
     }
 }
 
 /// Metrics of one issuer's keys.
 pub(super) struct KeyMetrics {
-    last: Family<Labels<3>, FloatGauge>,
+    last_fetch: Family<Labels<3>, FloatGauge>,
     info: Family<Labels<3>, Gauge>,
-    server: Arc<str>,
-    issuer: String,
-    in_force: Mutex<Option<String>>,
+    server_hash: Arc<str>,
+    issuer_hash: String,
+    current_hash: Mutex<Option<String>>,
 }
 
 impl KeyMetrics {
     /// Records a fetch of keys; `None` if it failed.
-    pub(super) fn fetched(&self, document: Option<&[u8]>) {
+    pub(super) fn record_fetch(&self, document: Option<&[u8]>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let result = if document.is_some() { "success" } else { "failure" };
-        self.last.get_or_create(&self.labels(("result", result.to_owned()))).set(now.as_secs_f64());
+        self.last_fetch.get_or_create(&self.labels(("result", result.to_owned()))).set(now.as_secs_f64());
         let Some(document) = document else { return };
         let hash = sha256_label(document);
-        let mut in_force = self.in_force.lock();
-        if let Some(old) = in_force.replace(hash.clone()) {
+        let mut current_hash = self.current_hash.lock();
+        if let Some(old) = current_hash.replace(hash.clone()) {
             self.info.remove(&self.set(old));
         }
         self.info.get_or_create(&self.set(hash)).set(1);
     }
 
     fn labels(&self, first: (&'static str, String)) -> Labels<3> {
-        let (issuer, server) = (self.issuer.clone(), self.server.to_string());
+        let (issuer, server) = (self.issuer_hash.clone(), self.server_hash.to_string());
         [first, ("jwt_issuer_hash", issuer), ("apiserver_id_hash", server)]
     }
 
     fn set(&self, hash: String) -> Labels<3> {
-        let (issuer, server) = (self.issuer.clone(), self.server.to_string());
+        let (issuer, server) = (self.issuer_hash.clone(), self.server_hash.to_string());
         [("jwt_issuer_hash", issuer), ("apiserver_id_hash", server), ("hash", hash)]
     }
 
     fn forget(&self) {
         for result in ["success", "failure"] {
-            self.last.remove(&self.labels(("result", result.to_owned())));
+            self.last_fetch.remove(&self.labels(("result", result.to_owned())));
         }
-        if let Some(old) = self.in_force.lock().take() {
+        if let Some(old) = self.current_hash.lock().take() {
             self.info.remove(&self.set(old));
         }
     }

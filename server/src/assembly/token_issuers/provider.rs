@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use portico_auth::oidc::{JsonWebKeys, MAX_TOKEN_BYTES, Source};
+use portico_auth::oidc::{ClaimSource, JsonWebKeys, MAX_TOKEN_BYTES};
 use portico_gostd::json::{error_text, from_slice};
 use portico_kit::dial::{Connector, ConnectorOptions, Target};
 use portico_kit::egress::EgressDialer;
-use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::fetch::{FetchRequest, FetchResponse, FetchTarget, Fetcher};
 use portico_kit::header_text;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{Alpn, ClientTls, TlsError};
@@ -98,8 +98,9 @@ impl Provider {
     /// # Errors
     /// The keys cannot be fetched or decoded.
     pub(super) async fn keys(&self, at: &str) -> Result<(JsonWebKeys, Bytes), String> {
-        let body = self.document(at).await.map_err(|why| format!("oidc: get keys failed {why}"))?;
-        let keys = JsonWebKeys::parse(&body).map_err(|why| format!("oidc: failed to decode keys: {why}"))?;
+        let body = self.document(at).await.map_err(|error| format!("oidc: get keys failed {error}"))?;
+        let keys =
+            JsonWebKeys::parse(&body).map_err(|error| format!("oidc: failed to decode keys: {error}"))?;
         Ok((keys, body))
     }
 
@@ -107,7 +108,7 @@ impl Provider {
     ///
     /// # Errors
     /// The token cannot be fetched.
-    pub(super) async fn claim(&self, source: &Source) -> Result<String, String> {
+    pub(super) async fn claim(&self, source: &ClaimSource) -> Result<String, String> {
         let mut headers = HeaderMap::new();
         if !source.access_token.is_empty() {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", source.access_token))
@@ -135,7 +136,7 @@ impl Provider {
         headers: HeaderMap,
         timeout: Duration,
         max_body: usize,
-    ) -> Result<Fetched, String> {
+    ) -> Result<FetchResponse, String> {
         let found = tokio::time::timeout(timeout, self.follow(url, headers, timeout, max_body)).await;
         found.unwrap_or_else(|_| Err(format!("Get {url:?}: context deadline exceeded")))
     }
@@ -145,19 +146,19 @@ impl Provider {
         url: &str,
         mut headers: HeaderMap,
         timeout: Duration,
-        max_body: usize,
-    ) -> Result<Fetched, String> {
-        let failed = |why: &dyn std::fmt::Display| format!("Get {url:?}: {why}");
+        max_body_bytes: usize,
+    ) -> Result<FetchResponse, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("Get {url:?}: {error}");
         let mut at: Uri = url.parse().map_err(|error| failed(&error))?;
         for _ in 0..=MAX_REDIRECTS {
-            let (target, path) = self.target(&at).map_err(|why| failed(&why))?;
+            let (target, path) = self.target(&at).map_err(|error| failed(&error))?;
             let request = FetchRequest {
                 method: Method::GET,
                 path,
                 headers: headers.clone(),
                 timeout,
                 body: Bytes::new(),
-                max_body,
+                max_body_bytes,
             };
             let found = self.fetcher.send(&target, &request).await.map_err(|error| failed(&error))?;
             let Some(location) =
@@ -165,7 +166,7 @@ impl Provider {
             else {
                 return Ok(found);
             };
-            let next = resolved(&at, header_text::text(location));
+            let next = resolve_redirect(&at, header_text::text(location));
             let next = next.ok_or_else(|| failed(&"the redirect has no valid location"))?;
             if next.authority() != at.authority() {
                 headers.remove(header::AUTHORIZATION);
@@ -189,9 +190,9 @@ impl Provider {
 }
 
 /// Resolves the location of a redirect: an absolute URL, or a path on the same host.
-fn resolved(at: &Uri, location: &str) -> Option<Uri> {
+fn resolve_redirect(base: &Uri, location: &str) -> Option<Uri> {
     if location.starts_with('/') && !location.starts_with("//") {
-        return format!("https://{}{location}", at.authority()?).parse().ok();
+        return format!("https://{}{location}", base.authority()?).parse().ok();
     }
     location.parse().ok()
 }

@@ -15,10 +15,10 @@ fn refusal(resources: &str, automatic_reload: bool) -> String {
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources: {}",
         resources.replace("KEY", KEY).replace("LONG", LONG)
     );
-    of_text(&text, automatic_reload)
+    check_text(&text, automatic_reload)
 }
 
-fn of_text(text: &str, automatic_reload: bool) -> String {
+fn check_text(text: &str, automatic_reload: bool) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
@@ -28,7 +28,7 @@ fn of_text(text: &str, automatic_reload: bool) -> String {
 }
 
 #[test]
-fn what_upstream_takes_is_taken() {
+fn files_that_upstream_accepts_are_accepted() {
     for resources in [
         "[{resources: [secrets], providers: [{identity: {}}]}]",
         "[{resources: [secrets, things.example.com], providers: [{aescbc: {keys: [{name: a, secret: KEY}]}}, {identity: {}}]}]",
@@ -42,9 +42,9 @@ fn what_upstream_takes_is_taken() {
 }
 
 #[test]
-fn what_upstream_refuses_is_refused_in_its_words() {
-    let parsing = |why: &str| format!("error while parsing file: {why}");
-    for (resources, why) in [
+fn files_that_upstream_refuses_are_refused_with_its_messages() {
+    let parsing = |message: &str| format!("error while parsing file: {message}");
+    for (resources, expected) in [
         ("[]", "resources: Required value: at least one resources is required"),
         (
             "[{resources: [], providers: []}]",
@@ -97,22 +97,22 @@ fn what_upstream_refuses_is_refused_in_its_words() {
              unix is supported, resources[0].providers[0].kms.cachesize: Invalid value: 3: cachesize is not supported in v2]",
         ),
     ] {
-        assert_eq!(refusal(resources, false), parsing(why), "{resources}");
+        assert_eq!(refusal(resources, false), parsing(expected), "{resources}");
     }
 }
 
 #[test]
 fn masked_rules_and_the_first_version_of_key_services_are_refused() {
     let masked = "[{resources: ['*.'], providers: [{identity: {}}]}, {resources: [secrets], providers: [{identity: {}}]}]";
-    let why = "error while building transformers: resource \"secrets\" is masked by earlier rule \"*.\"";
-    assert_eq!(refusal(masked, false), why);
+    let message = "error while building transformers: resource \"secrets\" is masked by earlier rule \"*.\"";
+    assert_eq!(refusal(masked, false), message);
     let first = "[{resources: [secrets], providers: [{kms: {name: a, endpoint: 'unix:///s'}}]}]";
     assert!(refusal(first, false).contains("KMSv1 is deprecated"), "{}", refusal(first, false));
 }
 
 #[test]
 fn other_files_are_refused() {
-    for (text, why) in [
+    for (text, expected) in [
         ("", "encryption provider configuration file \"FILE\" is empty"),
         ("kind: Pod\napiVersion: v1", "no kind \"Pod\" is registered for version \"v1\""),
         (
@@ -120,7 +120,7 @@ fn other_files_are_refused() {
             "strict decoding error: unknown field \"other\"",
         ),
     ] {
-        assert!(of_text(text, false).contains(why), "{text}: {}", of_text(text, false));
+        assert!(check_text(text, false).contains(expected), "{text}: {}", check_text(text, false));
     }
     let missing = EncryptionSettings { config: Some(PathBuf::from("/nowhere")), automatic_reload: false };
     assert!(missing.check().unwrap_err().to_string().contains("open /nowhere: no such file or directory"));

@@ -2,17 +2,25 @@
 
 use portico_machinery::Status;
 use portico_proto::apiregistration as pb;
-use portico_registry::{Context, Listed, Stored};
+use portico_registry::{Context, ListResult, StoredObject};
 use serde::Serialize;
 
 use crate::chain::Caller;
-use crate::grpc::recorded;
+use crate::grpc::audit_records;
 
 const LIST_HEAD: &str = r#"{"kind":"APIServiceList","apiVersion":"apiregistration.k8s.io/v1","metadata":"#;
 
 /// Records the result of a verb: a code and an object, or a refusal.
-pub(super) fn ended(caller: &Caller, context: &Context, ended: Result<(u16, &Stored), &Status>) {
-    recorded::ended(caller, context.annotations.take(), ended.map(|(code, stored)| (code, stored.json())));
+pub(super) fn record_result(
+    caller: &Caller,
+    context: &Context,
+    result: Result<(u16, &StoredObject), &Status>,
+) {
+    audit_records::record_result(
+        caller,
+        context.annotations.take(),
+        result.map(|(code, stored)| (code, stored.json())),
+    );
 }
 
 #[derive(Serialize)]
@@ -24,21 +32,20 @@ struct ListMeta<'a> {
 }
 
 /// Records a list, if responses are recorded.
-pub(super) fn listed(caller: &Caller, listed: &Listed) {
-    let Some(mut gathered) = recorded::response(caller) else { return };
-    let metadata =
-        ListMeta { resource_version: listed.revision.to_string(), r#continue: &listed.continue_token };
-    gathered.add(LIST_HEAD.as_bytes());
-    gathered.add(&serde_json::to_vec(&metadata).unwrap_or_else(|_| b"{}".to_vec()));
-    gathered.add(br#","items":["#);
-    for (at, stored) in listed.items.iter().enumerate() {
-        if at > 0 {
-            gathered.add(b",");
+pub(super) fn record_list(caller: &Caller, list: &ListResult) {
+    let Some(mut collector) = audit_records::response_collector(caller) else { return };
+    let metadata = ListMeta { resource_version: list.revision.to_string(), r#continue: &list.continue_token };
+    collector.push(LIST_HEAD.as_bytes());
+    collector.push(&serde_json::to_vec(&metadata).unwrap_or_else(|_| b"{}".to_vec()));
+    collector.push(br#","items":["#);
+    for (index, stored) in list.items.iter().enumerate() {
+        if index > 0 {
+            collector.push(b",");
         }
-        gathered.add(&stored.json());
+        collector.push(&stored.json());
     }
-    gathered.add(b"]}");
-    gathered.end();
+    collector.push(b"]}");
+    collector.finish();
 }
 
 #[derive(Serialize)]
@@ -64,11 +71,11 @@ struct Preconditions<'a> {
 /// Returns the options that a delete has in its body over HTTP.
 pub(super) fn delete_options(request: &pb::DeleteRequest) -> Vec<u8> {
     let preconditions = Preconditions { uid: &request.uid, resource_version: &request.resource_version };
-    let has_some = !request.uid.is_empty() || !request.resource_version.is_empty();
+    let has_preconditions = !request.uid.is_empty() || !request.resource_version.is_empty();
     let options = DeleteOptions {
         kind: "DeleteOptions",
         api_version: "meta.k8s.io/v1",
-        preconditions: has_some.then_some(preconditions),
+        preconditions: has_preconditions.then_some(preconditions),
         dry_run: request.dry_run.then_some(["All"]),
     };
     serde_json::to_vec(&options).unwrap_or_else(|_| b"{}".to_vec())

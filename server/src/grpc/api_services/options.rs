@@ -5,7 +5,7 @@ use portico_machinery::{GroupResource, Status, UserInfo};
 use portico_proto::apiregistration as pb;
 use portico_registry::{Call, CreateOptions, ListOptions, Target, VersionMatch};
 
-use crate::grpc::{RpcResult, refused};
+use crate::grpc::{RpcResult, to_grpc_status};
 
 /// Returns the options of create, update and patch.
 pub(super) fn write(dry_run: bool) -> CreateOptions {
@@ -17,21 +17,22 @@ pub(super) fn write(dry_run: bool) -> CreateOptions {
 /// # Errors
 /// INVALID_ARGUMENT with the name of the field.
 pub(super) fn list(request: &pb::ListRequest) -> RpcResult<ListOptions> {
-    let bad = |message: String| refused(Status::bad_request(message));
+    let bad_request = |message: String| to_grpc_status(Status::bad_request(message));
     let resource_version = match request.resource_version.as_str() {
         "" => None,
-        text => Some(text.parse().map_err(|_| bad(format!("invalid resource version: {text:?}")))?),
+        text => Some(text.parse().map_err(|_| bad_request(format!("invalid resource version: {text:?}")))?),
     };
     let version_match = match request.resource_version_match.as_str() {
         "" => None,
         "Exact" => Some(VersionMatch::Exact),
         "NotOlderThan" => Some(VersionMatch::NotOlderThan),
-        other => return Err(bad(format!("resource_version_match: unsupported value {other:?}"))),
+        other => return Err(bad_request(format!("resource_version_match: unsupported value {other:?}"))),
     };
     Ok(ListOptions {
-        labels: LabelSelector::parse(&request.label_selector).map_err(|e| bad(e.to_string()))?,
-        fields: FieldSelector::parse(&request.field_selector).map_err(|e| bad(e.to_string()))?,
-        limit: usize::try_from(request.limit).map_err(|_| bad("limit must not be negative".to_owned()))?,
+        labels: LabelSelector::parse(&request.label_selector).map_err(|e| bad_request(e.to_string()))?,
+        fields: FieldSelector::parse(&request.field_selector).map_err(|e| bad_request(e.to_string()))?,
+        limit: usize::try_from(request.limit)
+            .map_err(|_| bad_request("limit must not be negative".to_owned()))?,
         continue_token: request.r#continue.clone(),
         resource_version,
         version_match,

@@ -4,16 +4,16 @@ use futures::{Stream, StreamExt, stream};
 use portico_machinery::{Object, Status};
 use portico_proto::apiregistration as pb;
 use portico_proto::convert::api_service_from_object;
-use portico_registry::{Answer, Body, EventType, Frame, Listed};
+use portico_registry::{Answer, Body, EventType, Frame, ListResult};
 
-use crate::grpc::{RpcResult, refused};
-use crate::queues::Running;
+use crate::grpc::{RpcResult, to_grpc_status};
+use crate::queues::RunningCall;
 
 /// Maximum bytes of stored JSON in one message of a list, unless its only object is larger.
 const PART_BYTES: usize = 1024 * 1024;
 
 /// Splits a list into messages of about a megabyte; an empty list is one message.
-pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::ListResponse>> {
+pub(super) fn list_messages(listed: ListResult) -> impl Stream<Item = RpcResult<pb::ListResponse>> {
     let resource_version = listed.revision.to_string();
     let mut end = Some((listed.continue_token, listed.remaining));
     let mut items = listed.items.into_iter().peekable();
@@ -45,12 +45,12 @@ pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::Lis
 /// The refusal in the answer.
 pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
     match answer {
-        Answer { status: Some(status), .. } => Err(refused(status)),
+        Answer { status: Some(status), .. } => Err(to_grpc_status(status)),
         Answer { body: Body::Bytes(json), .. } => {
-            let object = Object::from_json(&json).map_err(|e| refused(Status::internal(e)))?;
+            let object = Object::from_json(&json).map_err(|e| to_grpc_status(Status::internal(e)))?;
             Ok(api_service_from_object(&object))
         }
-        Answer { .. } => Err(refused(Status::internal("a read returned a stream"))),
+        Answer { .. } => Err(to_grpc_status(Status::internal("a read returned a stream"))),
     }
 }
 
@@ -60,15 +60,15 @@ pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
 /// The refusal, if the watch was not started.
 pub(super) fn watch_events(
     answer: Answer,
-    running: Running,
+    running: RunningCall,
 ) -> RpcResult<impl Stream<Item = RpcResult<pb::WatchResponse>> + use<>> {
     match answer {
         Answer { body: Body::Watch(watch), .. } => Ok(watch.frames.map(move |frame| {
-            let _lasts = &running;
+            let _guard = &running;
             event(&frame.frame)
         })),
-        Answer { status: Some(status), .. } => Err(refused(status)),
-        Answer { .. } => Err(refused(Status::internal("a watch returned a document"))),
+        Answer { status: Some(status), .. } => Err(to_grpc_status(status)),
+        Answer { .. } => Err(to_grpc_status(Status::internal("a watch returned a document"))),
     }
 }
 
@@ -84,7 +84,7 @@ fn event(frame: &Frame) -> RpcResult<pb::WatchResponse> {
         let error = Status::from_json(&frame.object()).map(|s| s.message).unwrap_or_default();
         return Ok(pb::WatchResponse { r#type: kind.into(), object: None, error });
     }
-    let object = Object::from_json(&frame.object()).map_err(|e| refused(Status::internal(e)))?;
+    let object = Object::from_json(&frame.object()).map_err(|e| to_grpc_status(Status::internal(e)))?;
     let object = Some(api_service_from_object(&object));
     Ok(pb::WatchResponse { r#type: kind.into(), object, error: String::new() })
 }

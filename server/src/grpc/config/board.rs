@@ -12,21 +12,21 @@ pub(crate) type Key = (PayloadKind, String);
 /// Value of an entry. A write without changes is posted with its new revision too, because its writer waits until all facades
 /// have that revision.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Posted {
+pub(crate) struct PostedEntry {
     payload: Payload,
     revision: i64,
 }
 
 /// Position of one facade on the board.
 pub(crate) struct BoardReader {
-    reader: Reader<Key, Posted>,
+    reader: Reader<Key, PostedEntry>,
     revision: Arc<Mutex<i64>>,
 }
 
 /// Board to which other modules post entries. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Board {
-    posted: ChangeNotifier<Key, Posted>,
+    posted: ChangeNotifier<Key, PostedEntry>,
     /// Newest revision of objects on the board. Locked during posts and reads.
     revision: Arc<Mutex<i64>>,
 }
@@ -45,7 +45,7 @@ impl Board {
     ) {
         let mut newest = self.revision.lock();
         let changes = changes.into_iter();
-        let posted = |payload| Arc::new(Posted { payload, revision });
+        let posted = |payload| Arc::new(PostedEntry { payload, revision });
         self.posted.set(changes.map(|(kind, key, payload)| ((kind, key), payload.map(posted))));
         *newest = revision.max(*newest);
     }
@@ -57,29 +57,29 @@ impl Board {
 }
 
 /// Key with its current value; `None` if the entry was removed.
-pub(crate) type Change = (Key, Option<Arc<Posted>>);
+pub(crate) type Change = (Key, Option<Arc<PostedEntry>>);
 
 impl BoardReader {
     /// Waits until there are changes. Cancel safe.
-    pub(crate) async fn changed(&self) {
+    pub(crate) async fn wait_changed(&self) {
         self.reader.changed().await;
     }
 
     /// Returns the changes since the last read, and the revision of objects that they include.
-    pub(crate) fn look(&mut self) -> (i64, Vec<Change>) {
+    pub(crate) fn read_changes(&mut self) -> (i64, Vec<Change>) {
         let newest = self.revision.lock();
-        (*newest, self.reader.look())
+        (*newest, self.reader.take_changes())
     }
 
     /// Returns all entries, and the revision of objects that they include.
-    pub(crate) fn look_at_all(&mut self) -> (i64, Vec<(Key, Arc<Posted>)>) {
+    pub(crate) fn read_all(&mut self) -> (i64, Vec<(Key, Arc<PostedEntry>)>) {
         let newest = self.revision.lock();
-        (*newest, self.reader.look_at_all())
+        (*newest, self.reader.take_all())
     }
 }
 
 /// Converts a posted value to an entry at a revision.
-pub(crate) fn entry((kind, key): Key, posted: Option<&Posted>, revision: i64) -> Entry {
+pub(crate) fn entry((kind, key): Key, posted: Option<&PostedEntry>, revision: i64) -> Entry {
     Entry { kind, key, revision, payload: posted.map(|posted| posted.payload.clone()) }
 }
 
@@ -88,16 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_changes_nothing_moves_the_revision_all_the_same() {
+    fn a_write_without_changes_advances_the_revision() {
         let board = Board::default();
         let mut reader = board.subscribe();
         let posted = || [(PayloadKind::Setting, "a".to_owned(), Some(Payload::Setting("b".into())))];
         for revision in [3, 4] {
             board.post_at(revision, posted());
-            let (shown, changes) = reader.look();
-            assert_eq!((shown, changes.len()), (revision, 1));
+            let (revision_read, changes) = reader.read_changes();
+            assert_eq!((revision_read, changes.len()), (revision, 1));
         }
         board.post_at(4, posted());
-        assert!(reader.look().1.is_empty());
+        assert!(reader.read_changes().1.is_empty());
     }
 }

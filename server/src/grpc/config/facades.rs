@@ -10,10 +10,10 @@ use portico_kit::lifecycle::Signal;
 use portico_machinery::time::rfc3339;
 use portico_proto::config as pb;
 use portico_proto::convert::Version;
-use portico_routes::{Ack, Mirrored};
+use portico_routes::{FacadeAck, MirrorReport};
 use tokio::sync::watch;
 
-use super::reported::{Reported, Sent};
+use super::facade_reports::{FacadeReports, SentPosition};
 
 /// Mirrors that one facade reports on.
 ///
@@ -21,9 +21,9 @@ use super::reported::{Reported, Sent};
 const MIRRORS_MAX: usize = 20_000;
 
 /// Receiver of the observations of facades.
-pub(crate) trait Hints: Send + Sync {
+pub(crate) trait ObservationSink: Send + Sync {
     /// A facade reaches the backend of an APIService, or fails at a stage.
-    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, detail: &str);
+    fn observe(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, detail: &str);
     /// A facade has disconnected; its observations no longer count.
     fn forget(&self, facade: &str);
 }
@@ -31,8 +31,8 @@ pub(crate) trait Hints: Send + Sync {
 /// Connected facades. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Facades {
-    connected: Arc<Mutex<State>>,
-    hints: Arc<dyn Hints>,
+    connected: Arc<Mutex<FacadesState>>,
+    observation_sink: Arc<dyn ObservationSink>,
     draining: Signal,
     /// Number of connected facades that could use another control service.
     movable: watch::Sender<usize>,
@@ -41,7 +41,7 @@ pub(crate) struct Facades {
 }
 
 #[derive(Default)]
-struct State {
+struct FacadesState {
     next: u64,
     facades: BTreeMap<u64, Facade>,
 }
@@ -54,20 +54,20 @@ struct Facade {
     refused: Vec<pb::Refusal>,
     mirrored: HashMap<String, pb::MirrorObservation>,
     build: String,
-    has_others: bool,
-    reported: Reported,
+    can_move: bool,
+    reports: FacadeReports,
 }
 
 /// Registration of one facade; dropped with its stream.
-pub(crate) struct Subscriber {
+pub(crate) struct FacadeRegistration {
     facades: Facades,
     id: u64,
 }
 
 impl Facades {
-    pub(crate) fn new(hints: Arc<dyn Hints>) -> Self {
+    pub(crate) fn new(observation_sink: Arc<dyn ObservationSink>) -> Self {
         let (draining, movable) = (Signal::new("Draining"), watch::channel(0).0);
-        Self { connected: Arc::default(), hints, draining, movable, reports: watch::channel(()).0 }
+        Self { connected: Arc::default(), observation_sink, draining, movable, reports: watch::channel(()).0 }
     }
 
     /// Signaled when facades should move to other control services.
@@ -80,11 +80,11 @@ impl Facades {
         self.draining.signal();
         let mut movable = self.movable.subscribe();
         // `self` owns the sender, so the wait cannot fail.
-        let _never_gone = movable.wait_for(|movable| *movable == 0).await;
+        let _infallible = movable.wait_for(|movable| *movable == 0).await;
     }
 
     /// Registers a facade.
-    pub(crate) fn connect(&self, name: String, address: String) -> Subscriber {
+    pub(crate) fn connect(&self, name: String, address: String) -> FacadeRegistration {
         let mut state = self.connected.lock();
         let id = state.next;
         state.next += 1;
@@ -97,19 +97,19 @@ impl Facades {
             refused: Vec::new(),
             mirrored: HashMap::new(),
             build: String::new(),
-            has_others: false,
-            reported: Reported::default(),
+            can_move: false,
+            reports: FacadeReports::default(),
         };
         state.facades.insert(id, facade);
         drop(state);
         self.reports.send_replace(());
-        Subscriber { facades: self.clone(), id }
+        FacadeRegistration { facades: self.clone(), id }
     }
 
     /// Lists the facades, with the number of revisions by which each is behind.
     pub(crate) fn list(&self, revision: i64) -> Vec<pb::Facade> {
         let state = self.connected.lock();
-        state.facades.values().map(|facade| facade.described(revision)).collect()
+        state.facades.values().map(|facade| facade.to_proto(revision)).collect()
     }
 
     /// Subscribes to connections, disconnections and reports of facades.
@@ -118,35 +118,35 @@ impl Facades {
     }
 
     /// Returns the reports that a watcher has not received yet. `sent` records those that it has.
-    pub(super) fn news(
+    pub(super) fn unsent_reports(
         &self,
-        sent: &mut BTreeMap<u64, Option<Sent>>,
+        sent: &mut BTreeMap<u64, Option<SentPosition>>,
         revision: i64,
     ) -> Vec<pb::WatchFacadesResponse> {
         let state = self.connected.lock();
-        let mut news = Vec::new();
+        let mut messages = Vec::new();
         sent.retain(|id, _| {
-            let is_here = state.facades.contains_key(id);
-            if !is_here {
-                news.push(pb::WatchFacadesResponse { id: *id, left: true, ..Default::default() });
+            let is_connected = state.facades.contains_key(id);
+            if !is_connected {
+                messages.push(pb::WatchFacadesResponse { id: *id, left: true, ..Default::default() });
             }
-            is_here
+            is_connected
         });
         for (id, facade) in &state.facades {
             let before = sent.entry(*id).or_default();
-            if let Some((now, message)) = facade.reported.news(*before) {
-                *before = Some(now);
-                let facade = Some(facade.described(revision));
-                news.push(pb::WatchFacadesResponse { id: *id, facade, ..message });
+            if let Some((position, message)) = facade.reports.unsent_report(*before) {
+                *before = Some(position);
+                let facade = Some(facade.to_proto(revision));
+                messages.push(pb::WatchFacadesResponse { id: *id, facade, ..message });
             }
         }
-        news
+        messages
     }
 }
 
 impl Facade {
     /// Describes the facade, with the number of revisions by which it is behind.
-    fn described(&self, revision: i64) -> pb::Facade {
+    fn to_proto(&self, revision: i64) -> pb::Facade {
         pb::Facade {
             name: self.name.clone(),
             address: self.address.clone(),
@@ -155,32 +155,32 @@ impl Facade {
             behind: (revision - self.acknowledged.revision).max(0),
             refused: self.refused.clone(),
             build: self.build.clone(),
-            has_others: self.has_others,
+            has_others: self.can_move,
         }
     }
 
     /// Returns the name, with a note that facades which use another control service are not listed.
-    fn shown(&self) -> String {
-        match self.has_others {
+    fn display_name(&self) -> String {
+        match self.can_move {
             true => format!("{} (selected from several control services)", self.name),
             false => self.name.clone(),
         }
     }
 }
 
-impl Subscriber {
-    fn with<T>(&self, change: impl FnOnce(&mut Facade) -> T) -> Option<T> {
+impl FacadeRegistration {
+    fn update<T>(&self, change: impl FnOnce(&mut Facade) -> T) -> Option<T> {
         self.facades.connected.lock().facades.get_mut(&self.id).map(change)
     }
 
     /// Handles the introduction of the facade.
     pub(crate) fn introduce(&self, hello: pb::Hello) {
-        let could_move = self.with(|f| {
+        let could_move = self.update(|f| {
             if !hello.name.is_empty() {
                 f.name = hello.name;
             }
             f.build = hello.build;
-            std::mem::replace(&mut f.has_others, hello.has_others)
+            std::mem::replace(&mut f.can_move, hello.has_others)
         });
         if could_move == Some(false) && hello.has_others {
             self.facades.movable.send_modify(|movable| *movable += 1);
@@ -189,7 +189,7 @@ impl Subscriber {
 
     /// Handles an acknowledgement: the facade uses a version.
     pub(crate) fn acknowledge(&self, ack: pb::Ack) {
-        self.with(|f| {
+        self.update(|f| {
             f.acknowledged = ack.version.map(Version::from).unwrap_or_default();
             for refusal in &ack.refused {
                 tracing::warn!(
@@ -205,13 +205,13 @@ impl Subscriber {
 
     /// Handles a report about the state of the facade.
     pub(crate) fn report(&self, report: pb::Report) {
-        self.with(|f| f.reported.add(report));
+        self.update(|f| f.reports.add(report));
         self.facades.reports.send_replace(());
     }
 
     /// Handles observations of backends.
     pub(crate) fn observe(&self, observations: pb::Observations) {
-        let name = self.with(|f| {
+        let name = self.update(|f| {
             for o in observations.mirrors {
                 if f.mirrored.contains_key(&o.api_service) || f.mirrored.len() < MIRRORS_MAX {
                     f.mirrored.insert(o.api_service.clone(), o);
@@ -221,19 +221,19 @@ impl Subscriber {
         });
         let Some(name) = name else { return };
         for o in observations.observations {
-            self.facades.hints.hint(&name, &o.api_service, failed_at(&o), &o.detail);
+            self.facades.observation_sink.observe(&name, &o.api_service, failed_at(&o), &o.detail);
         }
     }
 }
 
-impl Drop for Subscriber {
+impl Drop for FacadeRegistration {
     fn drop(&mut self) {
-        let gone = self.facades.connected.lock().facades.remove(&self.id);
-        if let Some(facade) = gone {
-            if facade.has_others {
+        let removed = self.facades.connected.lock().facades.remove(&self.id);
+        if let Some(facade) = removed {
+            if facade.can_move {
                 self.facades.movable.send_modify(|movable| *movable -= 1);
             }
-            self.facades.hints.forget(&facade.name);
+            self.facades.observation_sink.forget(&facade.name);
             self.facades.reports.send_replace(());
         }
     }
@@ -251,21 +251,24 @@ fn failed_at(o: &pb::Observation) -> Option<ProbeStage> {
 /// Facts for Explain.
 impl Facades {
     /// Returns the requests that each facade has sent to the mirror of an APIService's backend.
-    pub(crate) fn mirrored(&self, name: &str) -> Vec<Mirrored> {
+    pub(crate) fn mirror_reports(&self, name: &str) -> Vec<MirrorReport> {
         let state = self.connected.lock();
-        let one = |f: &Facade| {
+        let describe = |f: &Facade| {
             let o = f.mirrored.get(name)?;
             let (facade, failure) = (f.name.clone(), o.failure.clone());
-            Some(Mirrored { facade, sent: o.sent, dropped: o.dropped, failed: o.failed, failure })
+            Some(MirrorReport { facade, sent: o.sent, dropped: o.dropped, failed: o.failed, failure })
         };
-        state.facades.values().filter_map(one).collect()
+        state.facades.values().filter_map(describe).collect()
     }
 
     /// Returns the version of each facade, and its refusal of the route of an APIService.
-    pub(crate) fn acks(&self, name: &str) -> Vec<Ack> {
+    pub(crate) fn acks(&self, name: &str) -> Vec<FacadeAck> {
         let refused = |f: &Facade| f.refused.iter().find(|r| r.key == name).map(|r| r.reason.clone());
-        let ack =
-            |f: &Facade| Ack { facade: f.shown(), revision: f.acknowledged.revision, refused: refused(f) };
+        let ack = |f: &Facade| FacadeAck {
+            facade: f.display_name(),
+            revision: f.acknowledged.revision,
+            refused: refused(f),
+        };
         self.connected.lock().facades.values().map(ack).collect()
     }
 }
@@ -277,10 +280,10 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Hinted(Mutex<Vec<String>>);
+    struct RecordedObservations(Mutex<Vec<String>>);
 
-    impl Hints for Hinted {
-        fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, _: &str) {
+    impl ObservationSink for RecordedObservations {
+        fn observe(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, _: &str) {
             self.0.lock().push(format!("{facade} {api_service} {failed_at:?}"));
         }
 
@@ -290,27 +293,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_drain_waits_for_facades_that_can_be_elsewhere() {
-        let facades = Facades::new(Arc::new(Hinted::default()) as _);
+    async fn a_drain_waits_for_facades_that_can_move() {
+        let facades = Facades::new(Arc::new(RecordedObservations::default()) as _);
         let hello =
             |name: &str, has_others| pb::Hello { name: name.into(), has_others, ..Default::default() };
-        let (stays, moves) = (facades.connect("a".into(), "".into()), facades.connect("b".into(), "".into()));
-        stays.introduce(hello("stays", false));
-        moves.introduce(hello("moves", true));
-        moves.introduce(hello("moves", true));
+        let (fixed, movable) =
+            (facades.connect("a".into(), "".into()), facades.connect("b".into(), "".into()));
+        fixed.introduce(hello("stays", false));
+        movable.introduce(hello("moves", true));
+        movable.introduce(hello("moves", true));
         assert!(facades.acks("v1.g").iter().any(|ack| ack.facade.starts_with("moves (selected")));
         let mut drained = std::pin::pin!(facades.drain());
         assert!(drained.as_mut().now_or_never().is_none());
         assert!(facades.draining().is_signaled());
-        drop(moves);
+        drop(movable);
         drained.await;
-        drop(stays);
+        drop(fixed);
     }
 
     #[test]
-    fn a_facade_that_leaves_takes_its_words_back() {
-        let hinted = Arc::new(Hinted::default());
-        let facades = Facades::new(Arc::clone(&hinted) as _);
+    fn observations_end_when_a_facade_disconnects() {
+        let observations = Arc::new(RecordedObservations::default());
+        let facades = Facades::new(Arc::clone(&observations) as _);
         let subscriber = facades.connect("one".into(), "here".into());
         let observation =
             pb::Observation { api_service: "v1.g".into(), stage: "tls".into(), ..pb::Observation::default() };
@@ -318,7 +322,7 @@ mod tests {
             .observe(pb::Observations { observations: vec![observation], ..pb::Observations::default() });
         assert_eq!(facades.list(7)[0].behind, 7);
         drop(subscriber);
-        assert_eq!(*hinted.0.lock(), ["one v1.g Some(Tls)", "one left"]);
+        assert_eq!(*observations.0.lock(), ["one v1.g Some(Tls)", "one left"]);
         assert!(facades.list(7).is_empty() && facades.acks("v1.g").is_empty());
     }
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use portico_proto::config as pb;
 use portico_proto::convert::{Entry, Payload, PayloadKind};
-use portico_routes::{Entry as Routed, EntryKey, Subscription, Update};
+use portico_routes::{TableEntry as Routed, TableEntryKey, TableSubscription, TableUpdate};
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Streaming;
 
 use super::board::{self, BoardReader};
-use super::facades::{Facades, Subscriber};
-use super::sources::Sources;
+use super::facades::{FacadeRegistration, Facades};
+use super::sources::StreamSources;
 use crate::grpc::RpcResult;
 
 /// Interval at which revisions without changes are reported to a facade.
@@ -22,14 +22,14 @@ const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// Time without updates for each entry of a delta. A single change is thus followed by the next one at once, and many changes are
 /// combined into large deltas, which are much cheaper for the facade's route table than many small ones.
-const PEACE_PER_ENTRY: Duration = Duration::from_micros(250);
+const UPDATE_DELAY_PER_ENTRY: Duration = Duration::from_micros(250);
 /// Maximum time without updates after a delta.
-const PEACE: Duration = Duration::from_millis(100);
+const MAX_UPDATE_DELAY: Duration = Duration::from_millis(100);
 /// Approximate maximum bytes of entries in one message.
 const MESSAGE_BYTES: usize = 1024 * 1024 - 64 * 1024;
 
-pub(super) struct Feed {
-    pub(super) sources: Arc<Sources>,
+pub(super) struct ConfigFeed {
+    pub(super) sources: Arc<StreamSources>,
     pub(super) facades: Facades,
     pub(super) peer: String,
     pub(super) address: String,
@@ -37,9 +37,9 @@ pub(super) struct Feed {
 }
 
 /// The facade closed the stream, or the connection broke.
-struct Gone;
+struct Disconnected;
 
-impl Feed {
+impl ConfigFeed {
     /// Serves the stream until either side closes it.
     pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
         let subscriber = self.facades.connect(self.peer.clone(), self.address.clone());
@@ -54,25 +54,25 @@ impl Feed {
         let mut sent = 0;
         let (revisions, mut seen) = (self.sources.revisions.clone(), 0);
         let mut last_sent = Instant::now();
-        let mut marks = tokio::time::interval(PROGRESS_PERIOD);
-        marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut peace = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+        let mut progress_ticks = tokio::time::interval(PROGRESS_PERIOD);
+        progress_ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut update_delay = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         let (draining, mut is_drain_sent) = (self.facades.draining().clone(), false);
         loop {
             let update = async {
-                peace.as_mut().await;
+                update_delay.as_mut().await;
                 routes.next().await
             };
             let step = tokio::select! {
                 update = update => {
                     last_sent = Instant::now();
                     let entries = u32::try_from(update.entries()).unwrap_or(u32::MAX);
-                    let pause = PEACE_PER_ENTRY.saturating_mul(entries).min(PEACE);
-                    peace.as_mut().reset(Instant::now() + pause);
+                    let pause = UPDATE_DELAY_PER_ENTRY.saturating_mul(entries).min(MAX_UPDATE_DELAY);
+                    update_delay.as_mut().reset(Instant::now() + pause);
                     self.send_update(update, &mut board, &mut sent).await
                 }
-                () = board.changed(), if sent > 0 => self.send_board(&mut routes, &mut board, &mut sent).await,
-                _ = marks.tick() => {
+                () = board.wait_changed(), if sent > 0 => self.send_board(&mut routes, &mut board, &mut sent).await,
+                _ = progress_ticks.tick() => {
                     let passed = std::mem::replace(&mut seen, *revisions.borrow());
                     if passed > sent || last_sent.elapsed() >= HEARTBEAT {
                         last_sent = Instant::now();
@@ -93,21 +93,26 @@ impl Feed {
         }
     }
 
-    async fn send_update(&self, update: Update, board: &mut BoardReader, sent: &mut i64) -> Result<(), Gone> {
+    async fn send_update(
+        &self,
+        update: TableUpdate,
+        board: &mut BoardReader,
+        sent: &mut i64,
+    ) -> Result<(), Disconnected> {
         use pb::stream_response::Message as M;
         match update {
-            Update::Snapshot(snapshot) => {
+            TableUpdate::Snapshot(snapshot) => {
                 let version = Some(pb::Version::from(&self.sources.version(snapshot.revision)));
                 *sent = snapshot.revision;
                 let heartbeat_millis = u32::try_from(HEARTBEAT.as_millis()).unwrap_or(u32::MAX);
                 self.send(M::Begin(pb::Begin { version: version.clone(), heartbeat_millis })).await?;
                 let routes = snapshot.entries.into_iter().map(|(k, e)| entry(&k, Some(e), snapshot.revision));
-                let (shown, posted) = board.look_at_all();
-                let posted = posted.into_iter().map(|(key, p)| board::entry(key, Some(&p), shown));
+                let (revision, posted) = board.read_all();
+                let posted = posted.into_iter().map(|(key, p)| board::entry(key, Some(&p), revision));
                 self.send_entries(posted.chain(routes), None).await?;
                 self.send(M::End(pb::End { version })).await
             }
-            Update::Delta(delta) => {
+            TableUpdate::Delta(delta) => {
                 *sent = (*sent).max(delta.revision);
                 let version = pb::Version::from(&self.sources.version(*sent));
                 if delta.changes.is_empty() {
@@ -123,26 +128,27 @@ impl Feed {
     /// Sends the changes on the board.
     async fn send_board(
         &self,
-        routes: &mut Subscription,
+        routes: &mut TableSubscription,
         board: &mut BoardReader,
         sent: &mut i64,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         // Routes first: a group version is routed before it is advertised.
         if let Some(update) = routes.try_next() {
             self.send_update(update, board, sent).await?;
         }
-        let (shown, changes) = board.look();
+        let (revision, changes) = board.read_changes();
         if changes.is_empty() {
             return Ok(());
         }
         let version = pb::Version::from(&self.sources.version(*sent));
-        let entries = changes.into_iter().map(|(key, payload)| board::entry(key, payload.as_deref(), shown));
+        let entries =
+            changes.into_iter().map(|(key, payload)| board::entry(key, payload.as_deref(), revision));
         self.send_entries(entries, Some(version)).await
     }
 
     /// Reports revisions that concern no facade. Only revisions of the previous period are reported, because routes of newer ones
     /// may still be compiled. Without new revisions, the current version is repeated as a heartbeat.
-    async fn send_progress(&self, newest: i64, sent: &mut i64) -> Result<(), Gone> {
+    async fn send_progress(&self, newest: i64, sent: &mut i64) -> Result<(), Disconnected> {
         use pb::stream_response::Message as M;
         if *sent == 0 {
             return Ok(());
@@ -158,7 +164,7 @@ impl Feed {
         &self,
         entries: impl Iterator<Item = Entry>,
         version: Option<pb::Version>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         use pb::stream_response::Message as M;
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for entry in entries {
@@ -177,15 +183,15 @@ impl Feed {
         self.send(M::Entries(pb::Entries { version, entries: batch })).await
     }
 
-    async fn send(&self, message: pb::stream_response::Message) -> Result<(), Gone> {
-        self.outbound.send(Ok(pb::StreamResponse { message: Some(message) })).await.map_err(|_| Gone)
+    async fn send(&self, message: pb::stream_response::Message) -> Result<(), Disconnected> {
+        self.outbound.send(Ok(pb::StreamResponse { message: Some(message) })).await.map_err(|_| Disconnected)
     }
 }
 
-fn entry(key: &EntryKey, entry: Option<Routed>, revision: i64) -> Entry {
+fn entry(key: &TableEntryKey, entry: Option<Routed>, revision: i64) -> Entry {
     let (kind, key) = match key {
-        EntryKey::Bundle(hash) => (PayloadKind::TrustBundle, hash),
-        EntryKey::Route(name) => (PayloadKind::Route, name),
+        TableEntryKey::Bundle(hash) => (PayloadKind::TrustBundle, hash),
+        TableEntryKey::Route(name) => (PayloadKind::Route, name),
     };
     let payload = entry.map(|e| match e {
         Routed::Bundle(bundle) => Payload::TrustBundle(bytes::Bytes::copy_from_slice(&bundle.pem)),
@@ -195,9 +201,9 @@ fn entry(key: &EntryKey, entry: Option<Routed>, revision: i64) -> Entry {
 }
 
 fn receive(
-    subscriber: &Subscriber,
+    subscriber: &FacadeRegistration,
     message: Result<Option<pb::StreamRequest>, tonic::Status>,
-) -> Result<(), Gone> {
+) -> Result<(), Disconnected> {
     use pb::stream_request::Message as M;
     match message {
         Ok(Some(pb::StreamRequest { message: Some(message) })) => {
@@ -210,6 +216,6 @@ fn receive(
             Ok(())
         }
         Ok(Some(_)) => Ok(()),
-        Ok(None) | Err(_) => Err(Gone),
+        Ok(None) | Err(_) => Err(Disconnected),
     }
 }

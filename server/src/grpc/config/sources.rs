@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::board::Board;
 
 /// Sources of the configuration streams.
-pub(crate) struct Sources {
+pub(crate) struct StreamSources {
     /// Compiled routes.
     pub(crate) routes: Routes,
     /// All configuration entries except routes.
@@ -25,7 +25,7 @@ pub(crate) struct Sources {
     pub(crate) revisions: watch::Receiver<i64>,
 }
 
-impl Sources {
+impl StreamSources {
     pub(super) fn publisher(&self) -> Publisher {
         self.routes.publisher()
     }

@@ -8,7 +8,7 @@ use portico_proto::config as pb;
 use tokio::sync::mpsc;
 
 use super::facades::Facades;
-use super::sources::Sources;
+use super::sources::StreamSources;
 use crate::grpc::RpcResult;
 
 /// Function that returns the certificates of the control service with their purposes.
@@ -17,7 +17,7 @@ pub(crate) type OwnCertificates = Arc<dyn Fn() -> Vec<(&'static str, CertInfo)> 
 /// Client that watches the state of facades.
 pub(super) struct Watcher {
     pub(super) facades: Facades,
-    pub(super) sources: Arc<Sources>,
+    pub(super) sources: Arc<StreamSources>,
     pub(super) own: OwnCertificates,
     pub(super) outbound: mpsc::Sender<RpcResult<pb::WatchFacadesResponse>>,
 }
@@ -26,17 +26,17 @@ impl Watcher {
     /// Sends reports until the client disconnects. A slow client receives several samples at a time.
     pub(super) async fn run(self) {
         let mut changes = self.facades.subscribe();
-        let (mut sent, mut own) = (BTreeMap::new(), None);
+        let (mut sent, mut own_state) = (BTreeMap::new(), None);
         loop {
             changes.mark_unchanged();
             let certificates: Vec<_> = (self.own)().iter().map(certificate).collect();
-            let mut news = Vec::new();
-            if own.as_ref() != Some(&certificates) {
-                own = Some(certificates.clone());
-                news.push(pb::WatchFacadesResponse { certificates, ..Default::default() });
+            let mut messages = Vec::new();
+            if own_state.as_ref() != Some(&certificates) {
+                own_state = Some(certificates.clone());
+                messages.push(pb::WatchFacadesResponse { certificates, ..Default::default() });
             }
-            news.extend(self.facades.news(&mut sent, self.sources.publisher().revision()));
-            for message in news {
+            messages.extend(self.facades.unsent_reports(&mut sent, self.sources.publisher().revision()));
+            for message in messages {
                 if self.outbound.send(Ok(message)).await.is_err() {
                     return;
                 }

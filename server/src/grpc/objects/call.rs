@@ -7,7 +7,7 @@ use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::objects as pb;
 use portico_proto::rpc_status::to_rpc;
-use portico_registry::{Answer, Body, Call, Recorded, Target};
+use portico_registry::{Answer, AuditDetail, Body, Call, Target};
 
 use crate::grpc::RpcResult;
 
@@ -31,7 +31,7 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
             subresource: target.subresource,
             namespace: target.namespace,
             name: target.name,
-            rest: target.rest,
+            subpath: target.rest,
         },
         verb: if call.method.is_empty() { call.verb } else { call.method },
         query: call.query,
@@ -40,11 +40,11 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
         content_type: call.content_type,
         accept: call.accept,
         user_agent: call.user_agent,
-        recorded: match pb::AuditLevel::try_from(call.audit_level).unwrap_or_default() {
-            pb::AuditLevel::Unspecified => Recorded::Nothing,
-            pb::AuditLevel::Metadata => Recorded::Reference,
-            pb::AuditLevel::Request => Recorded::Sent,
-            pb::AuditLevel::RequestResponse => Recorded::Everything,
+        audit_detail: match pb::AuditLevel::try_from(call.audit_level).unwrap_or_default() {
+            pb::AuditLevel::Unspecified => AuditDetail::Nothing,
+            pb::AuditLevel::Metadata => AuditDetail::Reference,
+            pb::AuditLevel::Request => AuditDetail::Request,
+            pb::AuditLevel::RequestResponse => AuditDetail::RequestResponse,
         },
         own_account: false,
     })
@@ -57,9 +57,9 @@ pub(super) fn request_info(call: &Call) -> RequestInfo {
 
 /// Properties of a call that its answer depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct CallProperties {
     /// Contents for the caller's audit log.
-    pub(super) recorded: Recorded,
+    pub(super) recorded: AuditDetail,
     /// True unless a facade forwards the call.
     pub(super) native: bool,
     /// True if the call changes the store.
@@ -68,12 +68,12 @@ pub(super) struct Asked {
     pub(super) configures: bool,
 }
 
-impl Asked {
-    pub(super) fn of(call: &Call, native: bool) -> Self {
+impl CallProperties {
+    pub(super) fn new(call: &Call, native: bool) -> Self {
         let verb = call.verb.as_str();
         let writes = matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection");
         let configures = writes && portico_controllers::rbac::is_policy(&call.target.group_resource());
-        Self { recorded: call.recorded, native, writes, configures }
+        Self { recorded: call.audit_detail, native, writes, configures }
     }
 }
 
@@ -91,7 +91,7 @@ fn max_body(native: bool) -> usize {
 }
 
 /// Returns the answer to a call without its body. Its audit record has at most `room` bytes.
-pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoResponse {
+pub(super) fn head(answer: &mut Answer, served: &CallProperties, room: usize) -> pb::DoResponse {
     pb::DoResponse {
         audit: record(answer, served.recorded, room),
         known_resource: is_of_known_resource(answer),
@@ -101,12 +101,12 @@ pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoRe
         pretty: answer.pretty,
         retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
         audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
-        webhook_microseconds: u64::try_from(answer.webhooks_took.as_micros()).unwrap_or(u64::MAX),
+        webhook_microseconds: u64::try_from(answer.webhook_duration.as_micros()).unwrap_or(u64::MAX),
         warnings: std::mem::take(&mut answer.warnings),
         configures: served.configures,
         body: Bytes::new(),
         body_omitted: false,
-        unrouted: answer.unrouted,
+        unrouted: answer.is_unrouted,
     }
 }
 
@@ -114,13 +114,13 @@ pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoRe
 ///
 /// # Errors
 /// The answer to a read does not fit; `List` streams lists.
-pub(super) async fn response(mut answer: Answer, served: &Asked) -> RpcResult<pb::DoResponse> {
+pub(super) async fn response(mut answer: Answer, served: &CallProperties) -> RpcResult<pb::DoResponse> {
     let room = match &answer.body {
         Body::Bytes(bytes) => (MAX_MESSAGE_BYTES - ENVELOPE_BYTES).saturating_sub(bytes.len()),
         Body::List(_) | Body::Watch(_) => 0,
     };
     let head = head(&mut answer, served, room);
-    match whole(answer.body, max_body(served.native)).await? {
+    match collect_body(answer.body, max_body(served.native)).await? {
         Some(body) => Ok(pb::DoResponse { body, ..head }),
         None if served.writes => Ok(pb::DoResponse { body_omitted: true, ..head }),
         None => {
@@ -133,32 +133,34 @@ pub(super) async fn response(mut answer: Answer, served: &Asked) -> RpcResult<pb
 /// True if the answer is about a served resource, even if the object does not exist.
 fn is_of_known_resource(answer: &Answer) -> bool {
     match &answer.status {
-        _ if answer.unrouted => false,
+        _ if answer.is_unrouted => false,
         // For a resource the details contain its kind; for an unknown path they do not.
-        Some(status) if status.code == 404 => status.details.as_ref().is_some_and(|of| !of.kind.is_empty()),
+        Some(status) if status.code == 404 => {
+            status.details.as_ref().is_some_and(|details| !details.kind.is_empty())
+        }
         Some(status) => status.code != 405,
         None => true,
     }
 }
 
 /// Returns the audit record of an answer, as far as it fits.
-fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb::AuditRecord> {
-    if recorded == Recorded::Nothing {
+fn record(answer: &mut Answer, recorded: AuditDetail, mut room: usize) -> Option<pb::AuditRecord> {
+    if recorded == AuditDetail::Nothing {
         return None;
     }
     let mut record = std::mem::take(&mut answer.record);
     // The local audit policy may require more than the caller's.
-    if recorded < Recorded::Sent {
+    if recorded < AuditDetail::Request {
         record.request = Bytes::new();
     }
-    if recorded < Recorded::Everything {
+    if recorded < AuditDetail::RequestResponse {
         record.response = Bytes::new();
     }
-    let status = answer.status.as_ref().filter(|_| !answer.unrouted);
+    let status = answer.status.as_ref().filter(|_| !answer.is_unrouted);
     let mut truncated = false;
     let mut fitting = |object: Bytes| match room.checked_sub(object.len()) {
-        Some(left) => {
-            room = left;
+        Some(remaining) => {
+            room = remaining;
             object
         }
         None => {
@@ -181,7 +183,7 @@ fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb
 }
 
 /// Collects the body; `None` if it has more than `limit` bytes.
-async fn whole(body: Body, limit: usize) -> RpcResult<Option<Bytes>> {
+async fn collect_body(body: Body, limit: usize) -> RpcResult<Option<Bytes>> {
     let mut parts = match body {
         Body::Bytes(bytes) => return Ok(Some(bytes).filter(|bytes| bytes.len() <= limit)),
         Body::Watch(_) => return Err(tonic::Status::invalid_argument("use Watch for a watch")),

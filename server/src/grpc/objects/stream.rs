@@ -5,35 +5,35 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use portico_auditor::GatheredList;
+use portico_auditor::ListCollector;
 use portico_proto::objects::{DoResponse, ListResponse, WatchResponse, watch_response};
 use portico_proto::rpc_status::to_rpc;
 use portico_registry::{Body, ListStream, Watch, WatchFrame, WatchStream};
 
 use crate::grpc::RpcResult;
-use crate::queues::Running;
+use crate::queues::RunningCall;
 
 /// Maximum bytes of a body in one message.
 const PART_BYTES: usize = 1024 * 1024;
 
 /// List in messages; the first one has the head of the answer.
-pub(crate) struct ListParts {
+pub(crate) struct ListMessages {
     head: Option<ListResponse>,
     /// Bytes to send before the next part of `rest`.
     next: Bytes,
     rest: Option<ListStream>,
     /// Audit record of the list; `None` if it is not recorded.
-    gathered: Option<GatheredList>,
+    audit_list: Option<ListCollector>,
 }
 
-impl ListParts {
-    pub(super) fn new(head: DoResponse, body: Body, gathered: Option<GatheredList>) -> RpcResult<Self> {
+impl ListMessages {
+    pub(super) fn new(head: DoResponse, body: Body, audit_list: Option<ListCollector>) -> RpcResult<Self> {
         let (next, rest) = match body {
             Body::Bytes(bytes) => (bytes, None),
             Body::List(parts) => (Bytes::new(), Some(parts)),
             Body::Watch(_) => return Err(tonic::Status::invalid_argument("use Watch for a watch")),
         };
-        Ok(Self { head: Some(of_head(head)), next, rest, gathered })
+        Ok(Self { head: Some(head_message(head)), next, rest, audit_list })
     }
 
     /// Returns the next bytes of the body; `None` at its end.
@@ -51,7 +51,7 @@ impl ListParts {
 }
 
 /// Returns the first message of a list, with the head of its answer.
-fn of_head(head: DoResponse) -> ListResponse {
+fn head_message(head: DoResponse) -> ListResponse {
     ListResponse {
         code: head.code,
         body: head.body,
@@ -68,7 +68,7 @@ fn of_head(head: DoResponse) -> ListResponse {
     }
 }
 
-impl Stream for ListParts {
+impl Stream for ListMessages {
     type Item = RpcResult<ListResponse>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -76,15 +76,15 @@ impl Stream for ListParts {
             Ok(part) => part,
             Err(status) => {
                 // An incomplete list is not recorded as complete.
-                (self.gathered, self.rest) = (None, None);
+                (self.audit_list, self.rest) = (None, None);
                 return Poll::Ready(Some(Err(status)));
             }
         };
-        match (&mut self.gathered, &part) {
-            (Some(gathered), Some(part)) => gathered.add(part),
-            (Some(gathered), None) => {
-                gathered.end();
-                self.gathered = None;
+        match (&mut self.audit_list, &part) {
+            (Some(collector), Some(part)) => collector.push(part),
+            (Some(collector), None) => {
+                collector.finish();
+                self.audit_list = None;
             }
             (None, _) => {}
         }
@@ -99,26 +99,26 @@ impl Stream for ListParts {
 }
 
 /// Watch in messages.
-pub(crate) struct WatchSteps {
+pub(crate) struct WatchMessages {
     first: Option<WatchResponse>,
     frames: Option<WatchStream>,
     /// Number of the following frames that contain the initial objects.
     initial: usize,
     /// Registration of the watch, which is included in cost estimates of writes.
-    _running: Running,
+    _running: RunningCall,
 }
 
-impl WatchSteps {
-    pub(super) fn frames(first: WatchResponse, watch: Watch, running: Running) -> Self {
+impl WatchMessages {
+    pub(super) fn with_frames(first: WatchResponse, watch: Watch, running: RunningCall) -> Self {
         Self { first: Some(first), frames: Some(watch.frames), initial: watch.initial, _running: running }
     }
 
-    pub(super) fn only(first: WatchResponse) -> Self {
-        Self { first: Some(first), frames: None, initial: 0, _running: Running::default() }
+    pub(super) fn from_first(first: WatchResponse) -> Self {
+        Self { first: Some(first), frames: None, initial: 0, _running: RunningCall::default() }
     }
 }
 
-impl Stream for WatchSteps {
+impl Stream for WatchMessages {
     type Item = RpcResult<WatchResponse>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -128,13 +128,13 @@ impl Stream for WatchSteps {
         }
         let Some(frames) = &mut this.frames else { return Poll::Ready(None) };
         let frame = ready!(frames.poll_next_unpin(cx));
-        Poll::Ready(frame.map(|WatchFrame { frame, more }| {
+        Poll::Ready(frame.map(|WatchFrame { frame, has_more }| {
             let step = Some(watch_response::Step::Frames(frame.line()));
             // Initial frames are sorted by key, so a client cannot resume after one of them.
             let is_initial = this.initial > 0;
             this.initial = this.initial.saturating_sub(1);
-            let revision = if is_initial { 0 } else { frame.revision - i64::from(more) };
-            Ok(WatchResponse { step, revision, more })
+            let revision = if is_initial { 0 } else { frame.revision - i64::from(has_more) };
+            Ok(WatchResponse { step, revision, more: has_more })
         }))
     }
 }

@@ -22,16 +22,16 @@ const PAGES: usize = 256;
 #[derive(Default)]
 pub(super) struct Counts {
     /// Counts by namespace; the empty namespace counts all objects.
-    scopes: HashMap<Box<str>, Scope>,
+    scopes: HashMap<Box<str>, ScopeCount>,
     pages: VecDeque<PageEnd>,
 }
 
-struct Scope {
+struct ScopeCount {
     /// Revision of the count.
-    from: i64,
-    /// Number of objects at `from`; `None` while it is being counted.
+    base_revision: i64,
+    /// Number of objects at `base_revision`; `None` while it is being counted.
     total: Option<i64>,
-    /// Changes since `from`: revision, and difference of the number of objects to that at `from`.
+    /// Changes since `base_revision`: revision, and difference of the number of objects to that at `base_revision`.
     changes: VecDeque<(i64, i64)>,
 }
 
@@ -48,33 +48,36 @@ impl Counts {
     pub(super) fn begin(&mut self, namespace: &str, revision: i64) {
         if self.scopes.len() >= SCOPES
             && let Some(oldest) =
-                self.scopes.iter().min_by_key(|(_, scope)| scope.from).map(|(name, _)| name.clone())
+                self.scopes.iter().min_by_key(|(_, scope)| scope.base_revision).map(|(name, _)| name.clone())
         {
             self.scopes.remove(&oldest);
         }
-        self.scopes.insert(namespace.into(), Scope { from: revision, total: None, changes: VecDeque::new() });
+        self.scopes.insert(
+            namespace.into(),
+            ScopeCount { base_revision: revision, total: None, changes: VecDeque::new() },
+        );
     }
 
     /// Completes the count of a scope that started at this revision.
-    pub(super) fn end(&mut self, namespace: &str, revision: i64, total: i64) {
-        if let Some(scope) = self.scopes.get_mut(namespace).filter(|scope| scope.from == revision) {
+    pub(super) fn complete(&mut self, namespace: &str, revision: i64, total: i64) {
+        if let Some(scope) = self.scopes.get_mut(namespace).filter(|scope| scope.base_revision == revision) {
             scope.total = Some(total);
         }
     }
 
     /// Discards a scope whose count at this revision is not complete.
     pub(super) fn abandon(&mut self, namespace: &str, revision: i64) {
-        let is_pending = |scope: &Scope| scope.from == revision && scope.total.is_none();
+        let is_pending = |scope: &ScopeCount| scope.base_revision == revision && scope.total.is_none();
         if self.scopes.get(namespace).is_some_and(is_pending) {
             self.scopes.remove(namespace);
         }
     }
 
     /// Records a change of the number of objects.
-    pub(super) fn pass(&mut self, namespace: &str, revision: i64, more: i64) {
+    pub(super) fn apply(&mut self, namespace: &str, revision: i64, difference: i64) {
         for name in ["", namespace] {
             if let Some(scope) = self.scopes.get_mut(name) {
-                scope.pass(revision, more);
+                scope.apply(revision, difference);
                 if scope.total.is_none() && scope.changes.len() > PENDING_CHANGES {
                     self.scopes.remove(name);
                 }
@@ -87,16 +90,16 @@ impl Counts {
 
     /// Returns the number of objects of a scope at a revision, if known.
     pub(super) fn total(&self, namespace: &str, revision: i64) -> Option<i64> {
-        self.scopes.get(namespace)?.at(revision)
+        self.scopes.get(namespace)?.count_at(revision)
     }
 
     /// Returns the current number of objects of a scope, if known.
-    pub(super) fn newest(&self, namespace: &str) -> Option<i64> {
+    pub(super) fn current(&self, namespace: &str) -> Option<i64> {
         self.total(namespace, i64::MAX)
     }
 
     /// Returns the number of objects after this key, if a page that ended there recorded it.
-    pub(super) fn following(&self, namespace: &str, revision: i64, after: &str) -> Option<i64> {
+    pub(super) fn count_after(&self, namespace: &str, revision: i64, after: &str) -> Option<i64> {
         let found = self
             .pages
             .iter()
@@ -105,7 +108,7 @@ impl Counts {
     }
 
     /// Records that a page ended with this key.
-    pub(super) fn page_ended(&mut self, namespace: &str, revision: i64, after: &str, remaining: i64) {
+    pub(super) fn record_page_end(&mut self, namespace: &str, revision: i64, after: &str, remaining: i64) {
         if self.pages.len() == PAGES {
             self.pages.pop_front();
         }
@@ -114,9 +117,9 @@ impl Counts {
     }
 }
 
-impl Scope {
-    fn pass(&mut self, revision: i64, more: i64) {
-        let sum = self.changes.back().map_or(0, |(_, sum)| *sum) + more;
+impl ScopeCount {
+    fn apply(&mut self, revision: i64, difference: i64) {
+        let sum = self.changes.back().map_or(0, |(_, sum)| *sum) + difference;
         self.changes.push_back((revision, sum));
         // All changes are needed until the count is complete.
         if self.changes.len() > CHANGES
@@ -124,16 +127,16 @@ impl Scope {
             && let Some((revision, sum)) = self.changes.pop_front()
         {
             // Moves the base of the count to the oldest recorded change.
-            self.from = revision;
+            self.base_revision = revision;
             self.total = Some(total + sum);
-            self.changes.iter_mut().for_each(|(_, later)| *later -= sum);
+            self.changes.iter_mut().for_each(|(_, difference)| *difference -= sum);
         }
     }
 
-    fn at(&self, revision: i64) -> Option<i64> {
-        let total = self.total.filter(|_| self.from <= revision)?;
-        let before = self.changes.partition_point(|(changed, _)| *changed <= revision);
-        Some(total + before.checked_sub(1).map_or(0, |last| self.changes[last].1))
+    fn count_at(&self, revision: i64) -> Option<i64> {
+        let total = self.total.filter(|_| self.base_revision <= revision)?;
+        let applied = self.changes.partition_point(|(changed, _)| *changed <= revision);
+        Some(total + applied.checked_sub(1).map_or(0, |last| self.changes[last].1))
     }
 }
 
@@ -147,16 +150,16 @@ mod tests {
         counts.begin("", 10);
         counts.begin("a", 10);
         // Objects are created and deleted during the count.
-        counts.pass("a", 11, 1);
+        counts.apply("a", 11, 1);
         assert_eq!(counts.total("", 11), None);
-        counts.end("", 10, 100);
-        counts.end("a", 9, 1);
-        counts.end("a", 10, 7);
-        counts.pass("b", 12, -1);
+        counts.complete("", 10, 100);
+        counts.complete("a", 9, 1);
+        counts.complete("a", 10, 7);
+        counts.apply("b", 12, -1);
         let totals = |namespace| [9, 10, 11, 12, 13].map(|revision| counts.total(namespace, revision));
         assert_eq!(totals(""), [None, Some(100), Some(101), Some(100), Some(100)]);
         assert_eq!(totals("a"), [None, Some(7), Some(8), Some(8), Some(8)]);
-        assert_eq!((counts.newest(""), counts.newest("b")), (Some(100), None));
+        assert_eq!((counts.current(""), counts.current("b")), (Some(100), None));
     }
 
     #[test]
@@ -164,30 +167,30 @@ mod tests {
         let mut counts = Counts::default();
         counts.begin("", 1);
         counts.abandon("", 2);
-        assert_eq!(counts.scopes.len(), 1, "another count of the scope goes on");
+        assert_eq!(counts.scopes.len(), 1, "another count of the scope continues");
         counts.abandon("", 1);
         assert!(counts.scopes.is_empty());
         counts.begin("", 3);
-        counts.end("", 3, 7);
+        counts.complete("", 3, 7);
         counts.abandon("", 3);
-        assert_eq!(counts.newest(""), Some(7));
+        assert_eq!(counts.current(""), Some(7));
         counts.begin("", 4);
-        (0..=PENDING_CHANGES as i64).for_each(|n| counts.pass("", 5 + n, 1));
+        (0..=PENDING_CHANGES as i64).for_each(|n| counts.apply("", 5 + n, 1));
         assert!(counts.scopes.is_empty());
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_the_newest_stays_right() {
+    fn stored_counts_are_limited_and_the_current_count_stays_correct() {
         let mut counts = Counts::default();
         counts.begin("", 1);
-        counts.end("", 1, 5);
-        (2..=CHANGES as i64 + 11).for_each(|revision| counts.pass("", revision, 1));
-        assert_eq!(counts.newest(""), Some(5 + CHANGES as i64 + 10));
+        counts.complete("", 1, 5);
+        (2..=CHANGES as i64 + 11).for_each(|revision| counts.apply("", revision, 1));
+        assert_eq!(counts.current(""), Some(5 + CHANGES as i64 + 10));
         assert_eq!((counts.total("", 10), counts.total("", 12)), (None, Some(16)));
         (0..SCOPES as i64 + 5).for_each(|n| counts.begin(&n.to_string(), 5_000 + n));
         assert_eq!(counts.scopes.len(), SCOPES);
-        (0..PAGES as i64 + 1).for_each(|n| counts.page_ended("a", 1, &n.to_string(), n));
-        assert_eq!((counts.following("a", 1, "0"), counts.following("a", 1, "7")), (None, Some(7)));
-        assert_eq!((counts.following("a", 2, "7"), counts.following("b", 1, "7")), (None, None));
+        (0..PAGES as i64 + 1).for_each(|n| counts.record_page_end("a", 1, &n.to_string(), n));
+        assert_eq!((counts.count_after("a", 1, "0"), counts.count_after("a", 1, "7")), (None, Some(7)));
+        assert_eq!((counts.count_after("a", 2, "7"), counts.count_after("b", 1, "7")), (None, None));
     }
 }

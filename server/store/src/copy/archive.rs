@@ -38,7 +38,7 @@ pub struct TimeMark {
 
 /// Unused revisions: the store was restored from its state at `after`, and continued at `until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct RevisionGap {
     /// Last revision before the gap.
     pub after: i64,
     /// First revision of the new epoch.
@@ -47,14 +47,14 @@ pub struct Lost {
 
 /// Contents of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct ArchiveContents {
     /// Revision of each resource from which all its states are archived.
     pub since: BTreeMap<Resource, i64>,
     /// Unused ranges of revisions.
-    pub lost: Vec<Lost>,
+    pub gaps: Vec<RevisionGap>,
 }
 
-impl Kept {
+impl ArchiveContents {
     /// True if there is no archive.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -64,7 +64,7 @@ impl Kept {
     /// Returns what a copy is complete of that started with these contents and ended with `end`. Resources that were added in
     /// between are dropped: the copy may have missed parts of their log.
     #[must_use]
-    pub(crate) fn until_the_end(&self, mut end: Self) -> Self {
+    pub(crate) fn intersect(&self, mut end: Self) -> Self {
         end.since.retain(|resource, _| self.since.contains_key(resource));
         end
     }
@@ -78,12 +78,12 @@ pub struct ArchivePart {
     /// Marks in revision order.
     pub marks: Vec<TimeMark>,
     /// Contents of the archive; only in the last part.
-    pub kept: Option<Kept>,
+    pub contents: Option<ArchiveContents>,
 }
 
 /// Cursor in an archive: the last state and mark that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ArchiveAt {
+pub struct ArchiveCursor {
     /// `until` of the last state.
     pub until: i64,
     /// Revision of the last state.
@@ -92,23 +92,23 @@ pub struct ArchiveAt {
     pub mark: i64,
 }
 
-impl ArchiveAt {
+impl ArchiveCursor {
     /// Cursor after all states and marks, where [`ArchivePart::contents`] is read.
     pub const END: Self = Self { until: i64::MAX, revision: i64::MAX, mark: i64::MAX };
 
     /// Returns the cursor after all states and after a mark.
-    pub(crate) fn marks_behind(mark: i64) -> Self {
+    pub(crate) fn after_mark(mark: i64) -> Self {
         Self { mark, ..Self::END }
     }
 
     /// Advances the cursor past a part. Returns the reason if an entry is out of order.
-    pub(crate) fn pass(&mut self, part: &ArchivePart, revision: i64) -> Result<(), String> {
+    pub(crate) fn advance(&mut self, part: &ArchivePart, revision: i64) -> Result<(), String> {
         for state in &part.states {
-            let place = (state.until, state.revision);
-            if place <= (self.until, self.revision) || state.until > revision {
+            let position = (state.until, state.revision);
+            if position <= (self.until, self.revision) || state.until > revision {
                 return Err(format!("past state {}@{} is out of order", state.key, state.revision));
             }
-            (self.until, self.revision) = place;
+            (self.until, self.revision) = position;
         }
         for mark in &part.marks {
             if mark.revision <= self.mark || mark.revision > revision {

@@ -4,12 +4,12 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::archive::{ArchiveAt, ArchivePart, Kept};
+use super::archive::{ArchiveContents, ArchiveCursor, ArchivePart};
 use super::engine::CopySource;
 use super::error::CopyError;
-use super::extent::Extent;
-use super::file::{BackupWriter, Counts, Header};
-use super::partial::{Found, Partial};
+use super::file::{BackupCounts, BackupWriter, Header};
+use super::partial::{PartialContent, PartialFile};
+use super::store_extent::StoreExtent;
 use crate::key::Key;
 use crate::read_only;
 
@@ -30,33 +30,33 @@ pub struct Backup<'a> {
 
 /// Result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackupDone {
+pub struct BackupSummary {
     /// Header of the file.
     pub header: Header,
     /// Numbers of objects and past states in the file.
-    pub counts: Counts,
+    pub counts: BackupCounts,
     /// Size of the file in bytes.
     pub bytes: u64,
     /// Number of objects that an earlier attempt had read.
-    pub resumed: u64,
+    pub resumed_objects: u64,
     /// Reason why an earlier attempt was not resumed, if there was one.
-    pub began_anew: Option<String>,
+    pub restart_reason: Option<String>,
 }
 
 /// Creates a backup, or resumes an interrupted one from `FILE.partial`.
 ///
 /// # Errors
 /// [`CopyError`]. The data that was read remains in `FILE.partial` if it can be resumed.
-pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<BackupDone, CopyError> {
+pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<BackupSummary, CopyError> {
     let extent = source.extent().await?;
-    let wanted = backup.revision.map(|revision| readable(&extent, revision)).transpose()?;
-    let kept = archive_of(source, backup.history).await?;
-    let mut partial = Partial::open(backup.file)?;
-    let (found, began_anew) = match partial.found()? {
+    let requested_revision = backup.revision.map(|revision| check_readable(&extent, revision)).transpose()?;
+    let contents = archive_contents(source, backup.history).await?;
+    let mut partial = PartialFile::open(backup.file)?;
+    let (found, restart_reason) = match partial.read_existing()? {
         None => (None, None),
-        Some(found) => match useless(&found, &extent, wanted, kept.is_some()) {
+        Some(found) => match resume_obstacle(&found, &extent, requested_revision, contents.is_some()) {
             None => (Some(found), None),
-            Some(why) => (None, Some(why)),
+            Some(reason) => (None, Some(reason)),
         },
     };
     let header = match &found {
@@ -64,12 +64,12 @@ pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<Bac
         None => Header {
             store_id: extent.identity.store_id,
             epoch: extent.identity.epoch,
-            revision: wanted.unwrap_or(extent.revision),
+            revision: requested_revision.unwrap_or(extent.revision),
             created_at: backup.now,
             portico: backup.portico.to_owned(),
         },
     };
-    let counts = match copy(source, &mut partial, &header, found.as_ref(), kept).await {
+    let counts = match copy(source, &mut partial, &header, found.as_ref(), contents).await {
         Ok(counts) => counts,
         Err(error) => {
             if matches!(error, CopyError::Compacted { .. }) {
@@ -78,21 +78,24 @@ pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<Bac
             return Err(error);
         }
     };
-    let (resumed, bytes) = (found.map_or(0, |found| found.counts.objects), partial.publish()?);
-    Ok(BackupDone { header, counts, bytes, resumed, began_anew })
+    let (resumed_objects, bytes) = (found.map_or(0, |found| found.counts.objects), partial.publish()?);
+    Ok(BackupSummary { header, counts, bytes, resumed_objects, restart_reason })
 }
 
 /// Returns the contents of the archive of a source, if there are any and they are requested.
-pub(crate) async fn archive_of(source: &dyn CopySource, wanted: bool) -> Result<Option<Kept>, CopyError> {
-    if !wanted {
+pub(crate) async fn archive_contents(
+    source: &dyn CopySource,
+    history: bool,
+) -> Result<Option<ArchiveContents>, CopyError> {
+    if !history {
         return Ok(None);
     }
-    let end = source.archive(i64::MAX, ArchiveAt::END).await?;
-    Ok(end.kept.filter(|kept| !kept.is_empty()))
+    let last_part = source.archive(i64::MAX, ArchiveCursor::END).await?;
+    Ok(last_part.contents.filter(|contents| !contents.is_empty()))
 }
 
 /// Checks that a revision can be read.
-pub(crate) fn readable(extent: &Extent, revision: i64) -> Result<i64, CopyError> {
+pub(crate) fn check_readable(extent: &StoreExtent, revision: i64) -> Result<i64, CopyError> {
     match revision {
         revision if revision > extent.revision => {
             Err(CopyError::Future { revision, current: extent.revision })
@@ -105,13 +108,20 @@ pub(crate) fn readable(extent: &Extent, revision: i64) -> Result<i64, CopyError>
 }
 
 /// Returns the reason why a partial backup cannot be resumed; `None` if it can.
-fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bool) -> Option<String> {
-    let has_archive = found.counts.past.is_some();
+fn resume_obstacle(
+    found: &PartialContent,
+    extent: &StoreExtent,
+    requested_revision: Option<i64>,
+    with_archive: bool,
+) -> Option<String> {
+    let has_archive = found.counts.past_states.is_some();
     let Header { store_id, epoch, revision, .. } = &found.header;
-    let is_of = (store_id, *epoch) == (&extent.identity.store_id, extent.identity.epoch);
-    match wanted {
-        _ if !is_of => Some(format!("the incomplete backup belongs to store {store_id}, epoch {epoch}")),
-        Some(wanted) if wanted != *revision => {
+    let is_same_store = (store_id, *epoch) == (&extent.identity.store_id, extent.identity.epoch);
+    match requested_revision {
+        _ if !is_same_store => {
+            Some(format!("the incomplete backup belongs to store {store_id}, epoch {epoch}"))
+        }
+        Some(requested) if requested != *revision => {
             Some(format!("the incomplete backup is at revision {revision}"))
         }
         _ if has_archive != with_archive => Some(format!(
@@ -119,7 +129,7 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bo
             if has_archive { "with" } else { "without" }
         )),
         // If all objects are present, only the archive is missing.
-        _ if found.archive.is_none() && readable(extent, *revision).is_err() => {
+        _ if found.archive.is_none() && check_readable(extent, *revision).is_err() => {
             Some(format!("the incomplete backup is at revision {revision}, which is no longer retained"))
         }
         _ => None,
@@ -129,31 +139,38 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bo
 /// Writes the missing parts. Returns the counts of the complete backup.
 async fn copy(
     source: &dyn CopySource,
-    partial: &mut Partial,
+    partial: &mut PartialFile,
     header: &Header,
-    found: Option<&Found>,
-    kept: Option<Kept>,
-) -> Result<Counts, CopyError> {
+    found: Option<&PartialContent>,
+    contents: Option<ArchiveContents>,
+) -> Result<BackupCounts, CopyError> {
     let path = partial.path().to_owned();
     let failed = |error| CopyError::File { path: path.clone(), error };
     let mut writer = match found {
         Some(found) => partial.resume(found)?,
-        None => partial.begin(header, kept.is_some())?,
+        None => partial.begin(header, contents.is_some())?,
     };
     let archive = found.and_then(|found| found.archive.clone());
     if archive.is_none() {
         let after = found.and_then(|found| found.last.clone());
         copy_states(source, &mut writer, header.revision, after, &failed).await?;
     }
-    match (archive, kept) {
+    match (archive, contents) {
         (Some(archive), _) if archive.ended => {}
         (Some(archive), _) => {
-            copy_archive(source, &mut writer, header.revision, (archive.first, archive.at), &failed).await?;
+            copy_archive(
+                source,
+                &mut writer,
+                header.revision,
+                (archive.initial_contents, archive.cursor),
+                &failed,
+            )
+            .await?;
         }
         (None, Some(first)) => {
-            let begin = ArchivePart { kept: Some(first.clone()), ..ArchivePart::default() };
+            let begin = ArchivePart { contents: Some(first.clone()), ..ArchivePart::default() };
             writer.add_archive(begin).map_err(&failed)?;
-            let from = (first, ArchiveAt::default());
+            let from = (first, ArchiveCursor::default());
             copy_archive(source, &mut writer, header.revision, from, &failed).await?;
         }
         (None, None) => {}
@@ -175,7 +192,7 @@ async fn copy_states(
         let mut states = source.states(revision, after.as_ref()).await?;
         let Some(last) = states.last() else { return Ok(()) };
         after = Some(last.key.clone());
-        states.retain(|state| !read_only::is_switch(&state.key));
+        states.retain(|state| !read_only::is_read_only_key(&state.key));
         if let Some(state) = states.iter().find(|state| state.owners.is_none()) {
             return Err(CopyError::Owners(state.key.clone()));
         }
@@ -185,19 +202,19 @@ async fn copy_states(
     }
 }
 
-/// Writes all past states after a cursor. The last part lists the contents of `first` that are complete.
+/// Writes all past states after a cursor. The last part lists those of `initial_contents` that are complete.
 async fn copy_archive(
     source: &dyn CopySource,
     writer: &mut BackupWriter<impl Write>,
     revision: i64,
-    (first, mut at): (Kept, ArchiveAt),
+    (initial_contents, mut cursor): (ArchiveContents, ArchiveCursor),
     failed: &impl Fn(std::io::Error) -> CopyError,
 ) -> Result<(), CopyError> {
     loop {
-        let mut part = source.archive(revision, at).await?;
-        at.pass(&part, revision).map_err(CopyError::Unreadable)?;
-        part.kept = part.kept.map(|kept| first.until_the_end(kept));
-        let is_last = part.kept.is_some();
+        let mut part = source.archive(revision, cursor).await?;
+        cursor.advance(&part, revision).map_err(CopyError::Unreadable)?;
+        part.contents = part.contents.map(|contents| initial_contents.intersect(contents));
+        let is_last = part.contents.is_some();
         writer.add_archive(part).map_err(failed)?;
         if is_last {
             return Ok(());

@@ -15,23 +15,23 @@ use flate2::write::DeflateEncoder;
 use portico_gostd::os::error_text;
 
 /// Start of every backup; a version and a newline follow.
-const NAME: &[u8] = b"PORTICO-BACKUP ";
+const MAGIC: &[u8] = b"PORTICO-BACKUP ";
 /// Newest version of the format: with an archive of past states.
 const VERSION: u32 = WITH_ARCHIVE;
 /// Version with objects only: used if there is no archive, so that every portico can restore it.
-const OBJECTS_ALONE: u32 = 1;
+const OBJECTS_ONLY: u32 = 1;
 /// Version with objects followed by an archive.
 const WITH_ARCHIVE: u32 = 2;
 /// Maximum number of digits of a version.
 const VERSION_DIGITS: usize = 6;
 /// Start of a SQLite file.
-const SQLITE: &[u8] = b"SQLite format 3\0";
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// Size of one block in a backup file.
 ///
 /// Limit (Storage and watches, bytes): the file is invalid.
 const MAX_BLOCK: usize = 16 << 20;
-const HEAD: usize = 9;
-const SUM: usize = 32;
+const HEAD_LENGTH: usize = 9;
+const CHECKSUM_LENGTH: usize = 32;
 
 /// Reason why a file is not a readable backup.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum FormatError {
     },
     /// The file is truncated.
     #[error("truncated at byte {at}: {after}")]
-    Cut {
+    Truncated {
         /// Offset of the end.
         at: u64,
         /// Content before the end.
@@ -74,14 +74,14 @@ pub enum FormatError {
 
 /// Kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Header,
     States,
     Archive,
     End,
 }
 
-impl Kind {
+impl BlockKind {
     fn byte(self) -> u8 {
         match self {
             Self::Header => b'H',
@@ -97,40 +97,40 @@ impl Kind {
 }
 
 /// Checksum of everything up to a position.
-pub(crate) type Sum = [u8; SUM];
+pub(crate) type Checksum = [u8; CHECKSUM_LENGTH];
 
-fn sum(parts: &[&[u8]]) -> Sum {
+fn checksum(parts: &[&[u8]]) -> Checksum {
     let mut context = Context::new(&SHA256);
     parts.iter().for_each(|part| context.update(part));
-    let mut sum = [0; SUM];
+    let mut sum = [0; CHECKSUM_LENGTH];
     sum.copy_from_slice(context.finish().as_ref());
     sum
 }
 
-fn line(version: u32) -> Vec<u8> {
-    [NAME, version.to_string().as_bytes(), b"\n"].concat()
+fn first_line(version: u32) -> Vec<u8> {
+    [MAGIC, version.to_string().as_bytes(), b"\n"].concat()
 }
 
 /// Writer of blocks.
 pub(crate) struct BlockWriter<W> {
     out: W,
-    before: Sum,
+    previous_checksum: Checksum,
 }
 
 impl<W: Write> BlockWriter<W> {
     /// Starts a new backup, with objects only or with an archive.
     pub(crate) fn begin(mut out: W, with_archive: bool) -> io::Result<Self> {
-        let line = line(if with_archive { WITH_ARCHIVE } else { OBJECTS_ALONE });
+        let line = first_line(if with_archive { WITH_ARCHIVE } else { OBJECTS_ONLY });
         out.write_all(&line)?;
-        Ok(Self { out, before: sum(&[&line]) })
+        Ok(Self { out, previous_checksum: checksum(&[&line]) })
     }
 
     /// Continues after the content with this checksum.
-    pub(crate) fn resume(out: W, before: Sum) -> Self {
-        Self { out, before }
+    pub(crate) fn resume(out: W, previous_checksum: Checksum) -> Self {
+        Self { out, previous_checksum }
     }
 
-    pub(crate) fn write(&mut self, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, kind: BlockKind, bytes: &[u8]) -> io::Result<()> {
         let too_large = || io::Error::other("a block is too large");
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(bytes)?;
@@ -140,10 +140,10 @@ impl<W: Write> BlockWriter<W> {
         }
         let length = |length: usize| u32::try_from(length).map(u32::to_be_bytes).map_err(|_| too_large());
         let head = [&[kind.byte()][..], &length(bytes.len())?, &length(packed.len())?].concat();
-        self.before = sum(&[&self.before, &head, &packed]);
+        self.previous_checksum = checksum(&[&self.previous_checksum, &head, &packed]);
         self.out.write_all(&head)?;
         self.out.write_all(&packed)?;
-        self.out.write_all(&self.before)
+        self.out.write_all(&self.previous_checksum)
     }
 
     pub(crate) fn into_inner(self) -> W {
@@ -154,24 +154,31 @@ impl<W: Write> BlockWriter<W> {
 /// Reader of blocks.
 pub(crate) struct BlockReader<R> {
     input: R,
-    before: Sum,
+    previous_checksum: Checksum,
     /// True if an archive follows the objects.
-    pub(crate) with_archive: bool,
+    pub(crate) has_archive: bool,
     /// Number of bytes up to the end of the last complete block.
-    whole: u64,
+    complete_bytes: u64,
     /// Number of bytes read.
-    at: u64,
+    offset: u64,
     /// Description of the last content read, for messages.
-    pub(crate) after: String,
+    pub(crate) last_content: String,
 }
 
 impl<R: Read> BlockReader<R> {
     /// Starts reading. Fails if the input is not a backup.
     pub(crate) fn begin(input: R) -> Result<Self, FormatError> {
-        let after = "no content".to_owned();
-        let mut reader = Self { input, before: [0; SUM], with_archive: false, whole: 0, at: 0, after };
+        let last_content = "no content".to_owned();
+        let mut reader = Self {
+            input,
+            previous_checksum: [0; CHECKSUM_LENGTH],
+            has_archive: false,
+            complete_bytes: 0,
+            offset: 0,
+            last_content,
+        };
         let mut read = Vec::new();
-        while read.last() != Some(&b'\n') && read.len() < NAME.len() + VERSION_DIGITS + 1 {
+        while read.last() != Some(&b'\n') && read.len() < MAGIC.len() + VERSION_DIGITS + 1 {
             let mut byte = [0];
             if reader.input.read(&mut byte)? == 0 {
                 break;
@@ -182,55 +189,56 @@ impl<R: Read> BlockReader<R> {
         if found > VERSION {
             return Err(FormatError::TooNew { found });
         }
-        reader.with_archive = found >= WITH_ARCHIVE;
-        (reader.before, reader.at, reader.whole) = (sum(&[&read]), read.len() as u64, read.len() as u64);
+        reader.has_archive = found >= WITH_ARCHIVE;
+        (reader.previous_checksum, reader.offset, reader.complete_bytes) =
+            (checksum(&[&read]), read.len() as u64, read.len() as u64);
         Ok(reader)
     }
 
     /// Returns the next block. The end of the input is an error if another block must follow.
-    pub(crate) fn next(&mut self) -> Result<(Kind, Vec<u8>), FormatError> {
-        let head: [u8; HEAD] = self.read_array()?;
-        let Some(kind) = Kind::of(head[0]) else {
-            return Err(self.damaged("unknown block type"));
+    pub(crate) fn next(&mut self) -> Result<(BlockKind, Vec<u8>), FormatError> {
+        let head: [u8; HEAD_LENGTH] = self.read_array()?;
+        let Some(kind) = BlockKind::of(head[0]) else {
+            return Err(self.damage_error("unknown block type"));
         };
         let length = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (bytes, packed) = (length(1) as usize, length(5) as usize);
         if bytes.max(packed) > MAX_BLOCK {
-            return Err(self.damaged("invalid block length"));
+            return Err(self.damage_error("invalid block length"));
         }
         let mut content = vec![0; packed];
         self.read(&mut content)?;
-        let found: Sum = self.read_array()?;
-        let expected = sum(&[&self.before, &head, &content]);
+        let found: Checksum = self.read_array()?;
+        let expected = checksum(&[&self.previous_checksum, &head, &content]);
         if found != expected {
-            return Err(self.damaged("checksum mismatch"));
+            return Err(self.damage_error("checksum mismatch"));
         }
         let mut unpacked = Vec::with_capacity(bytes);
         let unpacking = DeflateDecoder::new(&content[..]).take(bytes as u64 + 1).read_to_end(&mut unpacked);
         if unpacking.is_err() || unpacked.len() != bytes {
-            return Err(self.damaged("cannot decompress a block"));
+            return Err(self.damage_error("cannot decompress a block"));
         }
-        self.before = expected;
-        self.whole = self.at;
+        self.previous_checksum = expected;
+        self.complete_bytes = self.offset;
         Ok((kind, unpacked))
     }
 
     /// Checks that no data follows.
-    pub(crate) fn end(&mut self) -> Result<(), FormatError> {
+    pub(crate) fn expect_end(&mut self) -> Result<(), FormatError> {
         match self.input.read(&mut [0])? {
             0 => Ok(()),
-            _ => Err(self.damaged("data after the end")),
+            _ => Err(self.damage_error("data after the end")),
         }
     }
 
     /// Returns the length of the complete blocks, and their checksum.
-    pub(crate) fn whole(&self) -> (u64, Sum) {
-        (self.whole, self.before)
+    pub(crate) fn complete_prefix(&self) -> (u64, Checksum) {
+        (self.complete_bytes, self.previous_checksum)
     }
 
-    pub(crate) fn damaged(&self, reason: &str) -> FormatError {
-        let (from, to) = (self.whole, self.at);
-        FormatError::Damaged { from, to, reason: reason.to_owned(), after: self.after.clone() }
+    pub(crate) fn damage_error(&self, reason: &str) -> FormatError {
+        let (from, to) = (self.complete_bytes, self.offset);
+        FormatError::Damaged { from, to, reason: reason.to_owned(), after: self.last_content.clone() }
     }
 
     fn read_array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
@@ -240,11 +248,13 @@ impl<R: Read> BlockReader<R> {
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), FormatError> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match self.input.read(&mut bytes[done..]) {
-                Ok(0) => return Err(FormatError::Cut { at: self.at, after: self.after.clone() }),
-                Ok(read) => (done, self.at) = (done + read, self.at + read as u64),
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.input.read(&mut bytes[filled..]) {
+                Ok(0) => {
+                    return Err(FormatError::Truncated { at: self.offset, after: self.last_content.clone() });
+                }
+                Ok(read) => (filled, self.offset) = (filled + read, self.offset + read as u64),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(FormatError::Io(error)),
             }
@@ -255,13 +265,13 @@ impl<R: Read> BlockReader<R> {
 
 /// Returns the version from the first line.
 fn version(line: &[u8]) -> Result<u32, FormatError> {
-    if !line.is_empty() && (line.starts_with(SQLITE) || SQLITE.starts_with(line)) {
+    if !line.is_empty() && (line.starts_with(SQLITE_MAGIC) || SQLITE_MAGIC.starts_with(line)) {
         return Err(FormatError::Sqlite);
     }
-    let Some(rest) = line.strip_prefix(NAME) else { return Err(FormatError::Foreign) };
+    let Some(rest) = line.strip_prefix(MAGIC) else { return Err(FormatError::Foreign) };
     let Some(digits) = rest.strip_suffix(b"\n") else {
         let after = "the first line is incomplete".to_owned();
-        return Err(FormatError::Cut { at: line.len() as u64, after });
+        return Err(FormatError::Truncated { at: line.len() as u64, after });
     };
     let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
     // A version has exactly one valid spelling.

@@ -2,10 +2,10 @@
 
 use futures::future::BoxFuture;
 
-use super::archive::{ArchiveAt, ArchivePart, Kept};
+use super::archive::{ArchiveContents, ArchiveCursor, ArchivePart};
 use super::error::CopyError;
-use super::extent::Extent;
 use super::state::StoredState;
+use super::store_extent::StoreExtent;
 use crate::key::Key;
 
 /// Size of values in bytes after which a page of states ends; a page has at least one state.
@@ -16,22 +16,22 @@ pub(crate) const PAGE_STATES: usize = 1_000;
 pub(crate) const PAGE_MARKS: i64 = 10_000;
 
 /// Returns the number of states with these sizes that fit into a page.
-pub(crate) fn page_of(sizes: &[i64]) -> i64 {
+pub(crate) fn page_length(sizes: &[i64]) -> i64 {
     let mut bytes = 0;
-    let fits = sizes.iter().take_while(|size| {
+    let fitting = sizes.iter().take_while(|size| {
         bytes += **size;
         bytes <= PAGE_BYTES
     });
-    i64::try_from(fits.count().max(1)).unwrap_or(i64::MAX)
+    i64::try_from(fitting.count().max(1)).unwrap_or(i64::MAX)
 }
 
 /// Returns the last revision of a page of the log, from the revisions and sizes of its next rows ([`PAGE_STATES`] at most). If
 /// all rows fit, the page ends at the current revision.
-pub(crate) fn part_of(rows: &[(i64, i64)], current: i64) -> i64 {
+pub(crate) fn page_end(rows: &[(i64, i64)], current: i64) -> i64 {
     let sizes: Vec<i64> = rows.iter().map(|(_, size)| *size).collect();
-    let part = usize::try_from(page_of(&sizes)).unwrap_or(usize::MAX);
-    let is_all = part >= rows.len() && rows.len() < PAGE_STATES;
-    let last = rows.get(part.saturating_sub(1)).filter(|_| !is_all);
+    let length = usize::try_from(page_length(&sizes)).unwrap_or(usize::MAX);
+    let is_all = length >= rows.len() && rows.len() < PAGE_STATES;
+    let last = rows.get(length.saturating_sub(1)).filter(|_| !is_all);
     last.map_or(current, |(revision, _)| *revision)
 }
 
@@ -49,7 +49,7 @@ pub struct Changes {
 /// Source of a copy. Calls are independent of each other, so an interrupted caller can repeat them.
 pub trait CopySource: Send + Sync {
     /// Returns the current identity and head of the store.
-    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>>;
+    fn extent(&self) -> BoxFuture<'_, Result<StoreExtent, CopyError>>;
 
     /// Returns the next states of exactly a revision after a key, in key order; an empty page is the end.
     /// [`StoredState::owners`] is `None` if a value is sealed, was superseded since, and cannot be opened here.
@@ -67,14 +67,18 @@ pub trait CopySource: Send + Sync {
 
     /// Returns the next part, after a cursor, of the archived states that were superseded up to a revision.
     /// [`ArchivePart::contents`] is set in the last part.
-    fn archive(&self, _revision: i64, _after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
-        let none = ArchivePart { kept: Some(Kept::default()), ..ArchivePart::default() };
+    fn archive(
+        &self,
+        _revision: i64,
+        _after: ArchiveCursor,
+    ) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+        let none = ArchivePart { contents: Some(ArchiveContents::default()), ..ArchivePart::default() };
         Box::pin(std::future::ready(Ok(none)))
     }
 
     /// Returns the maximum number of revisions by which the head may still advance after writes are stopped, through
     /// transactions that write no objects. A copy that preserves revisions continues above it.
-    fn moves_on_by(&self) -> i64 {
+    fn max_revision_drift(&self) -> i64 {
         0
     }
 }
@@ -88,36 +92,36 @@ pub trait WriteSwitch: Send + Sync {
 
 /// Result of a finished copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedCopy {
     /// Identity and head of the new store.
-    pub extent: Extent,
+    pub extent: StoreExtent,
     /// Location of the replaced store, if it was saved.
-    pub kept: Option<String>,
+    pub saved_to: Option<String>,
 }
 
 /// Target of a copy. Its content becomes visible with [`CopyTarget::finish`]; if it is dropped before, nothing remains. A
 /// target that assigns revisions cannot provide this: its content exists, with a marker that prevents it from being served.
 pub trait CopyTarget: Send {
     /// Returns the store that would be replaced, with its highest known revision; `None` if it has no objects.
-    fn replaces(&self) -> Option<&Extent>;
+    fn existing(&self) -> Option<&StoreExtent>;
 
     /// True if the existing store is the same store with commits that the source lacks, even if the
     /// source advances by `max_drift`.
-    fn has_more_than(&self, source: &Extent, moves_on_by: i64) -> bool {
-        let last = source.revision.saturating_add(moves_on_by);
-        self.replaces().is_some_and(|there| {
-            there.identity.store_id == source.identity.store_id
-                && (there.identity.epoch, there.revision) > (source.identity.epoch, last)
+    fn is_newer_than(&self, source: &StoreExtent, max_drift: i64) -> bool {
+        let last = source.revision.saturating_add(max_drift);
+        self.existing().is_some_and(|existing| {
+            existing.identity.store_id == source.identity.store_id
+                && (existing.identity.epoch, existing.revision) > (source.identity.epoch, last)
         })
     }
 
     /// True if the existing store may be replaced although it is newer than the source.
-    fn may_lose(&self) -> bool {
+    fn allows_data_loss(&self) -> bool {
         true
     }
 
     /// True if the database assigns the revisions itself: the copy then begins a new epoch.
-    fn numbers_by_itself(&self) -> bool {
+    fn assigns_revisions(&self) -> bool {
         false
     }
 
@@ -129,7 +133,7 @@ pub trait CopyTarget: Send {
     fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>>;
 
     /// True if the target has an archive of past states.
-    fn keeps_archive(&self) -> bool {
+    fn has_archive(&self) -> bool {
         false
     }
 
@@ -141,5 +145,8 @@ pub trait CopyTarget: Send {
 
     /// Makes the added states the only content of the store. A target that assigns revisions begins at the revision of
     /// `new_extent` or a higher one, and returns it.
-    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>>;
+    fn finish(
+        self: Box<Self>,
+        new_extent: StoreExtent,
+    ) -> BoxFuture<'static, Result<FinishedCopy, CopyError>>;
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use portico_gostd::os::error_text;
 
 use super::block::FormatError;
-use super::extent::Extent;
+use super::store_extent::StoreExtent;
 use crate::key::Key;
 
 /// Reason why a copy was not created or not restored.
@@ -73,13 +73,13 @@ pub enum CopyError {
     Overtaken(String),
     /// The revision of etcd is too far below the revisions that clients may have seen.
     #[error(
-        "{place} is at revision {stands}, but clients may hold revisions up to {needed}: create an etcd with a higher \
+        "{place} is at revision {current}, but clients may hold revisions up to {needed}: create an etcd with a higher \
          revision first (etcdutl snapshot restore --bump-revision)"
     )]
     Behind {
         /// Address of the etcd.
         place: String,
-        stands: i64,
+        current: i64,
         /// Revision that it must have.
         needed: i64,
     },
@@ -102,14 +102,14 @@ pub enum CopyError {
     /// The target of a migration contains a newer state of the same store.
     #[error(
         "--to contains a newer state of this store: epoch {}, revision {}, and --from is at epoch {}, revision {}. Serve --to \
-         unchanged, or use --force to start a new epoch without the newer commits", there.identity.epoch, there.revision,
-         from.identity.epoch, from.revision
+         unchanged, or use --force to start a new epoch without the newer commits", existing.identity.epoch, existing.revision,
+         source_extent.identity.epoch, source_extent.revision
     )]
-    HasMore {
+    TargetIsNewer {
         /// Extent of the existing store.
-        there: Extent,
+        existing: StoreExtent,
         /// Extent of the source.
-        from: Extent,
+        source_extent: StoreExtent,
     },
     /// The target is in use.
     #[error("{place} is in use by {by}: stop all control services of this database first")]

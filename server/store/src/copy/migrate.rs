@@ -7,22 +7,22 @@
 
 use std::time::{Duration, Instant};
 
-use super::archive::{ArchiveAt, ArchivePart, Kept, Lost};
-use super::backup::{archive_of, readable};
-use super::distinct::Distinct;
-use super::engine::{CopySource, CopyTarget, Finished, WriteSwitch};
+use super::archive::{ArchiveContents, ArchiveCursor, ArchivePart, RevisionGap};
+use super::backup::{archive_contents, check_readable};
+use super::engine::{CopySource, CopyTarget, FinishedCopy, WriteSwitch};
 use super::error::CopyError;
-use super::extent::Extent;
+use super::revision_allocator::RevisionAllocator;
 use super::state::StoredState;
+use super::store_extent::StoreExtent;
 use crate::epoch::{self, DEFAULT_REVISION_BUMP};
 use crate::identity::Identity;
 use crate::key::Key;
 use crate::read_only;
 
 /// Maximum number of revisions that are still to be copied when writes are stopped.
-const CLOSE: i64 = 500;
+const MAX_FINAL_LAG: i64 = 500;
 /// Maximum number of rounds to reach this lag during concurrent writes.
-const ROUNDS: u32 = 1_000;
+const MAX_ROUNDS: u32 = 1_000;
 
 /// Parameters of a migration.
 pub struct Migration<'a> {
@@ -56,7 +56,7 @@ pub enum MigrationStep {
         /// Changes so far.
         changes: u64,
         /// Number of revisions still to be copied.
-        behind: i64,
+        lag: i64,
     },
     /// Writes were stopped.
     Stopped {
@@ -67,9 +67,9 @@ pub enum MigrationStep {
 
 /// Result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Migrated {
+pub struct MigrationSummary {
     /// Identity and head of the store in the new database.
-    pub extent: Extent,
+    pub extent: StoreExtent,
     /// True if the store has a new epoch: clients cannot resume.
     pub is_new_epoch: bool,
     /// Number of copied objects.
@@ -77,13 +77,13 @@ pub struct Migrated {
     /// Number of applied changes.
     pub changes: u64,
     /// Number of copied past states.
-    pub past: u64,
+    pub past_states: u64,
     /// True if the source has past states that were not moved.
-    pub left_behind: bool,
+    pub history_skipped: bool,
     /// Time from the start of rejected writes until the new database was complete.
-    pub stopped: Duration,
+    pub write_downtime: Duration,
     /// Location of the replaced store, if it was saved.
-    pub kept: Option<String>,
+    pub saved_to: Option<String>,
 }
 
 /// Moves a store. Reports each step.
@@ -94,34 +94,45 @@ pub async fn migrate(
     migration: &Migration<'_>,
     mut target: Box<dyn CopyTarget>,
     step: &mut (dyn FnMut(MigrationStep) + Send),
-) -> Result<Migrated, CopyError> {
+) -> Result<MigrationSummary, CopyError> {
     let source = migration.source;
-    refuse_loss(target.as_ref(), source).await?;
-    let kept = archive_of(source, migration.history).await?;
-    let left_behind = kept.is_some() && !target.keeps_archive();
-    let kept = kept.filter(|_| !left_behind);
-    let mut archive = Archive { source, kept, at: ArchiveAt::default(), states: 0 };
+    check_not_newer(target.as_ref(), source).await?;
+    let available = archive_contents(source, migration.history).await?;
+    let history_skipped = available.is_some() && !target.has_archive();
+    let contents = available.filter(|_| !history_skipped);
+    let mut archive = ArchiveCopy { source, contents, cursor: ArchiveCursor::default(), states: 0 };
     // The archive takes longest and comes first, so that the log is not compacted while it is needed.
     archive.copy(target.as_mut(), source.extent().await?.revision, step).await?;
-    let begun = source.extent().await?;
-    let at = readable(&begun, begun.revision)?;
-    let beyond = at.checked_add(DEFAULT_REVISION_BUMP).ok_or(CopyError::Exhausted)?;
-    let mut following = Following { source, at, changes: 0, distinct: Distinct::new(beyond) };
-    let objects = following.copy(target.as_mut(), step).await?;
-    archive.copy(target.as_mut(), at, step).await?;
-    for _ in 0..ROUNDS {
-        let behind = following.part(target.as_mut()).await?;
-        step(MigrationStep::Followed { changes: following.changes, behind });
-        if behind <= CLOSE {
+    let initial_extent = source.extent().await?;
+    let revision = check_readable(&initial_extent, initial_extent.revision)?;
+    let first_new_revision = revision.checked_add(DEFAULT_REVISION_BUMP).ok_or(CopyError::Exhausted)?;
+    let mut log_copy =
+        LogCopy { source, revision, changes: 0, allocator: RevisionAllocator::new(first_new_revision) };
+    let objects = log_copy.copy(target.as_mut(), step).await?;
+    archive.copy(target.as_mut(), revision, step).await?;
+    for _ in 0..MAX_ROUNDS {
+        let lag = log_copy.copy_part(target.as_mut()).await?;
+        step(MigrationStep::Followed { changes: log_copy.changes, lag });
+        if lag <= MAX_FINAL_LAG {
             break;
         }
     }
-    let stopped = Instant::now();
-    let past = archive.states;
-    match finish(migration, (following, archive), target, at, step).await {
-        Ok((Finished { extent, kept }, changes)) => {
-            let (stopped, is_new_epoch) = (stopped.elapsed(), extent.identity != begun.identity);
-            Ok(Migrated { extent, is_new_epoch, objects, changes, past, left_behind, stopped, kept })
+    let stopped_at = Instant::now();
+    let past_states = archive.states;
+    match finish(migration, (log_copy, archive), target, revision, step).await {
+        Ok((FinishedCopy { extent, saved_to }, changes)) => {
+            let (write_downtime, is_new_epoch) =
+                (stopped_at.elapsed(), extent.identity != initial_extent.identity);
+            Ok(MigrationSummary {
+                extent,
+                is_new_epoch,
+                objects,
+                changes,
+                past_states,
+                history_skipped,
+                write_downtime,
+                saved_to,
+            })
         }
         // The new database may be complete: the old one must not accept writes any more.
         Err(error @ CopyError::InDoubt { .. }) => Err(error),
@@ -135,11 +146,11 @@ pub async fn migrate(
 }
 
 /// Rejects the migration if the existing store is a newer state of the same store, from an earlier migration.
-async fn refuse_loss(target: &dyn CopyTarget, source: &dyn CopySource) -> Result<(), CopyError> {
-    let Some(there) = target.replaces().filter(|_| !target.may_lose()) else { return Ok(()) };
+async fn check_not_newer(target: &dyn CopyTarget, source: &dyn CopySource) -> Result<(), CopyError> {
+    let Some(existing) = target.existing().filter(|_| !target.allows_data_loss()) else { return Ok(()) };
     let extent = source.extent().await?;
-    match target.has_more_than(&extent, source.moves_on_by()) {
-        true => Err(CopyError::HasMore { there: there.clone(), from: extent }),
+    match target.is_newer_than(&extent, source.max_revision_drift()) {
+        true => Err(CopyError::TargetIsNewer { existing: existing.clone(), source_extent: extent }),
         false => Ok(()),
     }
 }
@@ -147,31 +158,31 @@ async fn refuse_loss(target: &dyn CopyTarget, source: &dyn CopySource) -> Result
 /// Stops writes, copies the remaining commits, and finishes the new database.
 async fn finish(
     migration: &Migration<'_>,
-    (mut following, archive): (Following<'_>, Archive<'_>),
+    (mut log_copy, archive): (LogCopy<'_>, ArchiveCopy<'_>),
     mut target: Box<dyn CopyTarget>,
-    at: i64,
+    copied_revision: i64,
     step: &mut (dyn FnMut(MigrationStep) + Send),
-) -> Result<(Finished, u64), CopyError> {
+) -> Result<(FinishedCopy, u64), CopyError> {
     let last = migration.switch.set_read_only(Some(migration.reason)).await?;
     step(MigrationStep::Stopped { revision: last });
-    let now = following.until_settled(target.as_mut(), last).await?;
-    let becomes = following.becomes(target.as_ref(), &now, at)?;
-    let lost =
-        (becomes.identity != now.identity).then_some(Lost { after: now.revision, until: becomes.revision });
-    archive.end(target.as_mut(), now.revision, lost).await?;
-    Ok((target.finish(becomes).await?, following.changes))
+    let extent = log_copy.drain_log(target.as_mut(), last).await?;
+    let new_extent = log_copy.new_extent(target.as_ref(), &extent, copied_revision)?;
+    let gap = (new_extent.identity != extent.identity)
+        .then_some(RevisionGap { after: extent.revision, until: new_extent.revision });
+    archive.end(target.as_mut(), extent.revision, gap).await?;
+    Ok((target.finish(new_extent).await?, log_copy.changes))
 }
 
 /// Copy of the archive.
-struct Archive<'a> {
+struct ArchiveCopy<'a> {
     source: &'a dyn CopySource,
     /// Contents of the archive at the start; `None` if it is not copied.
-    kept: Option<Kept>,
-    at: ArchiveAt,
+    contents: Option<ArchiveContents>,
+    cursor: ArchiveCursor,
     states: u64,
 }
 
-impl Archive<'_> {
+impl ArchiveCopy<'_> {
     /// Copies states that were superseded up to a revision and were not copied yet.
     async fn copy(
         &mut self,
@@ -179,9 +190,9 @@ impl Archive<'_> {
         revision: i64,
         step: &mut (dyn FnMut(MigrationStep) + Send),
     ) -> Result<(), CopyError> {
-        while self.kept.is_some() {
-            let mut part = self.part(self.at, revision).await?;
-            let ended = part.kept.take().is_some();
+        while self.contents.is_some() {
+            let mut part = self.read_part(self.cursor, revision).await?;
+            let ended = part.contents.take().is_some();
             self.states += part.states.len() as u64;
             target.archive(part).await?;
             step(MigrationStep::Archived { states: self.states });
@@ -192,44 +203,46 @@ impl Archive<'_> {
         Ok(())
     }
 
-    /// Copies the time marks since, the list of complete contents, and the unused revisions.
+    /// Copies the remaining time marks, the list of complete contents, and the unused revisions.
     async fn end(
         mut self,
         target: &mut dyn CopyTarget,
         revision: i64,
-        lost: Option<Lost>,
+        gap: Option<RevisionGap>,
     ) -> Result<(), CopyError> {
-        let Some(first) = self.kept.take() else { return Ok(()) };
+        let Some(initial_contents) = self.contents.take() else { return Ok(()) };
         loop {
-            let mut part = self.part(ArchiveAt::marks_behind(self.at.mark), revision).await?;
-            let kept = part.kept.take();
+            let mut part = self.read_part(ArchiveCursor::after_mark(self.cursor.mark), revision).await?;
+            let contents = part.contents.take();
             target.archive(part).await?;
-            if let Some(kept) = kept {
-                let mut kept = first.until_the_end(kept);
-                kept.lost.extend(lost);
-                return target.archive(ArchivePart { kept: Some(kept), ..ArchivePart::default() }).await;
+            if let Some(contents) = contents {
+                let mut contents = initial_contents.intersect(contents);
+                contents.gaps.extend(gap);
+                return target
+                    .archive(ArchivePart { contents: Some(contents), ..ArchivePart::default() })
+                    .await;
             }
         }
     }
 
-    async fn part(&mut self, after: ArchiveAt, revision: i64) -> Result<ArchivePart, CopyError> {
+    async fn read_part(&mut self, after: ArchiveCursor, revision: i64) -> Result<ArchivePart, CopyError> {
         let part = self.source.archive(revision, after).await?;
-        self.at.pass(&part, revision).map_err(CopyError::Unreadable)?;
+        self.cursor.advance(&part, revision).map_err(CopyError::Unreadable)?;
         Ok(part)
     }
 }
 
 /// Copy of the current state and of the log.
-struct Following<'a> {
+struct LogCopy<'a> {
     source: &'a dyn CopySource,
     /// Revision up to which everything is copied.
-    at: i64,
+    revision: i64,
     changes: u64,
     /// Allocator of distinct revisions, for targets that store one state per revision.
-    distinct: Distinct,
+    allocator: RevisionAllocator,
 }
 
-impl Following<'_> {
+impl LogCopy<'_> {
     /// Copies the state of the revision. Returns the number of objects.
     async fn copy(
         &mut self,
@@ -238,63 +251,69 @@ impl Following<'_> {
     ) -> Result<u64, CopyError> {
         let (mut objects, mut bytes, mut after) = (0, 0, None::<Key>);
         loop {
-            let states = self.source.states(self.at, after.as_ref()).await?;
+            let states = self.source.states(self.revision, after.as_ref()).await?;
             let Some(last) = states.last() else { return Ok(objects) };
             after = Some(last.key.clone());
-            let mut states = without_switch(states);
+            let mut states = without_read_only_record(states);
             objects += states.len() as u64;
             bytes += states.iter().map(|state| state.value.len() as u64).sum::<u64>();
-            if !target.numbers_by_itself() {
-                self.distinct.add(&mut states);
+            if !target.assigns_revisions() {
+                self.allocator.add(&mut states);
             }
             target.add(states).await?;
             step(MigrationStep::Copied { objects, bytes });
         }
     }
 
-    /// Returns the extent of the store in the new database, after writes to the source are stopped at `there`. The new database
-    /// has no states before the copy.
-    fn becomes(&self, target: &dyn CopyTarget, there: &Extent, copied: i64) -> Result<Extent, CopyError> {
-        let Extent { identity, revision, .. } = there.clone();
-        let (given, moves_on_by) = (self.distinct.last(), self.source.moves_on_by());
+    /// Returns the extent of the store in the new database, after writes to the source are stopped at `source_extent`. The
+    /// new database has no states before `copied_revision`.
+    fn new_extent(
+        &self,
+        target: &dyn CopyTarget,
+        source_extent: &StoreExtent,
+        copied_revision: i64,
+    ) -> Result<StoreExtent, CopyError> {
+        let StoreExtent { identity, revision, .. } = source_extent.clone();
+        let (last_allocated, max_drift) = (self.allocator.last_allocated(), self.source.max_revision_drift());
         // Revisions that clients may have seen from the existing store must not be reused.
-        let is_kept = given.is_none() && !target.has_more_than(there, moves_on_by);
-        if is_kept && !target.numbers_by_itself() {
-            let revision = revision.checked_add(moves_on_by).ok_or(CopyError::Exhausted)?;
-            return Ok(Extent { identity, revision, oldest: copied });
+        let keeps_epoch = last_allocated.is_none() && !target.is_newer_than(source_extent, max_drift);
+        if keeps_epoch && !target.assigns_revisions() {
+            let revision = revision.checked_add(max_drift).ok_or(CopyError::Exhausted)?;
+            return Ok(StoreExtent { identity, revision, oldest: copied_revision });
         }
-        let replaced = target.replaces().map_or((0, 0), |there| (there.identity.epoch, there.revision));
-        let last = given.unwrap_or(revision).max(replaced.1);
-        let next = epoch::after(identity.epoch.max(replaced.0), last, 1);
+        let replaced =
+            target.existing().map_or((0, 0), |existing| (existing.identity.epoch, existing.revision));
+        let last = last_allocated.unwrap_or(revision).max(replaced.1);
+        let next = epoch::next_epoch(identity.epoch.max(replaced.0), last, 1);
         let (epoch, revision) = next.ok_or(CopyError::Exhausted)?;
         let identity = Identity { store_id: identity.store_id, epoch };
-        Ok(Extent { identity, revision, oldest: revision })
+        Ok(StoreExtent { identity, revision, oldest: revision })
     }
 
     /// Copies the next part. Returns the number of revisions still to be copied.
-    async fn part(&mut self, target: &mut dyn CopyTarget) -> Result<i64, CopyError> {
-        let part = self.source.changes(self.at).await?;
-        let mut states = without_switch(part.states);
+    async fn copy_part(&mut self, target: &mut dyn CopyTarget) -> Result<i64, CopyError> {
+        let part = self.source.changes(self.revision).await?;
+        let mut states = without_read_only_record(part.states);
         self.changes += states.len() as u64;
         if !states.is_empty() {
-            if !target.numbers_by_itself() {
-                self.distinct.follow(&mut states);
+            if !target.assigns_revisions() {
+                self.allocator.follow(&mut states);
             }
             target.follow(states).await?;
         }
-        self.at = part.until;
+        self.revision = part.until;
         Ok(part.revision - part.until)
     }
 
     /// Copies the rest of the log after writes are stopped. Only a query for the result of a commit in doubt can
     /// still advance the revision.
-    async fn until_settled(&mut self, target: &mut dyn CopyTarget, last: i64) -> Result<Extent, CopyError> {
-        for _ in 0..ROUNDS {
-            self.part(target).await?;
-            let now = self.source.extent().await?;
-            let moves_on = self.at < now.revision && self.source.moves_on_by() == 0;
-            if self.at >= last && !moves_on {
-                return Ok(now);
+    async fn drain_log(&mut self, target: &mut dyn CopyTarget, last: i64) -> Result<StoreExtent, CopyError> {
+        for _ in 0..MAX_ROUNDS {
+            self.copy_part(target).await?;
+            let extent = self.source.extent().await?;
+            let is_advancing = self.revision < extent.revision && self.source.max_revision_drift() == 0;
+            if self.revision >= last && !is_advancing {
+                return Ok(extent);
             }
         }
         let reason = format!("commits arrived after writes were stopped at revision {last}");
@@ -303,7 +322,7 @@ impl Following<'_> {
 }
 
 /// Removes the read-only record, so that the new database accepts writes.
-fn without_switch(mut states: Vec<StoredState>) -> Vec<StoredState> {
-    states.retain(|state| !read_only::is_switch(&state.key));
+fn without_read_only_record(mut states: Vec<StoredState>) -> Vec<StoredState> {
+    states.retain(|state| !read_only::is_read_only_key(&state.key));
     states
 }

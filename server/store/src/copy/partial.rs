@@ -6,33 +6,33 @@ use std::path::{Path, PathBuf};
 
 use portico_kit::platform::{self, OpenOptionsExt};
 
-use super::block::Sum;
+use super::block::Checksum;
 use super::error::CopyError;
-use super::file::{ArchiveRead, BackupFile, BackupWriter, Counts, Header};
+use super::file::{ArchiveProgress, BackupCounts, BackupFile, BackupWriter, Header};
 use crate::key::Key;
-use crate::new_file::{rename_new, sync_folder_of};
+use crate::new_file::{rename_noreplace, sync_folder_of};
 
 /// Access for the owner only: the file contains Secrets.
 const MODE: u32 = 0o600;
 
 /// Incomplete backup: `FILE.partial`.
-pub(crate) struct Partial {
+pub(crate) struct PartialFile {
     file: File,
     path: PathBuf,
     target: PathBuf,
 }
 
 /// Content of an incomplete backup from an earlier attempt.
-pub(crate) struct Found {
+pub(crate) struct PartialContent {
     pub(crate) header: Header,
     pub(crate) last: Option<Key>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: BackupCounts,
     /// Progress in the archive; `None` before all objects are complete.
-    pub(crate) archive: Option<ArchiveRead>,
-    whole: (u64, Sum),
+    pub(crate) archive: Option<ArchiveProgress>,
+    complete_prefix: (u64, Checksum),
 }
 
-impl Partial {
+impl PartialFile {
     /// Opens or creates the file with an exclusive lock.
     pub(crate) fn open(target: &Path) -> Result<Self, CopyError> {
         let mut name = target.as_os_str().to_owned();
@@ -56,32 +56,35 @@ impl Partial {
     }
 
     /// Reads the content of an earlier attempt; `None` if there is none, or none that can be read.
-    pub(crate) fn found(&mut self) -> Result<Option<Found>, CopyError> {
-        if self.file.metadata().map_err(|error| self.failed(error))?.len() == 0 {
+    pub(crate) fn read_existing(&mut self) -> Result<Option<PartialContent>, CopyError> {
+        if self.file.metadata().map_err(|error| self.file_error(error))?.len() == 0 {
             return Ok(None);
         }
-        self.file.seek(SeekFrom::Start(0)).map_err(|error| self.failed(error))?;
+        self.file.seek(SeekFrom::Start(0)).map_err(|error| self.file_error(error))?;
         let Ok(mut backup) = BackupFile::read(BufReader::new(&self.file)) else { return Ok(None) };
-        let whole = backup.whole();
-        let mut found = Found {
+        let complete_prefix = backup.complete_prefix();
+        let mut found = PartialContent {
             header: backup.header().clone(),
             last: None,
             counts: backup.counts(),
             archive: None,
-            whole,
+            complete_prefix,
         };
         while let Ok(Some(_)) = backup.next_part() {
             (found.last, found.archive) = (backup.last().cloned(), backup.archive().cloned());
-            (found.counts, found.whole) = (backup.counts(), backup.whole());
+            (found.counts, found.complete_prefix) = (backup.counts(), backup.complete_prefix());
         }
         Ok(Some(found))
     }
 
     /// Returns a writer that continues after the content.
-    pub(crate) fn resume(&mut self, found: &Found) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
-        let (length, sum) = found.whole;
-        let cut = self.file.set_len(length).and_then(|()| (&self.file).seek(SeekFrom::Start(length)));
-        cut.map_err(|error| self.failed(error))?;
+    pub(crate) fn resume(
+        &mut self,
+        found: &PartialContent,
+    ) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
+        let (length, sum) = found.complete_prefix;
+        let truncated = self.file.set_len(length).and_then(|()| (&self.file).seek(SeekFrom::Start(length)));
+        truncated.map_err(|error| self.file_error(error))?;
         Ok(BackupWriter::resume(BufWriter::new(&self.file), sum, found.counts))
     }
 
@@ -91,9 +94,10 @@ impl Partial {
         header: &Header,
         with_archive: bool,
     ) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
-        let cut = self.file.set_len(0).and_then(|()| (&self.file).seek(SeekFrom::Start(0)));
-        let begun = cut.and_then(|_| BackupWriter::begin(BufWriter::new(&self.file), header, with_archive));
-        begun.map_err(|error| self.failed(error))
+        let truncated = self.file.set_len(0).and_then(|()| (&self.file).seek(SeekFrom::Start(0)));
+        let writer =
+            truncated.and_then(|_| BackupWriter::begin(BufWriter::new(&self.file), header, with_archive));
+        writer.map_err(|error| self.file_error(error))
     }
 
     /// Renames the file to its final name and syncs it. Returns its size in bytes.
@@ -102,9 +106,9 @@ impl Partial {
             io::ErrorKind::AlreadyExists => CopyError::Exists(self.target.clone()),
             _ => CopyError::File { path: self.target.clone(), error },
         };
-        self.file.sync_all().map_err(|error| self.failed(error))?;
-        let bytes = self.file.metadata().map_err(|error| self.failed(error))?.len();
-        rename_new(&self.path, &self.target).map_err(failed)?;
+        self.file.sync_all().map_err(|error| self.file_error(error))?;
+        let bytes = self.file.metadata().map_err(|error| self.file_error(error))?.len();
+        rename_noreplace(&self.path, &self.target).map_err(failed)?;
         sync_folder_of(&self.target).map_err(failed)?;
         Ok(bytes)
     }
@@ -122,7 +126,7 @@ impl Partial {
         }
     }
 
-    pub(crate) fn failed(&self, error: io::Error) -> CopyError {
+    pub(crate) fn file_error(&self, error: io::Error) -> CopyError {
         CopyError::File { path: self.path.clone(), error }
     }
 }
@@ -130,26 +134,26 @@ impl Partial {
 /// Opens or creates the file. Rejects or restricts a file that other users can access: Secrets are written to it.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let options = platform::no_links(options.read(true).write(true)).mode(MODE);
+    let options = platform::refuse_symlinks(options.read(true).write(true)).mode(MODE);
     match options.clone().create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return made,
+        result => return result,
     }
-    refuse_foreign(&fs::symlink_metadata(path)?)?;
+    check_owner(&fs::symlink_metadata(path)?)?;
     let file = options.open(path)?;
     let metadata = file.metadata()?;
     // The path may refer to another file by now.
-    refuse_foreign(&metadata)?;
+    check_owner(&metadata)?;
     if platform::mode(&metadata) & 0o077 != 0 {
         platform::set_mode_of(&file, MODE)?;
     }
     Ok(file)
 }
 
-fn refuse_foreign(file: &fs::Metadata) -> io::Result<()> {
-    if platform::is_own(file) {
+fn check_owner(file: &fs::Metadata) -> io::Result<()> {
+    if platform::is_owned(file) {
         return Ok(());
     }
-    let why = "not a regular file of this user: remove the path or choose another one";
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    let reason = "not a regular file of this user: remove the path or choose another one";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
 }

@@ -4,7 +4,7 @@ use prost::Message;
 
 use crate::codec;
 use crate::key::{Key, Resource};
-use crate::seal::Stored;
+use crate::seal::StoredValue;
 
 /// Row of the log, as stored in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl StoredState {
     #[must_use]
     pub fn json(&self) -> Option<&[u8]> {
         match codec::decode(&self.value) {
-            Ok(Stored::Plain(json)) => Some(json),
+            Ok(StoredValue::Plain(json)) => Some(json),
             _ => None,
         }
     }

@@ -9,19 +9,19 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Failure;
-use super::read::Reader;
+use super::failure::EtcdFailure;
+use super::reader::Reader;
 use super::wire::{Compare, CompareResult, CompareTarget, Compared, RequestOp, TxnRequest};
 use crate::error::StoreError;
-use crate::unix_time::{self, before};
+use crate::unix_time::{self, subtract};
 
 /// Key of the last compaction, outside of all prefixes.
-const TURN: &[u8] = b"compact_rev_key";
+const COMPACT_KEY: &[u8] = b"compact_rev_key";
 /// Maximum number of marks.
-const MARKS: usize = 4_096;
+const MAX_MARKS: usize = 4_096;
 
 /// State of the compaction turns.
-struct Turn {
+struct CompactTurn {
     /// Version of the key when this process last read it.
     version: i64,
     /// Revision of etcd at that time.
@@ -33,26 +33,26 @@ pub(super) struct Compactor {
     pub(super) reader: Arc<Reader>,
     /// Interval of compactions; zero if other servers compact.
     pub(super) interval: Duration,
-    pub(super) marks: Arc<Marks>,
+    pub(super) marks: Arc<RevisionMarks>,
     pub(super) mark_interval: Duration,
 }
 
 /// Revisions by time.
-pub(super) struct Marks {
+pub(super) struct RevisionMarks {
     marks: Mutex<VecDeque<(i64, i64)>>,
-    kept: Duration,
+    retention: Duration,
 }
 
-impl Marks {
-    pub(super) fn new(kept: Duration) -> Self {
-        Self { marks: Mutex::default(), kept }
+impl RevisionMarks {
+    pub(super) fn new(retention: Duration) -> Self {
+        Self { marks: Mutex::default(), retention }
     }
 
-    fn put(&self, now: i64, revision: i64) {
+    fn add(&self, now: i64, revision: i64) {
         let mut marks = self.marks.lock();
         marks.push_back((now, revision));
-        let oldest = before(now, self.kept);
-        while marks.len() > MARKS || marks.get(1).is_some_and(|(at, _)| *at <= oldest) {
+        let oldest = subtract(now, self.retention);
+        while marks.len() > MAX_MARKS || marks.get(1).is_some_and(|(at, _)| *at <= oldest) {
             marks.pop_front();
         }
     }
@@ -67,46 +67,46 @@ impl Marks {
 
 impl Compactor {
     pub(super) async fn run(self: Arc<Self>, closing: CancellationToken) {
-        let work = async { tokio::join!(self.take_turns(), self.look()) };
+        let work = async { tokio::join!(self.compact_periodically(), self.observe()) };
         closing.run_until_cancelled(work).await;
     }
 
     /// Records the revision, the compaction point, and the size of etcd's database periodically.
-    async fn look(&self) {
+    async fn observe(&self) {
         let mut ticks = interval_at(Instant::now() + self.mark_interval, self.mark_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            self.marks.put(unix_time::now(), self.reader.hub.revision());
+            self.marks.add(unix_time::now(), self.reader.hub.revision());
             let looked = async {
                 self.reader.note_compacted().await?;
                 self.reader.metrics.file_bytes.set(self.reader.client.status().await?.db_size);
-                Ok::<_, Failure>(())
+                Ok::<_, EtcdFailure>(())
             };
             if let Err(failure) = looked.await {
-                tracing::debug!(error = failure.logged(), "cannot query the status of etcd");
+                tracing::debug!(error = failure.log_text(), "cannot query the status of etcd");
             }
         }
     }
 
-    async fn take_turns(&self) {
+    async fn compact_periodically(&self) {
         if self.interval.is_zero() {
             return;
         }
         let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut turn = Turn { version: 0, revision: 0 };
+        let mut turn = CompactTurn { version: 0, revision: 0 };
         loop {
             ticks.tick().await;
-            if let Err(failure) = self.take_turn(&mut turn).await {
-                tracing::warn!(error = failure.logged(), "cannot compact the history, retrying");
+            if let Err(failure) = self.compact_once(&mut turn).await {
+                tracing::warn!(error = failure.log_text(), "cannot compact the history, retrying");
             }
         }
     }
 
-    async fn take_turn(&self, turn: &mut Turn) -> Result<(), Failure> {
+    async fn compact_once(&self, turn: &mut CompactTurn) -> Result<(), EtcdFailure> {
         let up_to = turn.revision;
-        if self.is_mine(turn).await? && up_to > 0 {
+        if self.claim_turn(turn).await? && up_to > 0 {
             match self.reader.client.compact(up_to).await {
                 // Another server has compacted further.
                 Err(failure) if failure.is_compacted() => {}
@@ -118,29 +118,29 @@ impl Compactor {
     }
 
     /// Returns true if no other server has compacted since this process last read the key; updates the key.
-    async fn is_mine(&self, turn: &mut Turn) -> Result<bool, Failure> {
+    async fn claim_turn(&self, turn: &mut CompactTurn) -> Result<bool, EtcdFailure> {
         let compare = Compare {
             result: CompareResult::Equal.into(),
             target: CompareTarget::Version.into(),
-            key: TURN.to_vec(),
+            key: COMPACT_KEY.to_vec(),
             compared: Some(Compared::Version(turn.version)),
         };
         let value = turn.revision.to_string().into_bytes();
-        let answer = self
+        let response = self
             .reader
             .client
             .txn(TxnRequest {
                 compare: vec![compare],
-                success: vec![RequestOp::put(TURN.to_vec(), value, 0)],
-                failure: vec![RequestOp::get(TURN.to_vec())],
+                success: vec![RequestOp::put(COMPACT_KEY.to_vec(), value, 0)],
+                failure: vec![RequestOp::get(COMPACT_KEY.to_vec())],
             })
             .await?;
-        turn.revision = answer.header.unwrap_or_default().revision;
-        if answer.succeeded {
+        turn.revision = response.header.unwrap_or_default().revision;
+        if response.succeeded {
             turn.version += 1;
             return Ok(true);
         }
-        turn.version = answer.found().first().map_or(0, |found| found.version);
+        turn.version = response.into_range().first().map_or(0, |found| found.version);
         Ok(false)
     }
 
@@ -151,10 +151,10 @@ impl Compactor {
         if until > hub.compacted() {
             match self.reader.client.compact(until).await {
                 Err(failure) if failure.is_compacted() => {}
-                compacted => compacted.map_err(Failure::of_read)?,
+                compacted => compacted.map_err(EtcdFailure::into_store_error)?,
             }
         }
-        let compacted = self.reader.note_compacted().await.map_err(Failure::of_read)?;
+        let compacted = self.reader.note_compacted().await.map_err(EtcdFailure::into_store_error)?;
         hub.set_compacted(compacted);
         Ok(compacted)
     }

@@ -12,7 +12,7 @@ use crate::txn::TxnError;
 
 /// The state of this process differs from etcd: the process must end and restart from etcd.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum Fatal {
+pub(super) enum FatalError {
     #[error("etcd contains a different store than before")]
     Replaced,
     #[error("the store was restored: a new epoch has begun")]
@@ -20,20 +20,20 @@ pub(super) enum Fatal {
     #[error("a restore of the store has begun")]
     Restoring,
     #[error("etcd has lost published commits: a new epoch begins")]
-    Lost,
+    CommitsLost,
     #[error("commits of other processes were compacted before this process read them")]
-    Behind,
+    CommitsMissed,
 }
 
 /// Reason why a step failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum EtcdFailure {
     /// etcd returned an error, or the connection was lost.
     Etcd(Box<Status>),
     /// The request timed out.
-    Late,
+    TimedOut,
     /// etcd is known to be unreachable; the request was not sent.
-    Away,
+    Unreachable,
     /// The request could not be sent.
     Unsent(String),
     /// The settings are invalid.
@@ -43,16 +43,16 @@ pub(super) enum Failure {
         key: Key,
         reason: String,
     },
-    Fatal(Fatal),
+    Fatal(FatalError),
 }
 
-impl From<Status> for Failure {
+impl From<Status> for EtcdFailure {
     fn from(status: Status) -> Self {
         Self::Etcd(Box::new(status))
     }
 }
 
-impl Failure {
+impl EtcdFailure {
     /// Creates the failure of a request for which there was no connection.
     pub(super) fn unsent(error: &(dyn Error + 'static)) -> Self {
         Self::Unsent(cause(error))
@@ -62,15 +62,15 @@ impl Failure {
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Etcd(status) => reason(status),
-            Self::Late => "request timed out".to_owned(),
-            Self::Away | Self::Unsent(_) => "unreachable".to_owned(),
+            Self::TimedOut => "request timed out".to_owned(),
+            Self::Unreachable | Self::Unsent(_) => "unreachable".to_owned(),
             Self::Sealed { reason, .. } | Self::Settings(reason) => reason.clone(),
             Self::Fatal(fatal) => fatal.to_string(),
         }
     }
 
     /// Returns the text for the log.
-    pub(super) fn logged(&self) -> String {
+    pub(super) fn log_text(&self) -> String {
         match self {
             Self::Etcd(status) => {
                 let cause = status.source().map_or_else(|| status.message().to_owned(), cause);
@@ -82,9 +82,9 @@ impl Failure {
     }
 
     /// Returns the text for the failure of the first request to an etcd.
-    pub(super) fn of_first(&self, settings: &EtcdSettings) -> String {
-        let (logged, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
-        if is_cut && settings.shows_nothing() {
+    pub(super) fn first_request_text(&self, settings: &EtcdSettings) -> String {
+        let (logged, is_cut) = (self.log_text(), self.is_member_failure() && !self.is_not_executed());
+        if is_cut && settings.lacks_client_certificate() {
             return format!(
                 "{logged} (etcd may require a client certificate: --etcd-certfile, --etcd-keyfile)"
             );
@@ -93,24 +93,24 @@ impl Failure {
     }
 
     /// Converts to the error of a read.
-    pub(super) fn of_read(self) -> StoreError {
+    pub(super) fn into_store_error(self) -> StoreError {
         match self {
             Self::Sealed { key, reason } => StoreError::Sealed { key, reason },
             Self::Fatal(_) => StoreError::Closed,
             failure => {
-                tracing::error!(error = failure.logged(), "cannot read from etcd");
+                tracing::error!(error = failure.log_text(), "cannot read from etcd");
                 StoreError::Unavailable(failure.reason())
             }
         }
     }
 
     /// Converts to the error of a write.
-    pub(super) fn of_write(&self) -> TxnError {
+    pub(super) fn to_txn_error(&self) -> TxnError {
         let reason = self.reason();
         let status = match self {
             Self::Etcd(status) => status,
             Self::Sealed { .. } => return TxnError::Sealed(reason),
-            Self::Late => return TxnError::Unknown(reason),
+            Self::TimedOut => return TxnError::InDoubt(reason),
             _ => return TxnError::Unavailable(reason),
         };
         match status.code() {
@@ -121,8 +121,8 @@ impl Failure {
             | Code::Unauthenticated
             | Code::FailedPrecondition
             | Code::Unimplemented => TxnError::Unavailable(reason),
-            Code::Unavailable if self.is_untaken() => TxnError::Unavailable(reason),
-            _ => TxnError::Unknown(reason),
+            Code::Unavailable if self.is_not_executed() => TxnError::Unavailable(reason),
+            _ => TxnError::InDoubt(reason),
         }
     }
 
@@ -132,48 +132,48 @@ impl Failure {
     }
 
     /// True if another member may succeed.
-    pub(super) fn is_of_member(&self) -> bool {
+    pub(super) fn is_member_failure(&self) -> bool {
         match self {
             Self::Etcd(status) => match status.code() {
                 Code::Unavailable => true,
                 Code::Unknown | Code::Cancelled | Code::Internal => causes(status).next().is_some(),
                 _ => false,
             },
-            Self::Late | Self::Unsent(_) => true,
+            Self::TimedOut | Self::Unsent(_) => true,
             _ => false,
         }
     }
 
     /// True if the members are electing a leader, or have just elected one.
-    pub(super) fn is_of_election(&self) -> bool {
-        self.is_of_change() || matches!(self, Self::Etcd(status) if mentions(status, "no leader"))
+    pub(super) fn is_election(&self) -> bool {
+        self.is_leader_change() || matches!(self, Self::Etcd(status) if mentions(status, "no leader"))
     }
 
     /// True if the leader was lost during the request, which is not a failure of the member that reports it.
-    pub(super) fn is_of_change(&self) -> bool {
-        let words = ["leader changed", "previous leader failure"];
-        matches!(self, Self::Etcd(status) if words.iter().any(|words| mentions(status, words)))
+    pub(super) fn is_leader_change(&self) -> bool {
+        let messages = ["leader changed", "previous leader failure"];
+        matches!(self, Self::Etcd(status) if messages.iter().any(|message| mentions(status, message)))
     }
 
     /// True if a write was certainly not executed: it was rejected before it was proposed, or never sent.
-    pub(super) fn is_untaken(&self) -> bool {
+    pub(super) fn is_not_executed(&self) -> bool {
         match self {
             Self::Etcd(status) => {
                 status.code() == Code::Unavailable
                     && (mentions(status, "no leader") || is_unconnected(status))
             }
-            Self::Unsent(_) | Self::Away => true,
+            Self::Unsent(_) | Self::Unreachable => true,
             _ => false,
         }
     }
 
     /// True if a response exceeded the message size limit of this process.
-    pub(super) fn is_too_long(&self) -> bool {
+    pub(super) fn is_response_too_large(&self) -> bool {
         matches!(self, Self::Etcd(status) if mentions(status, "message length too large"))
     }
 
     /// True if a retry cannot succeed.
-    pub(super) fn is_lasting(&self) -> bool {
+    pub(super) fn is_permanent(&self) -> bool {
         match self {
             Self::Etcd(status) => {
                 matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented)
@@ -184,8 +184,8 @@ impl Failure {
     }
 }
 
-fn mentions(status: &Status, words: &str) -> bool {
-    status.message().contains(words)
+fn mentions(status: &Status, text: &str) -> bool {
+    status.message().contains(text)
 }
 
 fn lacks_space(status: &Status) -> bool {
@@ -243,16 +243,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_logged_has_no_words_of_a_library() {
-        let of =
-            |error: io::Error| Failure::from(Status::from_error(Box::new(ConnectError(Box::new(error)))));
+    fn log_texts_contain_no_library_messages() {
+        let failure_of =
+            |error: io::Error| EtcdFailure::from(Status::from_error(Box::new(ConnectError(Box::new(error)))));
         let refused = io::Error::from_raw_os_error(111);
-        assert_eq!(of(refused).logged(), "unreachable: connection refused");
+        assert_eq!(failure_of(refused).log_text(), "unreachable: connection refused");
         let unresolved = io::Error::other("failed to lookup address information: Name or service not known");
-        assert_eq!(of(unresolved).logged(), "unreachable: no such host");
-        let unsent = Failure::unsent(&io::Error::from_raw_os_error(104));
-        assert_eq!(unsent.logged(), "unreachable: the connection was reset");
-        let reported = Failure::from(Status::unavailable("etcdserver: no leader"));
-        assert_eq!(reported.logged(), "no leader: etcdserver: no leader");
+        assert_eq!(failure_of(unresolved).log_text(), "unreachable: no such host");
+        let unsent = EtcdFailure::unsent(&io::Error::from_raw_os_error(104));
+        assert_eq!(unsent.log_text(), "unreachable: the connection was reset");
+        let reported = EtcdFailure::from(Status::unavailable("etcdserver: no leader"));
+        assert_eq!(reported.log_text(), "no leader: etcdserver: no leader");
     }
 }

@@ -2,8 +2,8 @@
 //! the same revision. kube-apiserver does not use it.
 
 use super::client::Client;
-use super::failure::Failure;
-use super::keys::Keys;
+use super::failure::EtcdFailure;
+use super::keys::EtcdKeys;
 use super::wire::RangeRequest;
 use crate::read_only;
 
@@ -29,15 +29,15 @@ impl Gate {
 }
 
 /// Returns the key in etcd.
-pub(super) fn place(keys: &Keys) -> Vec<u8> {
-    keys.of(read_only::key()).into_bytes()
+pub(super) fn gate_key(keys: &EtcdKeys) -> Vec<u8> {
+    keys.object_key(read_only::key()).into_bytes()
 }
 
 /// Reads the current state.
-pub(super) async fn look(client: &Client, keys: &Keys) -> Result<Gate, Failure> {
-    let request = RangeRequest { key: place(keys), ..RangeRequest::default() };
-    let answer = client.probe(request).await?;
-    Ok(answer.kvs.first().map_or(Gate::Open, |found| match read_only::is_of_restore(&found.value) {
+pub(super) async fn read_gate(client: &Client, keys: &EtcdKeys) -> Result<Gate, EtcdFailure> {
+    let request = RangeRequest { key: gate_key(keys), ..RangeRequest::default() };
+    let response = client.range_unchecked(request).await?;
+    Ok(response.kvs.first().map_or(Gate::Open, |found| match read_only::is_restore_record(&found.value) {
         true => Gate::Restoring(found.mod_revision),
         false => Gate::Stopped(found.mod_revision),
     }))

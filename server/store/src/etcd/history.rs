@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::events::{self, Unopened};
-use super::failure::Failure;
+use super::events::{self, UnopenedPolicy};
+use super::failure::EtcdFailure;
 use super::keys::KeyRange;
-use super::read::Reader;
+use super::reader::Reader;
 use super::wire::WatchEvent;
 use crate::error::StoreError;
 use crate::event::Event;
@@ -15,22 +15,26 @@ use crate::subscription::history::{History, HistoryPage};
 use crate::subscription::selection::Selection;
 
 /// Page of past events that is being read.
-struct Part<'a> {
+struct PageInProgress<'a> {
     selection: &'a Selection,
     until: i64,
     limit: usize,
     max_bytes: usize,
     events: Vec<Arc<Event>>,
     bytes: usize,
-    more: bool,
+    has_more: bool,
 }
 
 impl Reader {
-    async fn past(&self, mut part: Part<'_>, after: i64) -> Result<HistoryPage, Failure> {
-        let mut watch = self.client.watch(self.watched(part.selection), after + 1).await?;
+    async fn past_events(
+        &self,
+        mut part: PageInProgress<'_>,
+        after: i64,
+    ) -> Result<HistoryPage, EtcdFailure> {
+        let mut watch = self.client.watch(self.key_range(part.selection), after + 1).await?;
         let mut parts: Vec<WatchEvent> = Vec::new();
         loop {
-            let mut response = self.client.in_time(watch.next_or_progress()).await?;
+            let mut response = self.client.with_timeout(watch.next_or_progress()).await?;
             if response.canceled {
                 // The caller reads the compaction point of the hub.
                 self.hub.compact_reads(response.compact_revision);
@@ -41,18 +45,24 @@ impl Reader {
                 };
                 return Err(tonic::Status::unavailable(reason).into());
             }
-            let is_report = parts.is_empty() && response.events.is_empty() && !response.created;
-            let reached = response.header.unwrap_or_default().revision;
+            let is_progress_notification =
+                parts.is_empty() && response.events.is_empty() && !response.created;
+            let revision = response.header.unwrap_or_default().revision;
             parts.append(&mut response.events);
-            let found = events::whole(&mut parts, response.fragment);
-            if self.take(&mut part, found).await? || is_report && reached >= part.until {
-                return Ok(HistoryPage { events: part.events, more: part.more });
+            let found = events::take_complete(&mut parts, response.fragment);
+            if self.add_events(&mut part, found).await? || is_progress_notification && revision >= part.until
+            {
+                return Ok(HistoryPage { events: part.events, has_more: part.has_more });
             }
         }
     }
 
     /// Adds events to a page. Returns true if the page is complete; it contains all events of its last revision.
-    async fn take(&self, part: &mut Part<'_>, found: Vec<WatchEvent>) -> Result<bool, Failure> {
+    async fn add_events(
+        &self,
+        part: &mut PageInProgress<'_>,
+        found: Vec<WatchEvent>,
+    ) -> Result<bool, EtcdFailure> {
         for found in found {
             let revision = found.revision();
             if revision > part.until {
@@ -61,11 +71,13 @@ impl Reader {
             let is_full = part.events.len() >= part.limit || part.bytes >= part.max_bytes;
             let last = part.events.last().map(|event| event.revision());
             if is_full && last.is_some_and(|last| last < revision) {
-                part.more = true;
+                part.has_more = true;
                 return Ok(true);
             }
-            let Some(event) = events::read(self, &found, Unopened::Fails).await? else { continue };
-            if !part.selection.takes(&event) {
+            let Some(event) = events::decode_event(self, &found, UnopenedPolicy::Fail).await? else {
+                continue;
+            };
+            if !part.selection.selects(&event) {
                 continue;
             }
             part.bytes += event.record.value.stored_bytes();
@@ -75,7 +87,7 @@ impl Reader {
         Ok(false)
     }
 
-    fn watched(&self, selection: &Selection) -> KeyRange {
+    fn key_range(&self, selection: &Selection) -> KeyRange {
         match selection {
             Selection::Scope(scope) => self.keys.range(&scope.resource, scope.namespace.as_deref(), None),
             Selection::Filter(_) => self.keys.all(),
@@ -94,10 +106,11 @@ impl History for Reader {
     ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
         Box::pin(async move {
             // Limits the number of concurrent reads: callers wait here.
-            let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
-            let (events, bytes, more) = (Vec::new(), 0, false);
-            let part = Part { selection: &selection, until, limit, max_bytes, events, bytes, more };
-            self.past(part, after).await.map_err(Failure::of_read)
+            let _permit = self.history_permits.acquire().await.map_err(|_| StoreError::Closed)?;
+            let (events, bytes, has_more) = (Vec::new(), 0, false);
+            let part =
+                PageInProgress { selection: &selection, until, limit, max_bytes, events, bytes, has_more };
+            self.past_events(part, after).await.map_err(EtcdFailure::into_store_error)
         })
     }
 }

@@ -7,45 +7,50 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::client::Client;
-use super::failure::Failure;
+use super::failure::EtcdFailure;
 use super::settings::EtcdSettings;
 
 /// Lease that was granted last.
-struct Given {
+struct CachedLease {
     id: i64,
     time_to_live: Duration,
-    ends: Instant,
+    expires_at: Instant,
     objects: u64,
 }
 
 /// Manager of leases.
 pub(super) struct Leases {
-    given: Mutex<Option<Given>>,
+    cached: Mutex<Option<CachedLease>>,
     reuse: Duration,
-    most: u64,
+    max_objects: u64,
 }
 
 impl Leases {
     pub(super) fn new(settings: &EtcdSettings) -> Self {
-        Self { given: Mutex::default(), reuse: settings.lease_reuse, most: settings.lease_objects.max(1) }
+        Self {
+            cached: Mutex::default(),
+            reuse: settings.lease_reuse,
+            max_objects: settings.lease_objects.max(1),
+        }
     }
 
     /// Returns a lease that lasts at least this long, and not much longer.
-    pub(super) async fn lease(&self, client: &Client, time_to_live: Duration) -> Result<i64, Failure> {
+    pub(super) async fn lease(&self, client: &Client, time_to_live: Duration) -> Result<i64, EtcdFailure> {
         let extra = self.reuse.min(time_to_live / 20);
         let now = Instant::now();
-        let mut given = self.given.lock().await;
-        if let Some(last) = given.as_mut().filter(|last| last.time_to_live == time_to_live) {
-            let lasts = now + time_to_live < last.ends && now + time_to_live + extra > last.ends;
+        let mut cached = self.cached.lock().await;
+        if let Some(last) = cached.as_mut().filter(|last| last.time_to_live == time_to_live) {
+            let is_suitable =
+                now + time_to_live < last.expires_at && now + time_to_live + extra > last.expires_at;
             last.objects += 1;
-            if lasts && last.objects <= self.most {
+            if is_suitable && last.objects <= self.max_objects {
                 return Ok(last.id);
             }
         }
-        let whole = time_to_live + extra;
-        let seconds = i64::try_from(whole.as_secs().max(1)).unwrap_or(i64::MAX);
+        let granted = time_to_live + extra;
+        let seconds = i64::try_from(granted.as_secs().max(1)).unwrap_or(i64::MAX);
         let id = client.grant(seconds).await?;
-        *given = Some(Given { id, time_to_live, ends: now + whole, objects: 1 });
+        *cached = Some(CachedLease { id, time_to_live, expires_at: now + granted, objects: 1 });
         Ok(id)
     }
 }

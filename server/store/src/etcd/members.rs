@@ -12,9 +12,9 @@ use super::settings::EtcdSettings;
 /// Maximum size of a message in bytes.
 const MAX_MESSAGE: usize = 512 << 20;
 /// Timeout for connecting to one of several members.
-const CONNECT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of keep-alive pings, and timeout of their responses.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Flow control windows of one response and of a connection, in bytes.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
@@ -22,7 +22,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Connections to the members, and the current member.
 pub(super) struct Members {
     channels: Vec<Channel>,
-    in_use: AtomicUsize,
+    current: AtomicUsize,
 }
 
 impl Members {
@@ -34,8 +34,8 @@ impl Members {
             return Err("no etcd endpoint is given".to_owned());
         }
         let chosen = uuid::Uuid::new_v4().as_u128() % channels.len() as u128;
-        let in_use = AtomicUsize::new(usize::try_from(chosen).unwrap_or_default());
-        Ok(Self { channels, in_use })
+        let current = AtomicUsize::new(usize::try_from(chosen).unwrap_or_default());
+        Ok(Self { channels, current })
     }
 
     /// Returns the number of members.
@@ -44,24 +44,24 @@ impl Members {
     }
 
     /// Returns the index of the current member.
-    pub(super) fn in_use(&self) -> usize {
-        self.in_use.load(Ordering::Relaxed)
+    pub(super) fn current(&self) -> usize {
+        self.current.load(Ordering::Relaxed)
     }
 
     /// Returns the index of the member this many steps after another one, cyclically.
-    pub(super) fn after(&self, member: usize, steps: usize) -> usize {
+    pub(super) fn member_after(&self, member: usize, steps: usize) -> usize {
         (member + steps) % self.channels.len()
     }
 
     /// Switches to another member, unless the current one has changed already.
-    pub(super) fn change(&self, from: usize, to: usize) {
+    pub(super) fn switch(&self, from: usize, to: usize) {
         // Of concurrent switches, the first one wins.
-        let _left_already = self.in_use.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        let _left_already = self.current.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Switches to the next member.
-    pub(super) fn leave(&self, member: usize) {
-        self.change(member, self.after(member, 1));
+    pub(super) fn switch_from(&self, member: usize) {
+        self.switch(member, self.member_after(member, 1));
     }
 
     /// Returns a client of one member.
@@ -77,13 +77,17 @@ fn endpoint(url: &str, settings: &EtcdSettings) -> Result<Endpoint, String> {
         format!("{url:?}: {error}{}", cause.unwrap_or_default())
     };
     let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-    let is_alone = settings.endpoints.len() == 1;
-    let patience = if is_alone { settings.connect_timeout } else { CONNECT.min(settings.connect_timeout) };
+    let is_single_member = settings.endpoints.len() == 1;
+    let connect_timeout = if is_single_member {
+        settings.connect_timeout
+    } else {
+        CONNECT_TIMEOUT.min(settings.connect_timeout)
+    };
     let endpoint = Endpoint::from_shared(with_scheme.clone())
         .map_err(wrong)?
-        .connect_timeout(patience)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
+        .connect_timeout(connect_timeout)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .keep_alive_timeout(KEEP_ALIVE_INTERVAL)
         .keep_alive_while_idle(true)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -111,19 +115,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_member_is_left_once_by_however_many_find_that_it_fails() {
+    async fn concurrent_failures_of_a_member_switch_once() {
         let members = members(&["http://127.0.0.1:1", "127.0.0.1:2", "http://127.0.0.1:3"]).unwrap();
-        let first = members.in_use();
-        members.leave(first);
-        members.leave(first);
-        assert_eq!(members.in_use(), members.after(first, 1));
-        members.change(members.in_use(), first);
-        members.change(members.after(first, 1), members.after(first, 2));
-        assert_eq!(members.in_use(), first);
+        let first = members.current();
+        members.switch_from(first);
+        members.switch_from(first);
+        assert_eq!(members.current(), members.member_after(first, 1));
+        members.switch(members.current(), first);
+        members.switch(members.member_after(first, 1), members.member_after(first, 2));
+        assert_eq!(members.current(), first);
     }
 
     #[test]
-    fn what_names_no_member_is_refused() {
+    fn invalid_endpoints_are_rejected() {
         assert!(members(&[]).is_err());
         assert!(members(&["http://"]).is_err());
     }

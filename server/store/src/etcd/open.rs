@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 
 use super::client::Client;
-use super::failure::Failure;
+use super::failure::EtcdFailure;
 use super::gate::{self, Gate};
-use super::keys::Keys;
+use super::keys::EtcdKeys;
 use super::settings::EtcdSettings;
 use super::wire::{Compare, Header, KeyValue, RangeRequest, RequestOp, TxnRequest};
 use crate::identity::Identity;
 use crate::outage_log::OutageLog;
 
 /// Delay between attempts to reach etcd.
-pub(super) const RETRY: Duration = Duration::from_millis(250);
+pub(super) const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// Prefix of Portico's own keys, which are not objects.
-const OWN: &str = "/portico.dev/store";
+const OWN_KEY_PREFIX: &str = "/portico.dev/store";
 /// Oldest releases of each line with reliable progress notifications of watches (upstream's `feature_support_checker`).
-const KNOWN: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
+const MIN_RELEASES: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
 
 /// Reason why a store in etcd could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum EtcdError {
 /// Record of the identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Mark {
+struct IdentityRecord {
     store_id: String,
     epoch: i64,
     /// ID of the cluster in which this epoch began.
@@ -66,34 +66,34 @@ pub(super) struct Meta {
     /// Newest revision of etcd, including keys outside of the store.
     pub(super) revision: i64,
     /// Revision of the record; 0 if the store was never opened.
-    mark_revision: i64,
+    record_revision: i64,
 }
 
 impl Meta {
     /// True if a control service has ever opened the store.
     pub(super) fn was_opened(&self) -> bool {
-        self.mark_revision > 0
+        self.record_revision > 0
     }
 }
 
 /// Returns the key of the record of the store under a prefix.
-pub(super) fn mark_key(root: &str) -> Vec<u8> {
-    format!("{OWN}{root}identity").into_bytes()
+pub(super) fn record_key(root: &str) -> Vec<u8> {
+    format!("{OWN_KEY_PREFIX}{root}identity").into_bytes()
 }
 
 /// Opens a store, waiting for an unavailable etcd. Returns its state and the compaction point.
 pub(super) async fn open(
     client: &Client,
     settings: &EtcdSettings,
-    keys: &Keys,
+    keys: &EtcdKeys,
 ) -> Result<(Meta, i64), EtcdError> {
-    let until = Instant::now() + settings.connect_timeout;
+    let deadline = Instant::now() + settings.connect_timeout;
     let place = settings.place();
     let mut outage = OutageLog::default();
     loop {
-        let failure = match open_now(client, &settings.root(), keys).await {
+        let failure = match try_open(client, &settings.root(), keys).await {
             Ok(opened) => {
-                if let Some(outage_seconds) = outage.answered() {
+                if let Some(outage_seconds) = outage.record_success() {
                     tracing::info!(outage_seconds, "etcd available");
                 }
                 break Ok(opened);
@@ -102,15 +102,15 @@ pub(super) async fn open(
             Err(OpenFailure::HalfRestored) => break Err(EtcdError::HalfRestored { place }),
             Err(OpenFailure::Failed(failure)) => failure,
         };
-        if failure.is_lasting() || Instant::now() + RETRY >= until {
-            break Err(EtcdError::Unreachable { place, reason: failure.of_first(settings) });
+        if failure.is_permanent() || Instant::now() + RETRY_DELAY >= deadline {
+            break Err(EtcdError::Unreachable { place, reason: failure.first_request_text(settings) });
         }
-        if let Some(outage_seconds) = outage.failed() {
+        if let Some(outage_seconds) = outage.record_failure() {
             let timeout = format_duration(settings.connect_timeout);
-            let error = failure.logged();
+            let error = failure.log_text();
             tracing::warn!(%place, error, outage_seconds, timeout, "cannot open etcd, retrying");
         }
-        sleep_until(Instant::now() + RETRY).await;
+        sleep_until(Instant::now() + RETRY_DELAY).await;
     }
 }
 
@@ -118,11 +118,11 @@ pub(super) async fn open(
 pub(super) enum OpenFailure {
     TooOld(String),
     HalfRestored,
-    Failed(Failure),
+    Failed(EtcdFailure),
 }
 
-impl From<Failure> for OpenFailure {
-    fn from(failure: Failure) -> Self {
+impl From<EtcdFailure> for OpenFailure {
+    fn from(failure: EtcdFailure) -> Self {
         Self::Failed(failure)
     }
 }
@@ -133,33 +133,36 @@ pub(super) async fn check_version(client: &Client) -> Result<(), OpenFailure> {
     if is_too_old(&version) { Err(OpenFailure::TooOld(version)) } else { Ok(()) }
 }
 
-async fn open_now(client: &Client, root: &str, keys: &Keys) -> Result<(Meta, i64), OpenFailure> {
+async fn try_open(client: &Client, root: &str, keys: &EtcdKeys) -> Result<(Meta, i64), OpenFailure> {
     check_version(client).await?;
-    if matches!(gate::look(client, keys).await?, Gate::Restoring(_)) {
+    if matches!(gate::read_gate(client, keys).await?, Gate::Restoring(_)) {
         return Err(OpenFailure::HalfRestored);
     }
     loop {
         let found = read(client, root).await?;
-        let (before, next) = match found {
-            (Some((meta, mark)), cluster_id) if mark.cluster_id == shown(cluster_id) => {
+        let (record_revision, next) = match found {
+            (Some((meta, mark)), cluster_id) if mark.cluster_id == format_cluster_id(cluster_id) => {
                 return Ok((meta, compacted(client, root).await?));
             }
             // The data comes from another cluster: clients with its revisions must list again.
             (Some((meta, mark)), cluster_id) => {
                 let epoch = mark.epoch + 1;
-                (meta.mark_revision, Mark { epoch, cluster_id: shown(cluster_id), ..mark })
+                (
+                    meta.record_revision,
+                    IdentityRecord { epoch, cluster_id: format_cluster_id(cluster_id), ..mark },
+                )
             }
             (None, cluster_id) => {
                 let store_id = uuid::Uuid::new_v4().to_string();
-                (0, Mark { store_id, epoch: 1, cluster_id: shown(cluster_id) })
+                (0, IdentityRecord { store_id, epoch: 1, cluster_id: format_cluster_id(cluster_id) })
             }
         };
         // Only one of several concurrent processes succeeds.
-        replace(client, root, before, &next).await?;
+        write_record(client, root, record_revision, &next).await?;
     }
 }
 
-fn shown(cluster_id: u64) -> String {
+fn format_cluster_id(cluster_id: u64) -> String {
     format!("{cluster_id:x}")
 }
 
@@ -170,33 +173,34 @@ fn is_too_old(version: &str) -> bool {
         // A version that cannot be parsed is accepted.
         return false;
     };
-    match KNOWN.iter().find(|known| (known.0, known.1) == (major, minor)) {
-        Some(known) => patch < known.2,
-        None => (major, minor) < (KNOWN[0].0, KNOWN[0].1),
+    match MIN_RELEASES.iter().find(|min_release| (min_release.0, min_release.1) == (major, minor)) {
+        Some(min_release) => patch < min_release.2,
+        None => (major, minor) < (MIN_RELEASES[0].0, MIN_RELEASES[0].1),
     }
 }
 
 /// Reads the state of the store; `None` if the record is missing.
-async fn read(client: &Client, root: &str) -> Result<(Option<(Meta, Mark)>, u64), Failure> {
-    let answer = client.probe(RangeRequest { key: mark_key(root), ..RangeRequest::default() }).await?;
-    let header = answer.header.unwrap_or_default();
-    let Some(found) = answer.kvs.first() else { return Ok((None, header.cluster_id)) };
+async fn read(client: &Client, root: &str) -> Result<(Option<(Meta, IdentityRecord)>, u64), EtcdFailure> {
+    let response =
+        client.range_unchecked(RangeRequest { key: record_key(root), ..RangeRequest::default() }).await?;
+    let header = response.header.unwrap_or_default();
+    let Some(found) = response.kvs.first() else { return Ok((None, header.cluster_id)) };
     let mark = parse(found)?;
     let meta = Meta {
         identity: Identity { store_id: mark.store_id.clone(), epoch: mark.epoch },
         cluster_id: header.cluster_id,
         revision: header.revision,
-        mark_revision: found.mod_revision,
+        record_revision: found.mod_revision,
     };
     Ok((Some((meta, mark)), header.cluster_id))
 }
 
-fn parse(found: &KeyValue) -> Result<Mark, Failure> {
-    let unreadable = |why: &str| {
+fn parse(found: &KeyValue) -> Result<IdentityRecord, EtcdFailure> {
+    let unreadable = |reason: &str| {
         let key = String::from_utf8_lossy(&found.key).into_owned();
-        Failure::Settings(format!("{key} cannot be read: {why}"))
+        EtcdFailure::Settings(format!("{key} cannot be read: {reason}"))
     };
-    let mark: Mark = serde_json::from_slice(&found.value)
+    let mark: IdentityRecord = serde_json::from_slice(&found.value)
         .map_err(|error| unreadable(&portico_gostd::json::error_text(&error)))?;
     // Leaves room for another epoch.
     if !(1..i64::MAX).contains(&mark.epoch) {
@@ -206,74 +210,85 @@ fn parse(found: &KeyValue) -> Result<Mark, Failure> {
 }
 
 /// Reads the state of a store; `None` if its record is missing.
-pub(super) async fn meta(client: &Client, root: &str) -> Result<Option<Meta>, Failure> {
+pub(super) async fn meta(client: &Client, root: &str) -> Result<Option<Meta>, EtcdFailure> {
     Ok(read(client, root).await?.0.map(|(meta, _)| meta))
 }
 
 /// Begins a new epoch with the state of etcd, unless another process has done so.
-pub(super) async fn begin_epoch(client: &Client, root: &str, epoch: i64) -> Result<(), Failure> {
+pub(super) async fn begin_epoch(client: &Client, root: &str, epoch: i64) -> Result<(), EtcdFailure> {
     match read(client, root).await? {
         (Some((meta, mark)), cluster_id) if mark.epoch == epoch => {
-            let next = Mark { epoch: epoch + 1, cluster_id: shown(cluster_id), ..mark };
-            replace(client, root, meta.mark_revision, &next).await
+            let next = IdentityRecord { epoch: epoch + 1, cluster_id: format_cluster_id(cluster_id), ..mark };
+            write_record(client, root, meta.record_revision, &next).await
         }
         _ => Ok(()),
     }
 }
 
-async fn replace(client: &Client, root: &str, before: i64, mark: &Mark) -> Result<(), Failure> {
-    let compare = Compare::is_at(mark_key(root), before);
-    let put = put_mark(root, mark)?;
+async fn write_record(
+    client: &Client,
+    root: &str,
+    record_revision: i64,
+    mark: &IdentityRecord,
+) -> Result<(), EtcdFailure> {
+    let compare = Compare::is_at(record_key(root), record_revision);
+    let put = put_record(root, mark)?;
     let request = TxnRequest { compare: vec![compare], success: vec![put], failure: Vec::new() };
-    client.txn_anyway(request).await.map(drop)
+    client.txn_unchecked(request).await.map(drop)
 }
 
-fn put_mark(root: &str, mark: &Mark) -> Result<RequestOp, Failure> {
-    let value = serde_json::to_vec(mark).map_err(|error| Failure::Settings(error.to_string()))?;
-    Ok(RequestOp::put(mark_key(root), value, 0))
+fn put_record(root: &str, mark: &IdentityRecord) -> Result<RequestOp, EtcdFailure> {
+    let value = serde_json::to_vec(mark).map_err(|error| EtcdFailure::Settings(error.to_string()))?;
+    Ok(RequestOp::put(record_key(root), value, 0))
 }
 
 /// Returns the operation that writes the identity of a store in this cluster.
-pub(super) fn put_identity(root: &str, identity: Identity, cluster_id: u64) -> Result<RequestOp, Failure> {
+pub(super) fn put_identity(
+    root: &str,
+    identity: Identity,
+    cluster_id: u64,
+) -> Result<RequestOp, EtcdFailure> {
     let Identity { store_id, epoch } = identity;
-    put_mark(root, &Mark { store_id, epoch, cluster_id: shown(cluster_id) })
+    put_record(root, &IdentityRecord { store_id, epoch, cluster_id: format_cluster_id(cluster_id) })
 }
 
 /// Reads the state of a store without opening it. A store that was never opened has an ID derived from its cluster. If the
 /// cluster differs from the record, the next epoch is reported.
-pub(super) async fn look(client: &Client, root: &str) -> Result<Meta, Failure> {
-    let answer = client.probe(RangeRequest { key: mark_key(root), ..RangeRequest::default() }).await?;
-    let Header { cluster_id, revision } = answer.header.unwrap_or_default();
-    let Some(found) = answer.kvs.first() else {
-        let identity = Identity { store_id: format!("etcd-{}", shown(cluster_id)), epoch: 1 };
-        return Ok(Meta { identity, cluster_id, revision, mark_revision: 0 });
+pub(super) async fn inspect(client: &Client, root: &str) -> Result<Meta, EtcdFailure> {
+    let response =
+        client.range_unchecked(RangeRequest { key: record_key(root), ..RangeRequest::default() }).await?;
+    let Header { cluster_id, revision } = response.header.unwrap_or_default();
+    let Some(found) = response.kvs.first() else {
+        let identity = Identity { store_id: format!("etcd-{}", format_cluster_id(cluster_id)), epoch: 1 };
+        return Ok(Meta { identity, cluster_id, revision, record_revision: 0 });
     };
     let mark = parse(found)?;
-    let epoch = if mark.cluster_id == shown(cluster_id) { mark.epoch } else { mark.epoch + 1 };
+    let epoch = if mark.cluster_id == format_cluster_id(cluster_id) { mark.epoch } else { mark.epoch + 1 };
     let identity = Identity { store_id: mark.store_id, epoch };
-    Ok(Meta { identity, cluster_id, revision, mark_revision: found.mod_revision })
+    Ok(Meta { identity, cluster_id, revision, record_revision: found.mod_revision })
 }
 
 /// Returns the oldest readable revision; 0 if nothing was compacted.
-pub(super) async fn compacted(client: &Client, root: &str) -> Result<i64, Failure> {
-    let mut tries = 0;
+pub(super) async fn compacted(client: &Client, root: &str) -> Result<i64, EtcdFailure> {
+    let mut attempts = 0;
     loop {
-        tries += 1;
-        match compacted_in_one(client, root).await {
+        attempts += 1;
+        match compacted_of_member(client, root).await {
             // Retries with the watch of another member.
-            Err(failure) if failure.is_of_member() && tries < client.members() => {}
+            Err(failure) if failure.is_member_failure() && attempts < client.members() => {}
             compacted => return compacted,
         }
     }
 }
 
 /// Returns the oldest readable revision of the current member.
-async fn compacted_in_one(client: &Client, root: &str) -> Result<i64, Failure> {
-    let key = mark_key(root);
-    let end = [&*key, b"\0"].concat();
-    let mut watch = client.watch((key, end), 1).await?;
+async fn compacted_of_member(client: &Client, root: &str) -> Result<i64, EtcdFailure> {
+    let key = record_key(root);
+    let range_end = [&*key, b"\0"].concat();
+    let mut watch = client.watch((key, range_end), 1).await?;
     loop {
-        let response = client.in_time(watch.next_or_progress()).await.inspect_err(|_| watch.leave())?;
+        let response =
+            client.with_timeout(watch.next_or_progress()).await.inspect_err(|_| watch.switch_member())?;
         match response {
             response if response.canceled => return Ok(response.compact_revision),
             response if response.created => watch.request_progress(),
@@ -287,9 +302,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_record_is_named() {
+    fn a_damaged_record_is_reported() {
         let read = |value: &str| {
-            let key = mark_key("/registry/");
+            let key = record_key("/registry/");
             let found = KeyValue { key, value: value.as_bytes().to_vec(), ..KeyValue::default() };
             parse(&found).map(|mark| mark.epoch).map_err(|failure| failure.reason())
         };
@@ -297,13 +312,13 @@ mod tests {
         assert_eq!(read(&mark(7)), Ok(7));
         let named = "/portico.dev/store/registry/identity cannot be read: ";
         for damaged in [mark(i64::MAX), mark(0), "{".to_owned()] {
-            let why = read(&damaged).unwrap_err();
-            assert!(why.starts_with(named), "{damaged}: {why}");
+            let reason = read(&damaged).unwrap_err();
+            assert!(reason.starts_with(named), "{damaged}: {reason}");
         }
     }
 
     #[test]
-    fn releases_whose_watches_report_wrong_progress_are_refused() {
+    fn releases_with_wrong_progress_notifications_are_rejected() {
         for old in ["3.4.23", "3.4.30", "3.5.12", "3.3.99", "2.9.9"] {
             assert!(is_too_old(old), "{old}");
         }

@@ -52,7 +52,7 @@ impl EtcdSettings {
 
     /// True if this process has no client certificate and uses TLS: members that require a certificate
     /// usually close the connection.
-    pub(super) fn shows_nothing(&self) -> bool {
+    pub(super) fn lacks_client_certificate(&self) -> bool {
         self.identity.is_none() && self.endpoints.iter().any(|endpoint| endpoint.starts_with("https://"))
     }
 

@@ -7,36 +7,38 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::compaction::Marks;
+use super::compaction::RevisionMarks;
 use super::events;
-use super::failure::Failure;
+use super::failure::EtcdFailure;
 use super::gate::Gate;
-use super::known::Known;
+use super::object_codec::ObjectCodec;
 use super::pages::{self, Pages};
-use super::place::Place;
-use super::read::Reader;
+use super::prefix::EtcdPrefix;
+use super::reader::Reader;
 use super::settings::EtcdSettings;
 use super::wire::{KeyValue, RangeRequest, WatchEvent, WatchEventType};
 use crate::codec;
-use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_BYTES, PAGE_STATES, StoredState, page_of};
+use crate::copy::{
+    Changes, CopyError, CopySource, PAGE_BYTES, PAGE_STATES, StoreExtent, StoredState, page_length,
+};
 use crate::key::{Key, Resource};
 use crate::record::Value;
 
 /// Initial number of keys per page, increased once their sizes are known.
-const FIRST_KEYS: i64 = 32;
+const INITIAL_PAGE_KEYS: i64 = 32;
 /// Maximum number of revisions by which etcd may advance, through other prefixes and expiring objects, until watches of a
 /// migrated store have ended.
-const OTHERS: i64 = 1_000_000;
+const MAX_REVISION_DRIFT: i64 = 1_000_000;
 
 /// Source of copies from etcd.
 pub struct EtcdSource {
-    place: Place,
+    prefix: EtcdPrefix,
     /// Revisions by time, if this process records them.
-    marks: Option<Arc<Marks>>,
+    marks: Option<Arc<RevisionMarks>>,
     /// Resources at the revision that is read.
     resources: Mutex<Option<(i64, Arc<[Resource]>)>>,
     /// Number of keys per page.
-    keys: AtomicI64,
+    page_keys: AtomicI64,
 }
 
 impl EtcdSource {
@@ -44,24 +46,24 @@ impl EtcdSource {
     ///
     /// # Errors
     /// [`CopyError`].
-    pub async fn open(settings: &EtcdSettings, known: Known) -> Result<Self, CopyError> {
-        let place = Place::open(settings, known).await?;
-        if matches!(place.gate().await?, Gate::Restoring(_)) {
-            return Err(CopyError::HalfRestored(place.name().to_owned()));
+    pub async fn open(settings: &EtcdSettings, codec: ObjectCodec) -> Result<Self, CopyError> {
+        let prefix = EtcdPrefix::open(settings, codec).await?;
+        if matches!(prefix.gate().await?, Gate::Restoring(_)) {
+            return Err(CopyError::HalfRestored(prefix.name().to_owned()));
         }
-        if !place.is_used().await? && !place.meta().await?.was_opened() {
-            return Err(place.store("no store found"));
+        if !prefix.is_used().await? && !prefix.meta().await?.was_opened() {
+            return Err(prefix.store_error("no store found"));
         }
-        Ok(Self::of(place, None))
+        Ok(Self::with_prefix(prefix, None))
     }
 
     /// Returns the source of a store in this process.
-    pub(super) fn of_store(reader: &Reader, marks: Arc<Marks>) -> Self {
-        Self::of(Place::of_store(reader, "etcd".to_owned()), Some(marks))
+    pub(super) fn from_store(reader: &Reader, marks: Arc<RevisionMarks>) -> Self {
+        Self::with_prefix(EtcdPrefix::from_store(reader, "etcd".to_owned()), Some(marks))
     }
 
-    fn of(place: Place, marks: Option<Arc<Marks>>) -> Self {
-        Self { place, marks, resources: Mutex::default(), keys: AtomicI64::new(FIRST_KEYS) }
+    fn with_prefix(prefix: EtcdPrefix, marks: Option<Arc<RevisionMarks>>) -> Self {
+        Self { prefix, marks, resources: Mutex::default(), page_keys: AtomicI64::new(INITIAL_PAGE_KEYS) }
     }
 
     /// Returns the current objects of a resource in a namespace.
@@ -69,12 +71,12 @@ impl EtcdSource {
     /// # Errors
     /// [`CopyError`].
     pub async fn objects(&self, resource: &Resource, namespace: &str) -> Result<Vec<StoredState>, CopyError> {
-        let range = self.place.keys.range(resource, Some(namespace), None);
-        let mut pages = Pages::new(&self.place.client, range, 0);
+        let range = self.prefix.keys.range(resource, Some(namespace), None);
+        let mut pages = Pages::new(&self.prefix.client, range, 0);
         let mut states = Vec::new();
-        while let Some(part) = pages.next(None).await.map_err(|failure| self.place.failed(failure))? {
-            for found in &part {
-                let Some(key) = self.place.keys.parse(&found.key) else { continue };
+        while let Some(page) = pages.next(None).await.map_err(|failure| self.prefix.copy_error(failure))? {
+            for found in &page {
+                let Some(key) = self.prefix.keys.parse(&found.key) else { continue };
                 states.push(self.state(key, found, found.mod_revision, 0).await?);
             }
         }
@@ -82,11 +84,11 @@ impl EtcdSource {
     }
 
     /// Converts the failure of a read at a revision.
-    async fn failed_at(&self, revision: i64, failure: Failure) -> CopyError {
+    async fn read_error(&self, revision: i64, failure: EtcdFailure) -> CopyError {
         if !failure.is_compacted() {
-            return self.place.failed(failure);
+            return self.prefix.copy_error(failure);
         }
-        match self.place.extent().await {
+        match self.prefix.extent().await {
             Ok(extent) => CopyError::Compacted { revision, oldest: extent.oldest },
             Err(error) => error,
         }
@@ -94,14 +96,15 @@ impl EtcdSource {
 
     /// Returns the resources that had objects at a revision.
     async fn resources(&self, revision: i64) -> Result<Arc<[Resource]>, CopyError> {
-        let known = self.resources.lock().clone().filter(|(of, _)| *of == revision);
-        if let Some((_, resources)) = known {
+        let cached =
+            self.resources.lock().clone().filter(|(cached_revision, _)| *cached_revision == revision);
+        if let Some((_, resources)) = cached {
             return Ok(resources);
         }
-        let resources = pages::resources(&self.place.client, &self.place.keys, revision).await;
+        let resources = pages::resources(&self.prefix.client, &self.prefix.keys, revision).await;
         let resources: Arc<[Resource]> = match resources {
             Ok(resources) => resources.into(),
-            Err(failure) => return Err(self.failed_at(revision, failure).await),
+            Err(failure) => return Err(self.read_error(revision, failure).await),
         };
         *self.resources.lock() = Some((revision, Arc::clone(&resources)));
         Ok(resources)
@@ -109,12 +112,12 @@ impl EtcdSource {
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
         for resource in self.resources(revision).await?.iter() {
-            let behind = match after {
+            let after_path = match after {
                 Some(after) if after.resource() > resource => continue,
                 Some(after) if after.resource() == resource => Some(after.path()),
                 _ => None,
             };
-            let states = self.page(resource, revision, behind).await?;
+            let states = self.page(resource, revision, after_path).await?;
             if !states.is_empty() {
                 return Ok(states);
             }
@@ -127,11 +130,11 @@ impl EtcdSource {
         &self,
         resource: &Resource,
         revision: i64,
-        behind: Option<&str>,
+        after: Option<&str>,
     ) -> Result<Vec<StoredState>, CopyError> {
-        let (mut key, range_end) = self.place.keys.range(resource, None, behind);
+        let (mut key, range_end) = self.prefix.keys.range(resource, None, after);
         while key < range_end {
-            let limit = self.keys.load(Ordering::Relaxed);
+            let limit = self.page_keys.load(Ordering::Relaxed);
             let request = RangeRequest {
                 key,
                 range_end: range_end.clone(),
@@ -139,25 +142,25 @@ impl EtcdSource {
                 revision,
                 ..RangeRequest::default()
             };
-            let answer = match self.place.client.range(request).await {
-                Ok(answer) => answer,
-                Err(failure) => return Err(self.failed_at(revision, failure).await),
+            let response = match self.prefix.client.range(request).await {
+                Ok(response) => response,
+                Err(failure) => return Err(self.read_error(revision, failure).await),
             };
-            let Some(last) = answer.kvs.last() else { break };
+            let Some(last) = response.kvs.last() else { break };
             key = [&*last.key, b"\0"].concat();
-            self.note_sizes(&answer.kvs);
-            let mut states = Vec::with_capacity(answer.kvs.len());
-            for found in &answer.kvs {
-                let Some(key) = self.place.keys.parse(&found.key) else { continue };
+            self.adjust_page_size(&response.kvs);
+            let mut states = Vec::with_capacity(response.kvs.len());
+            for found in &response.kvs {
+                let Some(key) = self.prefix.keys.parse(&found.key) else { continue };
                 // The superseded state is part of the history, which a copy does not contain.
                 states.push(self.state(key, found, found.mod_revision, 0).await?);
             }
             if !states.is_empty() {
                 let sizes: Vec<i64> = states.iter().map(size).collect();
-                states.truncate(usize::try_from(page_of(&sizes)).unwrap_or(1));
+                states.truncate(usize::try_from(page_length(&sizes)).unwrap_or(1));
                 return Ok(states);
             }
-            if !answer.more {
+            if !response.more {
                 break;
             }
         }
@@ -165,12 +168,12 @@ impl EtcdSource {
     }
 
     /// Adjusts the number of keys per page to the sizes of these keys.
-    fn note_sizes(&self, found: &[KeyValue]) {
+    fn adjust_page_size(&self, found: &[KeyValue]) {
         let count = i64::try_from(found.len()).unwrap_or(1).max(1);
         let bytes: i64 = found.iter().map(|found| i64::try_from(found.value.len()).unwrap_or(0)).sum();
-        let fitting = PAGE_BYTES / (bytes / count).max(1);
-        let most = (2 * self.keys.load(Ordering::Relaxed)).min(PAGE_STATES as i64);
-        self.keys.store(fitting.clamp(1, most), Ordering::Relaxed);
+        let fitting_keys = PAGE_BYTES / (bytes / count).max(1);
+        let max_keys = (2 * self.page_keys.load(Ordering::Relaxed)).min(PAGE_STATES as i64);
+        self.page_keys.store(fitting_keys.clamp(1, max_keys), Ordering::Relaxed);
     }
 
     /// Decodes an existing state.
@@ -181,9 +184,9 @@ impl EtcdSource {
         revision: i64,
         previous: i64,
     ) -> Result<StoredState, CopyError> {
-        let decoded = self.place.values.decode(key, found).await;
-        match decoded.map_err(|failure| self.place.failed(failure))? {
-            Ok(record) => self.stored(record.key, &record.value, revision, previous),
+        let decoded = self.prefix.values.decode(key, found).await;
+        match decoded.map_err(|failure| self.prefix.copy_error(failure))? {
+            Ok(record) => self.to_stored_state(record.key, &record.value, revision, previous),
             Err(object) => {
                 let (key, reason) = (object.key().clone(), object.reason().to_owned());
                 Err(CopyError::Unopened { key, reason })
@@ -192,14 +195,14 @@ impl EtcdSource {
     }
 
     /// Encodes a value in the form of other databases.
-    fn stored(
+    fn to_stored_state(
         &self,
         key: Key,
         value: &Value,
         revision: i64,
         previous: i64,
     ) -> Result<StoredState, CopyError> {
-        let sealed = match self.place.values.seal.seal(&key, value.json()) {
+        let sealed = match self.prefix.values.seal.seal(&key, value.json()) {
             Ok(sealed) => sealed,
             Err(error) => return Err(CopyError::Unopened { key, reason: error.to_string() }),
         };
@@ -211,57 +214,59 @@ impl EtcdSource {
     }
 
     /// Decodes the content of an event of an API object.
-    async fn change(&self, event: &WatchEvent) -> Result<Option<StoredState>, CopyError> {
+    async fn decode_change(&self, event: &WatchEvent) -> Result<Option<StoredState>, CopyError> {
         let Some(kv) = &event.kv else { return Ok(None) };
-        let Some(key) = self.place.keys.parse(&kv.key) else { return Ok(None) };
+        let Some(key) = self.prefix.keys.parse(&kv.key) else { return Ok(None) };
         let revision = kv.mod_revision;
-        let previous = event.prev_kv.as_ref().map_or(0, |before| before.mod_revision);
+        let previous = event.prev_kv.as_ref().map_or(0, |previous_kv| previous_kv.mod_revision);
         if event.event_type != i32::from(WatchEventType::Delete) {
             return self.state(key, kv, revision, previous).await.map(Some);
         }
         let last = match &event.prev_kv {
-            Some(before) => self.place.values.decode(key.clone(), before).await.map(Result::ok),
+            Some(previous_kv) => self.prefix.values.decode(key.clone(), previous_kv).await.map(Result::ok),
             None => Ok(None),
         };
-        let last = last.map_err(|failure| self.place.failed(failure))?;
-        let value = last.map_or_else(|| events::name_alone(&key), |record| record.value);
-        let state = self.stored(key, &value, revision, previous)?;
+        let last = last.map_err(|failure| self.prefix.copy_error(failure))?;
+        let value = last.map_or_else(|| events::name_only(&key), |record| record.value);
+        let state = self.to_stored_state(key, &value, revision, previous)?;
         Ok(Some(StoredState { deleted: true, owners: Some(Vec::new()), ..state }))
     }
 
     async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
-        let current = self.place.meta().await?.revision;
+        let current = self.prefix.meta().await?.revision;
         let mut changes = Changes { states: Vec::new(), until: after, revision: current.max(after) };
         if current <= after {
             return Ok(changes);
         }
-        let failed = |failure| self.place.failed(failure);
+        let failed = |failure| self.prefix.copy_error(failure);
         let (mut parts, mut bytes) = (Vec::new(), 0);
-        let mut watch = self.place.client.watch(self.place.keys.all(), after + 1).await.map_err(failed)?;
+        let mut watch = self.prefix.client.watch(self.prefix.keys.all(), after + 1).await.map_err(failed)?;
         while changes.until < current {
-            let mut response = self.place.client.in_time(watch.next_or_progress()).await.map_err(failed)?;
+            let mut response =
+                self.prefix.client.with_timeout(watch.next_or_progress()).await.map_err(failed)?;
             if response.canceled {
                 return Err(match response.compact_revision {
-                    0 => self.place.store(response.cancel_reason),
+                    0 => self.prefix.store_error(response.cancel_reason),
                     oldest => CopyError::Compacted { revision: after, oldest },
                 });
             }
-            let is_report = parts.is_empty() && response.events.is_empty() && !response.created;
+            let is_progress_notification =
+                parts.is_empty() && response.events.is_empty() && !response.created;
             parts.append(&mut response.events);
-            for event in events::whole(&mut parts, response.fragment) {
+            for event in events::take_complete(&mut parts, response.fragment) {
                 let is_full = bytes >= PAGE_BYTES || changes.states.len() >= PAGE_STATES;
                 // Changes with the same revision stay in the same part.
                 if is_full && event.revision() > changes.until {
                     return Ok(changes);
                 }
                 changes.until = event.revision();
-                let change = self.change(&event).await?;
+                let change = self.decode_change(&event).await?;
                 bytes += change.as_ref().map_or(0, size);
                 changes.states.extend(change);
             }
-            if is_report {
-                let reached = response.header.unwrap_or_default().revision;
-                changes.until = changes.until.max(reached);
+            if is_progress_notification {
+                let revision = response.header.unwrap_or_default().revision;
+                changes.until = changes.until.max(revision);
             }
         }
         changes.revision = changes.revision.max(changes.until);
@@ -274,8 +279,8 @@ fn size(state: &StoredState) -> i64 {
 }
 
 impl CopySource for EtcdSource {
-    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
-        Box::pin(self.place.extent())
+    fn extent(&self) -> BoxFuture<'_, Result<StoreExtent, CopyError>> {
+        Box::pin(self.prefix.extent())
     }
 
     fn states<'a>(
@@ -291,11 +296,11 @@ impl CopySource for EtcdSource {
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
-        let marks = self.marks.as_ref().ok_or_else(|| CopyError::NoTimes(self.place.name().to_owned()));
+        let marks = self.marks.as_ref().ok_or_else(|| CopyError::NoTimes(self.prefix.name().to_owned()));
         Box::pin(std::future::ready(marks.map(|marks| marks.revision_at(time))))
     }
 
-    fn moves_on_by(&self) -> i64 {
-        OTHERS
+    fn max_revision_drift(&self) -> i64 {
+        MAX_REVISION_DRIFT
     }
 }

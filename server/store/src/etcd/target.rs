@@ -7,46 +7,46 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, try_join_all};
 
-use super::failure::Failure;
+use super::failure::EtcdFailure;
 use super::gate::{self, Gate};
 use super::keys::KeyRange;
-use super::known::Known;
 use super::leases::Leases;
+use super::object_codec::ObjectCodec;
 use super::open::{self, Meta};
-use super::place::Place;
+use super::prefix::EtcdPrefix;
 use super::settings::EtcdSettings;
 use super::wire::{Compare, RangeRequest, RequestOp, TxnRequest};
 use crate::codec;
-use crate::copy::{CopyError, CopyTarget, Extent, Finished, StoredState};
+use crate::copy::{CopyError, CopyTarget, FinishedCopy, StoreExtent, StoredState};
 use crate::read_only;
 use crate::txn::Txn;
 
 /// Maximum number of revisions that are skipped with empty writes, to pass those that clients may have seen. Each is a write.
-const MAX_PASSED: i64 = 200_000;
+const MAX_SKIPPED_REVISIONS: i64 = 200_000;
 /// Number of concurrent empty writes.
-const PASSING: i64 = 128;
+const CONCURRENT_SKIPS: i64 = 128;
 /// Number of keys that are deleted at a time.
-const CLEARED: i64 = 5_000;
+const DELETE_BATCH: i64 = 5_000;
 /// Maximum number of queries for the result of the last step if its response is lost, and their interval.
-const LOOKS: usize = 20;
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+const MAX_RESULT_QUERIES: usize = 20;
+const RESULT_QUERY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Target of copies in a prefix of etcd.
 pub struct EtcdTarget {
-    place: Place,
+    prefix: EtcdPrefix,
     leases: Leases,
-    there: Option<Extent>,
+    existing: Option<StoreExtent>,
     /// State of the gate before the copy.
-    found: Gate,
+    initial_gate: Gate,
     /// Revision of the record of this copy, once the copy has begun.
-    mine: Option<i64>,
+    record_revision: Option<i64>,
     /// Highest revision that clients may have seen.
-    known: i64,
+    seen_revision: i64,
     id: String,
 }
 
 /// Write to one key: bytes and a lease, or `None` to delete it.
-type Write = Option<(Vec<u8>, i64)>;
+type KeyWrite = Option<(Vec<u8>, i64)>;
 
 impl EtcdTarget {
     /// Opens a prefix of an etcd whose revisions must exceed `revision`, which clients may have seen. Unless `force` is set, a
@@ -56,193 +56,202 @@ impl EtcdTarget {
     /// [`CopyError`].
     pub async fn open(
         settings: &EtcdSettings,
-        known: Known,
+        codec: ObjectCodec,
         revision: i64,
         force: bool,
     ) -> Result<Self, CopyError> {
-        let place = Place::open(settings, known).await?;
-        let (extent, found) = (place.extent().await?, place.gate().await?);
-        let is_used = place.is_used().await?;
-        if !force && matches!(found, Gate::Restoring(_)) {
-            return Err(CopyError::HalfRestored(place.name().to_owned()));
+        let prefix = EtcdPrefix::open(settings, codec).await?;
+        let (extent, initial_gate) = (prefix.extent().await?, prefix.gate().await?);
+        let is_used = prefix.is_used().await?;
+        if !force && matches!(initial_gate, Gate::Restoring(_)) {
+            return Err(CopyError::HalfRestored(prefix.name().to_owned()));
         }
         if !force && is_used {
-            let (place, store_id) = (place.name().to_owned(), extent.identity.store_id);
+            let (place, store_id) = (prefix.name().to_owned(), extent.identity.store_id);
             return Err(CopyError::NotEmpty { place, store_id, revision: extent.revision });
         }
-        if revision - extent.revision > MAX_PASSED {
-            let (place, stands) = (place.name().to_owned(), extent.revision);
-            return Err(CopyError::Behind { place, stands, needed: revision });
+        if revision - extent.revision > MAX_SKIPPED_REVISIONS {
+            let (place, current) = (prefix.name().to_owned(), extent.revision);
+            return Err(CopyError::Behind { place, current, needed: revision });
         }
         Ok(Self {
-            place,
+            prefix,
             leases: Leases::new(settings),
-            there: is_used.then_some(extent),
-            found,
-            mine: None,
-            known: revision,
+            existing: is_used.then_some(extent),
+            initial_gate,
+            record_revision: None,
+            seen_revision: revision,
             id: uuid::Uuid::new_v4().to_string(),
         })
     }
 
-    fn failed(&self, failure: Failure) -> CopyError {
-        self.place.failed(failure)
+    fn copy_error(&self, failure: EtcdFailure) -> CopyError {
+        self.prefix.copy_error(failure)
     }
 
     /// Writes the record of the restore, and deletes the existing content. Returns the revision of the record.
     async fn begin(&mut self) -> Result<i64, CopyError> {
-        if let Some(mine) = self.mine {
-            return Ok(mine);
+        if let Some(record_revision) = self.record_revision {
+            return Ok(record_revision);
         }
-        let key = gate::place(&self.place.keys);
-        let json = read_only::json_of_restore(&self.id);
-        let stored = self.place.values.layout.to_stored(read_only::resource(), &json);
-        let stored = stored.map_err(|why| self.place.store(why))?;
-        let mine = self.write_at(self.found.revision(), vec![RequestOp::put(key.clone(), stored, 0)]).await?;
-        self.mine = Some(mine);
-        let (first, end) = self.place.keys.all();
-        let behind = [&*key, b"\0"].concat();
-        for range in [(first, key), (behind, end)] {
-            self.clear(mine, range).await?;
+        let key = gate::gate_key(&self.prefix.keys);
+        let json = read_only::restore_record_json(&self.id);
+        let stored = self.prefix.values.layout.to_stored(read_only::resource(), &json);
+        let stored = stored.map_err(|reason| self.prefix.store_error(reason))?;
+        let record_revision =
+            self.write_at(self.initial_gate.revision(), vec![RequestOp::put(key.clone(), stored, 0)]).await?;
+        self.record_revision = Some(record_revision);
+        let (start, end) = self.prefix.keys.all();
+        let after_key = [&*key, b"\0"].concat();
+        for range in [(start, key), (after_key, end)] {
+            self.clear(record_revision, range).await?;
         }
-        self.pass(mine, self.known).await?;
-        Ok(mine)
+        self.skip_revisions(record_revision, self.seen_revision).await?;
+        Ok(record_revision)
     }
 
     /// Deletes a range in parts, so that etcd serves other requests between them.
-    async fn clear(&self, mine: i64, (key, range_end): KeyRange) -> Result<(), CopyError> {
+    async fn clear(&self, record_revision: i64, (key, range_end): KeyRange) -> Result<(), CopyError> {
         loop {
-            let (key, range_end, limit) = (key.clone(), range_end.clone(), CLEARED);
+            let (key, range_end, limit) = (key.clone(), range_end.clone(), DELETE_BATCH);
             let request = RangeRequest { key, range_end, limit, keys_only: true, ..RangeRequest::default() };
-            let found = self.place.client.range(request).await.map_err(|failure| self.failed(failure))?;
+            let found =
+                self.prefix.client.range(request).await.map_err(|failure| self.copy_error(failure))?;
             let (Some(first), Some(last)) = (found.kvs.first(), found.kvs.last()) else { return Ok(()) };
-            let part = (first.key.clone(), [&*last.key, b"\0"].concat());
-            self.write_at(mine, vec![RequestOp::delete_range(part)]).await?;
+            let batch_range = (first.key.clone(), [&*last.key, b"\0"].concat());
+            self.write_at(record_revision, vec![RequestOp::delete_range(batch_range)]).await?;
         }
     }
 
     /// Writes if the record has this revision. Returns the revision of the write.
-    async fn write_at(&self, record: i64, success: Vec<RequestOp>) -> Result<i64, CopyError> {
-        let compare = vec![Compare::is_at(gate::place(&self.place.keys), record)];
+    async fn write_at(&self, record_revision: i64, success: Vec<RequestOp>) -> Result<i64, CopyError> {
+        let compare = vec![Compare::is_at(gate::gate_key(&self.prefix.keys), record_revision)];
         let request = TxnRequest { compare, success, failure: Vec::new() };
-        let answer = self.place.client.txn(request).await.map_err(|failure| self.failed(failure))?;
-        match answer.succeeded {
-            true => Ok(answer.header.unwrap_or_default().revision),
-            false => Err(CopyError::Overtaken(self.place.name().to_owned())),
+        let response = self.prefix.client.txn(request).await.map_err(|failure| self.copy_error(failure))?;
+        match response.succeeded {
+            true => Ok(response.header.unwrap_or_default().revision),
+            false => Err(CopyError::Overtaken(self.prefix.name().to_owned())),
         }
     }
 
     /// Advances etcd's revision to at least this one with empty writes.
-    async fn pass(&self, mine: i64, revision: i64) -> Result<(), CopyError> {
-        let key = self.passing();
+    async fn skip_revisions(&self, record_revision: i64, revision: i64) -> Result<(), CopyError> {
+        let key = self.skip_key();
         loop {
-            let missing = revision - self.place.meta().await?.revision;
+            let missing = revision - self.prefix.meta().await?.revision;
             if missing <= 0 {
                 return Ok(());
             }
-            let puts = (0..missing.min(PASSING))
-                .map(|_| self.write_at(mine, vec![RequestOp::put(key.clone(), Vec::new(), 0)]));
+            let puts = (0..missing.min(CONCURRENT_SKIPS))
+                .map(|_| self.write_at(record_revision, vec![RequestOp::put(key.clone(), Vec::new(), 0)]));
             try_join_all(puts).await?;
         }
     }
 
     /// Returns the key of the empty writes.
-    fn passing(&self) -> Vec<u8> {
-        [&*open::mark_key(&self.place.root), b".restoring"].concat()
+    fn skip_key(&self) -> Vec<u8> {
+        [&*open::record_key(&self.prefix.root), b".restoring"].concat()
     }
 
     async fn write(&mut self, states: Vec<StoredState>) -> Result<(), CopyError> {
-        let mine = self.begin().await?;
-        let (mut batch, mut bytes): (HashMap<String, Write>, usize) = (HashMap::new(), 0);
+        let record_revision = self.begin().await?;
+        let (mut batch, mut bytes): (HashMap<String, KeyWrite>, usize) = (HashMap::new(), 0);
         for state in states {
-            let place = self.place.keys.of(&state.key);
-            let write = if state.deleted { None } else { Some(self.encode(&state, &place).await?) };
-            let size = place.len() + write.as_ref().map_or(0, |(value, _)| value.len());
+            let etcd_key = self.prefix.keys.object_key(&state.key);
+            let write = if state.deleted { None } else { Some(self.encode(&state, &etcd_key).await?) };
+            let size = etcd_key.len() + write.as_ref().map_or(0, |(value, _)| value.len());
             if batch.len() >= Txn::SHARED_OPERATIONS || bytes + size > Txn::SHARED_BYTES && !batch.is_empty()
             {
-                self.write_batch(mine, std::mem::take(&mut batch)).await?;
+                self.write_batch(record_revision, std::mem::take(&mut batch)).await?;
                 bytes = 0;
             }
             bytes += size;
             // Only the last of several states of an object is written.
-            batch.insert(place, write);
+            batch.insert(etcd_key, write);
         }
-        self.write_batch(mine, batch).await
+        self.write_batch(record_revision, batch).await
     }
 
-    async fn write_batch(&self, mine: i64, batch: HashMap<String, Write>) -> Result<(), CopyError> {
+    async fn write_batch(
+        &self,
+        record_revision: i64,
+        batch: HashMap<String, KeyWrite>,
+    ) -> Result<(), CopyError> {
         if batch.is_empty() {
             return Ok(());
         }
-        let operation = |(place, write): (String, Write)| match write {
-            Some((value, lease)) => RequestOp::put(place.into_bytes(), value, lease),
-            None => RequestOp::delete(place.into_bytes()),
+        let operation = |(etcd_key, write): (String, KeyWrite)| match write {
+            Some((value, lease)) => RequestOp::put(etcd_key.into_bytes(), value, lease),
+            None => RequestOp::delete(etcd_key.into_bytes()),
         };
-        self.write_at(mine, batch.into_iter().map(operation).collect()).await.map(drop)
+        self.write_at(record_revision, batch.into_iter().map(operation).collect()).await.map(drop)
     }
 
     /// Returns the bytes and the lease of an object at its etcd key.
-    async fn encode(&self, state: &StoredState, place: &str) -> Result<(Vec<u8>, i64), CopyError> {
-        let (key, values) = (&state.key, &self.place.values);
+    async fn encode(&self, state: &StoredState, etcd_key: &str) -> Result<(Vec<u8>, i64), CopyError> {
+        let (key, values) = (&state.key, &self.prefix.values);
         let unopened = |reason: String| CopyError::Unopened { key: key.clone(), reason };
         let stored = codec::decode(&state.value).map_err(unopened)?;
         let opened = values.seal.open(key, stored).await.map_err(|error| unopened(error.to_string()))?;
         let stored =
-            values.to_stored(key, place, &opened.json).map_err(|error| unopened(error.to_string()))?;
+            values.encode_json(key, etcd_key, &opened.json).map_err(|error| unopened(error.to_string()))?;
         let lease = match values.layout.time_to_live(key.resource()) {
-            Some(time) => self.leases.lease(&self.place.client, time).await,
+            Some(time) => self.leases.lease(&self.prefix.client, time).await,
             None => Ok(0),
         };
-        Ok((stored, lease.map_err(|failure| self.failed(failure))?))
+        Ok((stored, lease.map_err(|failure| self.copy_error(failure))?))
     }
 
-    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Finished, CopyError> {
-        let mine = self.begin().await?;
+    async fn end(mut self: Box<Self>, new_extent: StoreExtent) -> Result<FinishedCopy, CopyError> {
+        let record_revision = self.begin().await?;
         // Earlier versions are not history, and their revisions precede the new ones.
-        self.pass(mine, becomes.revision + 1).await?;
-        let Meta { cluster_id, revision: oldest, .. } = self.place.meta().await?;
-        match self.place.client.compact(oldest).await {
-            Err(failure) if !failure.is_compacted() => return Err(self.failed(failure)),
+        self.skip_revisions(record_revision, new_extent.revision + 1).await?;
+        let Meta { cluster_id, revision: oldest, .. } = self.prefix.meta().await?;
+        match self.prefix.client.compact(oldest).await {
+            Err(failure) if !failure.is_compacted() => return Err(self.copy_error(failure)),
             _ => {}
         }
-        let (identity, root) = (becomes.identity, &self.place.root);
+        let (identity, root) = (new_extent.identity, &self.prefix.root);
         let mark = open::put_identity(root, identity.clone(), cluster_id);
-        let mark = mark.map_err(|failure| self.failed(failure))?;
-        let record = gate::place(&self.place.keys);
-        let success = vec![mark, RequestOp::delete(record.clone()), RequestOp::delete(self.passing())];
-        let request =
-            TxnRequest { compare: vec![Compare::is_at(record, mine)], success, failure: Vec::new() };
-        let revision = match self.place.client.txn(request).await {
-            Ok(answer) if answer.succeeded => answer.header.unwrap_or_default().revision,
-            Ok(_) => return Err(CopyError::Overtaken(self.place.name().to_owned())),
-            Err(failure) => self.settle(mine, failure).await?,
+        let mark = mark.map_err(|failure| self.copy_error(failure))?;
+        let record = gate::gate_key(&self.prefix.keys);
+        let success = vec![mark, RequestOp::delete(record.clone()), RequestOp::delete(self.skip_key())];
+        let request = TxnRequest {
+            compare: vec![Compare::is_at(record, record_revision)],
+            success,
+            failure: Vec::new(),
         };
-        Ok(Finished { extent: Extent { identity, revision, oldest }, kept: None })
+        let revision = match self.prefix.client.txn(request).await {
+            Ok(response) if response.succeeded => response.header.unwrap_or_default().revision,
+            Ok(_) => return Err(CopyError::Overtaken(self.prefix.name().to_owned())),
+            Err(failure) => self.resolve_in_doubt(record_revision, failure).await?,
+        };
+        Ok(FinishedCopy { extent: StoreExtent { identity, revision, oldest }, saved_to: None })
     }
 
     /// Determines if the last step was executed although its response was lost: the record is then gone. Returns its revision.
-    async fn settle(&self, mine: i64, failure: Failure) -> Result<i64, CopyError> {
-        for _ in 0..LOOKS {
-            tokio::time::sleep(LOOK_AGAIN).await;
-            match (self.place.gate().await, self.place.meta().await) {
+    async fn resolve_in_doubt(&self, record_revision: i64, failure: EtcdFailure) -> Result<i64, CopyError> {
+        for _ in 0..MAX_RESULT_QUERIES {
+            tokio::time::sleep(RESULT_QUERY_INTERVAL).await;
+            match (self.prefix.gate().await, self.prefix.meta().await) {
                 (Ok(Gate::Open), Ok(meta)) => return Ok(meta.revision),
                 // The step may still be executed, unless the record has changed.
-                (Ok(gate), Ok(_)) if gate != Gate::Restoring(mine) => {
-                    return Err(CopyError::Overtaken(self.place.name().to_owned()));
+                (Ok(gate), Ok(_)) if gate != Gate::Restoring(record_revision) => {
+                    return Err(CopyError::Overtaken(self.prefix.name().to_owned()));
                 }
                 _ => {}
             }
         }
-        Err(CopyError::InDoubt { place: self.place.name().to_owned(), reason: failure.reason() })
+        Err(CopyError::InDoubt { place: self.prefix.name().to_owned(), reason: failure.reason() })
     }
 }
 
 impl CopyTarget for EtcdTarget {
-    fn replaces(&self) -> Option<&Extent> {
-        self.there.as_ref()
+    fn existing(&self) -> Option<&StoreExtent> {
+        self.existing.as_ref()
     }
 
-    fn numbers_by_itself(&self) -> bool {
+    fn assigns_revisions(&self) -> bool {
         true
     }
 
@@ -254,13 +263,16 @@ impl CopyTarget for EtcdTarget {
         Box::pin(async {
             let last = states.iter().map(|state| state.revision).max().unwrap_or(0);
             self.write(states).await?;
-            let mine = self.begin().await?;
+            let record_revision = self.begin().await?;
             // Revisions that are skipped now need not be skipped while writes are stopped.
-            self.pass(mine, last).await
+            self.skip_revisions(record_revision, last).await
         })
     }
 
-    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>> {
-        Box::pin(self.end(becomes))
+    fn finish(
+        self: Box<Self>,
+        new_extent: StoreExtent,
+    ) -> BoxFuture<'static, Result<FinishedCopy, CopyError>> {
+        Box::pin(self.end(new_extent))
     }
 }

@@ -209,7 +209,7 @@ pub(super) struct TxnResponse {
 
 impl TxnResponse {
     /// Returns the keys of the first range response.
-    pub(super) fn found(self) -> Vec<KeyValue> {
+    pub(super) fn into_range(self) -> Vec<KeyValue> {
         let found = self.responses.into_iter().find_map(|op| match op.response {
             Some(Response::Range(found)) => Some(found.kvs),
             _ => None,

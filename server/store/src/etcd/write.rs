@@ -11,51 +11,51 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Failure;
+use super::failure::EtcdFailure;
 use super::leases::Leases;
-use super::open::RETRY;
-use super::plan::{Outcome, Plan};
-use super::read::Reader;
+use super::open::RETRY_DELAY;
+use super::plan::{TxnOutcome, TxnPlan};
+use super::reader::Reader;
 use super::wire::{KeyValue, RangeRequest};
 use crate::key::Key;
 use crate::submit::{CommitRequest, Results};
-use crate::txn::{Committed, Expect, Prepared, Txn, TxnError};
+use crate::txn::{CommittedTxn, Precondition, PreparedTxn, Txn, TxnError};
 
 /// Maximum number of concurrent requests.
-const REQUESTS: usize = 256;
+const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// Wait for a write to be published before progress is requested.
-const UNASKED: Duration = Duration::from_millis(250);
+const PROGRESS_DELAY: Duration = Duration::from_millis(250);
 
 /// Dependencies of writes.
 pub(super) struct Writer {
     pub(super) reader: Arc<Reader>,
     pub(super) leases: Leases,
     /// Limits the number of concurrent transactions.
-    pub(super) under_way: Semaphore,
+    pub(super) txn_permits: Semaphore,
     /// Maximum time until a write is published in this process.
-    pub(super) within: Duration,
+    pub(super) publish_timeout: Duration,
     /// Revision up to which the follower must publish.
-    pub(super) wanted: watch::Sender<i64>,
+    pub(super) wanted_revision: watch::Sender<i64>,
 }
 
 impl Writer {
     /// Serves requests until the store closes, then the queued ones.
     pub(super) async fn run(&self, mut requests: mpsc::Receiver<CommitRequest>, closing: CancellationToken) {
-        let mut served = FuturesUnordered::new();
+        let mut running = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 () = closing.cancelled(), if !requests.is_closed() => requests.close(),
-                Some(()) = served.next(), if !served.is_empty() => {}
-                request = requests.recv(), if served.len() < REQUESTS => match request {
-                    Some(request) => served.push(self.serve(request)),
+                Some(()) = running.next(), if !running.is_empty() => {}
+                request = requests.recv(), if running.len() < MAX_CONCURRENT_REQUESTS => match request {
+                    Some(request) => running.push(self.serve(request)),
                     None => break,
                 },
             }
-            let waiting = i64::try_from(requests.len()).unwrap_or(i64::MAX);
-            self.reader.metrics.queue_depth.set(waiting);
+            let queue_depth = i64::try_from(requests.len()).unwrap_or(i64::MAX);
+            self.reader.metrics.queue_depth.set(queue_depth);
         }
-        while served.next().await.is_some() {}
+        while running.next().await.is_some() {}
     }
 
     async fn serve(&self, request: CommitRequest) {
@@ -63,7 +63,7 @@ impl Writer {
         let mut txns = request.txns.into_iter().peekable();
         while txns.peek().is_some() {
             let (mut touched, mut wave) = (HashSet::new(), Vec::new());
-            while let Some(Prepared { txn, .. }) = txns.next_if(|next| is_apart(&next.txn, &touched)) {
+            while let Some(PreparedTxn { txn, .. }) = txns.next_if(|next| is_disjoint(&next.txn, &touched)) {
                 touched.extend(txn.operations.iter().map(|operation| operation.key.clone()));
                 wave.push(self.commit(txn));
             }
@@ -75,13 +75,13 @@ impl Writer {
         let _gone = request.reply.send(results);
     }
 
-    async fn commit(&self, txn: Txn) -> Result<Committed, TxnError> {
-        let _permit = self.under_way.acquire().await.map_err(|_| TxnError::Closed)?;
+    async fn commit(&self, txn: Txn) -> Result<CommittedTxn, TxnError> {
+        let _permit = self.txn_permits.acquire().await.map_err(|_| TxnError::Closed)?;
         let (reader, started) = (&self.reader, Instant::now());
-        let plan = Plan::new(txn, &reader.keys)?;
-        let shown = reader.hub.revision();
+        let plan = TxnPlan::new(txn, &reader.keys)?;
+        let published_revision = reader.hub.revision();
         if plan.is_empty() {
-            return Ok(Committed { revision: shown, records: Vec::new() });
+            return Ok(CommittedTxn { revision: published_revision, records: Vec::new() });
         }
         for (key, only_deletes) in plan.objects() {
             let is_unreadable = reader.cache.get(key).is_some_and(|record| record.value.is_unreadable());
@@ -89,57 +89,66 @@ impl Writer {
                 return Err(TxnError::Unreadable { key: key.clone() });
             }
         }
-        let stored = self.stored(&plan).await?;
-        let witness = plan.witness(&stored);
+        let stored = self.encode_values(&plan).await?;
+        let probe_key = plan.probe_key(&stored);
         let outcome = match reader.client.txn(plan.request(stored)).await {
-            Ok(answer) => plan.outcome(answer, shown)?,
+            Ok(response) => plan.outcome(response, published_revision)?,
             Err(failure) => {
                 reader.metrics.failures.inc();
-                tracing::error!(error = failure.logged(), "etcd did not confirm a write");
-                let error = failure.of_write();
-                match self.settle(witness, &error, shown).await {
-                    Some(revision) => Outcome::Done(plan.done_at(revision)),
+                tracing::error!(error = failure.log_text(), "etcd did not confirm a write");
+                let error = failure.to_txn_error();
+                match self.resolve_in_doubt(probe_key, &error, published_revision).await {
+                    Some(revision) => TxnOutcome::Done(plan.committed_at(revision)),
                     None => return Err(error),
                 }
             }
         };
         match outcome {
-            Outcome::Done(committed) => {
-                self.shown(committed.revision).await?;
+            TxnOutcome::Done(committed) => {
+                self.wait_until_published(committed.revision).await?;
                 reader.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
                 Ok(committed)
             }
-            Outcome::Stopped(reason) => Err(TxnError::ReadOnly(reason)),
-            Outcome::Refused { key, expect, current } => Err(self.refusal(key, expect, current).await),
+            TxnOutcome::Stopped(reason) => Err(TxnError::ReadOnly(reason)),
+            TxnOutcome::Refused { key, precondition, current } => {
+                Err(self.refusal_error(key, precondition, current).await)
+            }
         }
     }
 
     /// Determines if a Txn was committed although its response was lost or reports a lack of space: the first transaction
     /// without space is committed nevertheless. Returns its revision; `None` if it was not committed, or may still be.
-    async fn settle(&self, witness: Option<(Vec<u8>, Vec<u8>)>, error: &TxnError, shown: i64) -> Option<i64> {
-        if !matches!(error, TxnError::Unknown(_) | TxnError::Full(_)) {
+    async fn resolve_in_doubt(
+        &self,
+        probe_key: Option<(Vec<u8>, Vec<u8>)>,
+        error: &TxnError,
+        published: i64,
+    ) -> Option<i64> {
+        if !matches!(error, TxnError::InDoubt(_) | TxnError::Full(_)) {
             return None;
         }
-        let (key, value) = witness?;
+        let (key, value) = probe_key?;
         let looked = async {
             loop {
                 let request = RangeRequest { key: key.clone(), ..RangeRequest::default() };
                 match self.reader.client.range(request).await {
                     Ok(answer) => break answer.kvs.into_iter().next(),
-                    Err(_) => sleep(RETRY).await,
+                    Err(_) => sleep(RETRY_DELAY).await,
                 }
             }
         };
-        let found = timeout(self.within, looked).await.ok()??;
-        (found.value == value && found.mod_revision > shown).then_some(found.mod_revision)
+        let found = timeout(self.publish_timeout, looked).await.ok()??;
+        (found.value == value && found.mod_revision > published).then_some(found.mod_revision)
     }
 
-    async fn stored(&self, plan: &Plan) -> Result<Vec<(Vec<u8>, i64)>, TxnError> {
+    async fn encode_values(&self, plan: &TxnPlan) -> Result<Vec<(Vec<u8>, i64)>, TxnError> {
         let values = &self.reader.values;
         let mut stored = Vec::new();
         for (key, place, value) in plan.puts() {
             let lease = match values.layout.time_to_live(key.resource()) {
-                Some(time) => self.leases.lease(&self.reader.client, time).await.map_err(not_written)?,
+                Some(time) => {
+                    self.leases.lease(&self.reader.client, time).await.map_err(not_written_error)?
+                }
                 None => 0,
             };
             stored.push((values.encode(key, place, value)?, lease));
@@ -148,51 +157,51 @@ impl Writer {
     }
 
     /// Waits until a write and everything before it is published.
-    async fn shown(&self, revision: i64) -> Result<(), TxnError> {
-        let mut shown = self.reader.hub.revisions();
-        if timeout(UNASKED, shown.wait_for(|shown| *shown >= revision)).await.is_err() {
-            self.wanted
+    async fn wait_until_published(&self, revision: i64) -> Result<(), TxnError> {
+        let mut revisions = self.reader.hub.revisions();
+        if timeout(PROGRESS_DELAY, revisions.wait_for(|current| *current >= revision)).await.is_err() {
+            self.wanted_revision
                 .send_if_modified(|wanted| std::mem::replace(wanted, revision.max(*wanted)) < revision);
         }
-        match timeout(self.within, shown.wait_for(|shown| *shown >= revision)).await {
+        match timeout(self.publish_timeout, revisions.wait_for(|current| *current >= revision)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(TxnError::Unknown("the store has closed".to_owned())),
-            Err(_) => Err(TxnError::Unknown("committed, but timed out waiting for the revision".to_owned())),
+            Ok(Err(_)) => Err(TxnError::InDoubt("the store has closed".to_owned())),
+            Err(_) => Err(TxnError::InDoubt("committed, but timed out waiting for the revision".to_owned())),
         }
     }
 
-    async fn refusal(&self, key: Key, expect: Expect, current: Option<KeyValue>) -> TxnError {
+    async fn refusal_error(&self, key: Key, expect: Precondition, current: Option<KeyValue>) -> TxnError {
         let Some(current) = current else { return TxnError::NotFound { key } };
         // Callers read the object after this error.
-        if let Err(error) = self.shown_or_error(current.mod_revision).await {
+        if let Err(error) = self.wait_until_published_or_error(current.mod_revision).await {
             return error;
         }
         let current = match self.reader.values.decode(key.clone(), &current).await {
             Ok(Ok(current)) => Arc::new(current),
             Ok(Err(_)) => return TxnError::Unreadable { key },
-            Err(failure) => return failure.of_write(),
+            Err(failure) => return failure.to_txn_error(),
         };
         match expect {
-            Expect::Absent => TxnError::Exists { key, current },
+            Precondition::Absent => TxnError::Exists { key, current },
             _ => TxnError::Conflict { key, current },
         }
     }
 
-    async fn shown_or_error(&self, revision: i64) -> Result<(), TxnError> {
-        let late = |_| TxnError::Unavailable("timed out waiting for the latest revision".to_owned());
-        self.shown(revision).await.map_err(late)
+    async fn wait_until_published_or_error(&self, revision: i64) -> Result<(), TxnError> {
+        let timeout_error = |_| TxnError::Unavailable("timed out waiting for the latest revision".to_owned());
+        self.wait_until_published(revision).await.map_err(timeout_error)
     }
 }
 
 /// Converts a failure before the write.
-fn not_written(failure: Failure) -> TxnError {
-    match failure.of_write() {
-        TxnError::Unknown(reason) => TxnError::Unavailable(reason),
+fn not_written_error(failure: EtcdFailure) -> TxnError {
+    match failure.to_txn_error() {
+        TxnError::InDoubt(reason) => TxnError::Unavailable(reason),
         error => error,
     }
 }
 
 /// Returns true if a Txn touches none of these objects.
-fn is_apart(txn: &Txn, touched: &HashSet<Key>) -> bool {
+fn is_disjoint(txn: &Txn, touched: &HashSet<Key>) -> bool {
     touched.is_empty() || !txn.operations.iter().any(|operation| touched.contains(&operation.key))
 }

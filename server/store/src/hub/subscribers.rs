@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 use crate::event::Event;
 use crate::record::Record;
-use crate::scope::{Only, Scope};
-use crate::subscription::load::Load;
+use crate::scope::{ObjectFilter, Scope};
+use crate::subscription::queue_load::QueueLoad;
 use crate::subscription::selection::{Batch, Selection};
 
 /// Sending side of a running subscription.
@@ -17,20 +17,20 @@ pub(super) struct Subscriber {
     pub(super) id: u64,
     pub(super) selection: Selection,
     pub(super) sender: mpsc::Sender<Batch>,
-    pub(super) load: Arc<Load>,
+    pub(super) load: Arc<QueueLoad>,
 }
 
-type Subscribers = Vec<Subscriber>;
+type SubscriberList = Vec<Subscriber>;
 type ByText<T> = HashMap<Arc<str>, T>;
 
 /// Subscriptions of one resource. Each is in exactly one list: that of its most specific condition.
 #[derive(Default)]
 pub(super) struct ScopeSubscribers {
-    all: Subscribers,
-    namespaces: ByText<Subscribers>,
-    names: ByText<Subscribers>,
+    all: SubscriberList,
+    namespaces: ByText<SubscriberList>,
+    names: ByText<SubscriberList>,
     /// Keyed by field name, then field value.
-    fields: ByText<ByText<Subscribers>>,
+    fields: ByText<ByText<SubscriberList>>,
 }
 
 impl ScopeSubscribers {
@@ -39,33 +39,35 @@ impl ScopeSubscribers {
     }
 
     pub(super) fn insert(&mut self, scope: &Scope, subscriber: Subscriber) {
-        let list = match (&scope.only, &scope.namespace) {
-            (Only::Name(name), _) => self.names.entry(name.clone()).or_default(),
-            (Only::Field { name, value }, _) => {
+        let list = match (&scope.filter, &scope.namespace) {
+            (ObjectFilter::Name(name), _) => self.names.entry(name.clone()).or_default(),
+            (ObjectFilter::Field { name, value }, _) => {
                 self.fields.entry(name.clone()).or_default().entry(value.clone()).or_default()
             }
-            (Only::Any, Some(namespace)) => self.namespaces.entry(namespace.clone()).or_default(),
-            (Only::Any, None) => &mut self.all,
+            (ObjectFilter::Any, Some(namespace)) => self.namespaces.entry(namespace.clone()).or_default(),
+            (ObjectFilter::Any, None) => &mut self.all,
         };
         list.push(subscriber);
     }
 
     /// Removes a subscription. Returns false if it was already removed.
     pub(super) fn remove(&mut self, scope: &Scope, id: u64) -> bool {
-        match (&scope.only, &scope.namespace) {
-            (Only::Name(name), _) => edit(&mut self.names, name, |list| remove(list, id)),
-            (Only::Field { name, value }, _) => {
+        match (&scope.filter, &scope.namespace) {
+            (ObjectFilter::Name(name), _) => edit(&mut self.names, name, |list| remove(list, id)),
+            (ObjectFilter::Field { name, value }, _) => {
                 edit_values(&mut self.fields, name, |values| edit(values, value, |list| remove(list, id)))
             }
-            (Only::Any, Some(namespace)) => edit(&mut self.namespaces, namespace, |list| remove(list, id)),
-            (Only::Any, None) => remove(&mut self.all, id),
+            (ObjectFilter::Any, Some(namespace)) => {
+                edit(&mut self.namespaces, namespace, |list| remove(list, id))
+            }
+            (ObjectFilter::Any, None) => remove(&mut self.all, id),
         }
     }
 
     /// Iterates over all subscriptions.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Subscriber> {
-        let of_fields = self.fields.values().flat_map(|values| values.values());
-        let lists = self.namespaces.values().chain(self.names.values()).chain(of_fields);
+        let field_lists = self.fields.values().flat_map(|values| values.values());
+        let lists = self.namespaces.values().chain(self.names.values()).chain(field_lists);
         self.all.iter().chain(lists.flatten())
     }
 
@@ -92,13 +94,13 @@ impl ScopeSubscribers {
 
 /// Offers changes to subscriptions by the value of one field: the current value of the object and its previous value.
 fn offer_values(
-    values: &mut ByText<Subscribers>,
+    values: &mut ByText<SubscriberList>,
     field: &str,
     events: &[Arc<Event>],
     keep: &impl Fn(&Subscriber) -> bool,
 ) {
     // The current or previous value is unknown, so it may match any subscription.
-    if events.iter().any(|event| event.is_partly_unreadable()) {
+    if events.iter().any(|event| event.has_unreadable_state()) {
         return values.retain(|_, list| {
             list.retain(keep);
             !list.is_empty()
@@ -112,9 +114,9 @@ fn offer_values(
 
 /// Edits an existing list and removes it when it becomes empty.
 fn edit<R: Default>(
-    lists: &mut ByText<Subscribers>,
+    lists: &mut ByText<SubscriberList>,
     at: &str,
-    change: impl FnOnce(&mut Subscribers) -> R,
+    change: impl FnOnce(&mut SubscriberList) -> R,
 ) -> R {
     let Some(list) = lists.get_mut(at) else { return R::default() };
     let changed = change(list);
@@ -125,9 +127,9 @@ fn edit<R: Default>(
 }
 
 fn edit_values(
-    fields: &mut ByText<ByText<Subscribers>>,
+    fields: &mut ByText<ByText<SubscriberList>>,
     at: &str,
-    change: impl FnOnce(&mut ByText<Subscribers>) -> bool,
+    change: impl FnOnce(&mut ByText<SubscriberList>) -> bool,
 ) -> bool {
     let Some(values) = fields.get_mut(at) else { return false };
     let changed = change(values);
@@ -138,7 +140,7 @@ fn edit_values(
 }
 
 /// Removes a subscription from a list. Returns false if it was already removed.
-pub(super) fn remove(list: &mut Subscribers, id: u64) -> bool {
-    let at = list.iter().position(|subscriber| subscriber.id == id);
-    at.map(|at| list.swap_remove(at)).is_some()
+pub(super) fn remove(list: &mut SubscriberList, id: u64) -> bool {
+    let index = list.iter().position(|subscriber| subscriber.id == id);
+    index.map(|index| list.swap_remove(index)).is_some()
 }

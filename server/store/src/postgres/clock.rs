@@ -13,12 +13,16 @@ pub(super) use now;
 
 /// Difference of the clock of this process (a parameter, from [`process_clock`]) to that of the database, in rounded seconds.
 /// Clocks that differ by less than half a second yield the same second, at whatever fraction of a second they are read.
-macro_rules! ahead {
-    ($ours:literal) => {
-        concat!("(SELECT round(", $ours, "::float8 - extract(epoch FROM clock_timestamp())::float8)::bigint)")
+macro_rules! clock_difference {
+    ($process_clock:literal) => {
+        concat!(
+            "(SELECT round(",
+            $process_clock,
+            "::float8 - extract(epoch FROM clock_timestamp())::float8)::bigint)"
+        )
     };
 }
-pub(super) use ahead;
+pub(super) use clock_difference;
 
 /// Revision at a time of the database's clock (an expression), as a subquery; 0 if no mark is that old. Commits after the last
 /// mark belong to its second.
@@ -35,6 +39,6 @@ macro_rules! revision_at {
 pub(super) use revision_at;
 
 /// Returns the clock of this process in Unix seconds.
-pub(super) fn ours() -> f64 {
-    unix_time::since().as_secs_f64()
+pub(super) fn process_clock() -> f64 {
+    unix_time::since_epoch().as_secs_f64()
 }

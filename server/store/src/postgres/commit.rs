@@ -9,7 +9,7 @@ use super::{clock, row};
 use crate::checksum;
 use crate::codec;
 use crate::event::EventType;
-use crate::group::{Group, Touched};
+use crate::group::{Group, TouchedKey};
 use crate::key::Key;
 use crate::record::Record;
 
@@ -41,7 +41,7 @@ const COMMIT: &str = "WITH moved AS (\
     ) ";
 /// Inserts marks if the second of the last commit is over: one for the last revision of that second, and one for this group.
 /// The last mark is always in the second of the last commit.
-const MARKED: &str = concat!(
+const MARKS_CLAUSE: &str = concat!(
     ", clock AS (SELECT ",
     clock::now!(),
     " AS at), last AS (\
@@ -54,28 +54,28 @@ const MARKED: &str = concat!(
 );
 /// Channel of the notifications with revisions of commits.
 pub(super) const CHANNEL: &str = "portico_revision";
-const NOTIFIED: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
-const UNNOTIFIED: &str = "SELECT count(*) FROM moved";
+const NOTIFY_CLAUSE: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
+const NO_NOTIFY_CLAUSE: &str = "SELECT count(*) FROM moved";
 
 /// Statement that writes a group, with or without a notification.
-pub(super) struct Statement(String);
+pub(super) struct CommitStatement(String);
 
-impl Statement {
+impl CommitStatement {
     /// Creates the statement. `notifies`: other processes are notified.
     pub(super) fn new(notifies: bool) -> Self {
-        Self(format!("{COMMIT}{MARKED}{}", if notifies { NOTIFIED } else { UNNOTIFIED }))
+        Self(format!("{COMMIT}{MARKS_CLAUSE}{}", if notifies { NOTIFY_CLAUSE } else { NO_NOTIFY_CLAUSE }))
     }
 }
 
 /// Columns of keys.
 #[derive(Default)]
-struct Keys {
+struct KeyColumns {
     resources: Vec<String>,
     namespaces: Vec<String>,
     names: Vec<String>,
 }
 
-impl Keys {
+impl KeyColumns {
     fn push(&mut self, key: &Key) {
         let (namespace, name) = row::columns(key.path());
         self.resources.push(key.resource().to_string());
@@ -86,12 +86,12 @@ impl Keys {
 
 /// Columns of owners.
 #[derive(Default)]
-struct Owners {
+struct OwnerColumns {
     uids: Vec<String>,
-    keys: Keys,
+    keys: KeyColumns,
 }
 
-impl Owners {
+impl OwnerColumns {
     fn push(&mut self, owner: &str, key: &Key) {
         self.uids.push(row::to_column(owner).into_owned());
         self.keys.push(key);
@@ -100,9 +100,9 @@ impl Owners {
 
 /// Columns of states.
 #[derive(Default)]
-struct States {
+struct StateColumns {
     revisions: Vec<i64>,
-    keys: Keys,
+    keys: KeyColumns,
     uids: Vec<String>,
     previous: Vec<i64>,
     deleted: Vec<bool>,
@@ -111,11 +111,11 @@ struct States {
 }
 
 /// Position of the log at which a group was validated, and the ID of its commit.
-pub(super) struct CheckedAt {
+pub(super) struct CommitPosition {
     pub(super) revision: i64,
     pub(super) epoch: i64,
     /// Commit ID of the revision.
-    pub(super) mark: i64,
+    pub(super) head_commit_id: i64,
     /// ID of the commit of the group.
     pub(super) commit_id: i64,
 }
@@ -123,16 +123,16 @@ pub(super) struct CheckedAt {
 /// Writes a group. Returns true if the revision was still the one at which the group was validated.
 pub(super) async fn commit(
     connection: &mut PgConnection,
-    statement: &Statement,
-    at: &CheckedAt,
+    statement: &CommitStatement,
+    position: &CommitPosition,
     group: &Group<'_>,
 ) -> Result<bool, sqlx::Error> {
     let states = states(group);
-    let (gone, added, unknown) = owners(group);
+    let (removed, added, unknown) = owners(group);
     let query = sqlx::query(sqlx::AssertSqlSafe(statement.0.as_str()))
-        .bind(at.revision)
+        .bind(position.revision)
         .bind(group.revision)
-        .bind(at.epoch)
+        .bind(position.epoch)
         .bind(states.revisions)
         .bind(states.keys.resources)
         .bind(states.keys.namespaces)
@@ -141,10 +141,10 @@ pub(super) async fn commit(
         .bind(states.previous)
         .bind(states.deleted)
         .bind(states.values)
-        .bind(gone.uids)
-        .bind(gone.keys.resources)
-        .bind(gone.keys.namespaces)
-        .bind(gone.keys.names)
+        .bind(removed.uids)
+        .bind(removed.keys.resources)
+        .bind(removed.keys.namespaces)
+        .bind(removed.keys.names)
         .bind(added.uids)
         .bind(added.keys.resources)
         .bind(added.keys.namespaces)
@@ -152,16 +152,16 @@ pub(super) async fn commit(
         .bind(unknown.resources)
         .bind(unknown.namespaces)
         .bind(unknown.names)
-        .bind(at.commit_id)
-        .bind(at.mark)
+        .bind(position.commit_id)
+        .bind(position.head_commit_id)
         .bind(states.checksums);
-    let moved: i64 = query.fetch_one(connection).await?.try_get(0)?;
-    Ok(moved == 1)
+    let updated: i64 = query.fetch_one(connection).await?.try_get(0)?;
+    Ok(updated == 1)
 }
 
-fn states(group: &Group<'_>) -> States {
-    let mut states = States::default();
-    for (event, sealed) in group.events.iter().zip(&group.sealed) {
+fn states(group: &Group<'_>) -> StateColumns {
+    let mut states = StateColumns::default();
+    for (event, sealed) in group.events.iter().zip(&group.sealed_values) {
         let record = &event.record;
         states.revisions.push(record.revision);
         states.keys.push(&record.key);
@@ -172,24 +172,25 @@ fn states(group: &Group<'_>) -> States {
             Some(sealed) => codec::encode_sealed(sealed),
             None => codec::encode(record.value.json()),
         };
-        states.checksums.push(checksum::of_stored(&record.key, record.revision, &value));
+        states.checksums.push(checksum::compute_checksum(&record.key, record.revision, &value));
         states.values.push(value);
     }
     states
 }
 
 /// Returns removed owner entries, added ones, and the objects whose previous owners are unknown.
-fn owners(group: &Group<'_>) -> (Owners, Owners, Keys) {
-    let (mut gone, mut added, mut unknown) = (Owners::default(), Owners::default(), Keys::default());
-    for (key, Touched { before, after }) in &group.touched {
+fn owners(group: &Group<'_>) -> (OwnerColumns, OwnerColumns, KeyColumns) {
+    let (mut removed, mut added, mut unknown) =
+        (OwnerColumns::default(), OwnerColumns::default(), KeyColumns::default());
+    for (key, TouchedKey { before, after }) in &group.touched {
         let (old, new) = (owners_of(before.as_ref()), owners_of(after.as_ref()));
-        old.difference(&new).for_each(|owner| gone.push(owner, key));
+        old.difference(&new).for_each(|owner| removed.push(owner, key));
         new.difference(&old).for_each(|owner| added.push(owner, key));
         if before.as_ref().is_some_and(|record| record.value.is_unreadable()) {
             unknown.push(key);
         }
     }
-    (gone, added, unknown)
+    (removed, added, unknown)
 }
 
 fn owners_of(record: Option<&Arc<Record>>) -> HashSet<&str> {

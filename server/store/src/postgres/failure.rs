@@ -7,7 +7,7 @@ use crate::error::StoreError;
 /// Returns the reason why the database rejected an operation.
 pub(crate) fn reason(error: &sqlx::Error) -> String {
     match error {
-        sqlx::Error::Database(_) => of_state(&state(error).unwrap_or_default()).to_owned(),
+        sqlx::Error::Database(_) => reason_of_state(&sql_state(error).unwrap_or_default()).to_owned(),
         sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             format!("TLS: {}", error_text(error))
         }
@@ -23,7 +23,7 @@ pub(crate) fn reason(error: &sqlx::Error) -> String {
 }
 
 /// Returns the text for the log: the reason, and for an error of PostgreSQL its message and code.
-pub(crate) fn logged(error: &sqlx::Error) -> String {
+pub(crate) fn log_text(error: &sqlx::Error) -> String {
     let reason = reason(error);
     match error {
         sqlx::Error::Database(error) => {
@@ -35,7 +35,7 @@ pub(crate) fn logged(error: &sqlx::Error) -> String {
     }
 }
 
-fn of_state(state: &str) -> &'static str {
+fn reason_of_state(state: &str) -> &'static str {
     match state {
         "53100" => "no space is left",
         "53200" => "out of memory",
@@ -60,12 +60,12 @@ fn of_state(state: &str) -> &'static str {
 }
 
 /// Returns the SQLSTATE of an error of the database.
-fn state(error: &sqlx::Error) -> Option<String> {
+fn sql_state(error: &sqlx::Error) -> Option<String> {
     error.as_database_error()?.code().map(|code| code.into_owned())
 }
 
 fn state_is(error: &sqlx::Error, is: impl FnOnce(&str) -> bool) -> bool {
-    state(error).is_some_and(|state| is(&state))
+    sql_state(error).is_some_and(|state| is(&state))
 }
 
 /// True if the disk of the database is full.
@@ -74,33 +74,33 @@ pub(crate) fn lacks_space(error: &sqlx::Error) -> bool {
 }
 
 /// True if the transaction was aborted in favor of a concurrent one and can be retried.
-pub(crate) fn is_retried(error: &sqlx::Error) -> bool {
+pub(crate) fn is_retryable(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "40001" | "40P01"))
 }
 
 /// True if waiting for a lock timed out.
-pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
+pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     state_is(error, |state| state == "55P03")
 }
 
 /// True if the database cannot store a value: a name or UID that is too long for an index.
-pub(crate) fn is_unacceptable(error: &sqlx::Error) -> bool {
+pub(crate) fn is_invalid_value(error: &sqlx::Error) -> bool {
     state_is(error, |state| state.starts_with("22") || state.starts_with("54"))
 }
 
 /// True if an object to be created already exists.
-pub(crate) fn exists(error: &sqlx::Error) -> bool {
+pub(crate) fn is_duplicate(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "42P07" | "42710" | "23505"))
 }
 
 /// True if the operation may or may not have been executed.
 pub(crate) fn is_in_doubt(error: &sqlx::Error) -> bool {
     // Servers that respond with these codes have not executed it.
-    is_lost(error) && !state_is(error, |state| matches!(state, "25006" | "57P03" | "53300"))
+    is_connection_lost(error) && !state_is(error, |state| matches!(state, "25006" | "57P03" | "53300"))
 }
 
 /// True if the connection is unusable.
-pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
+pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(_) => state_is(error, |state| {
             matches!(
@@ -119,12 +119,12 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
 }
 
 /// Converts the error of a failed read. A lost connection was logged before.
-pub(super) fn failed(error: sqlx::Error) -> StoreError {
+pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;
     }
-    if !is_lost(&error) {
-        tracing::error!(error = logged(&error), "cannot read from the database");
+    if !is_connection_lost(&error) {
+        tracing::error!(error = log_text(&error), "cannot read from the database");
     }
     StoreError::Unavailable(reason(&error))
 }

@@ -20,10 +20,10 @@ use crate::identity::Identity;
 use crate::settings::Settings;
 
 /// Minimum interval between two writes of the file.
-const PERIOD: Duration = Duration::from_secs(1);
+const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Revision of the head of the database, and its commit ID.
-pub(super) type Head = (i64, i64);
+pub(super) type HeadPosition = (i64, i64);
 
 /// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,15 +37,15 @@ pub(super) struct HighWater {
 
 /// Record of the last run.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Recorded {
-    Nothing,
+pub(super) enum HighWaterRecord {
+    Missing,
     /// The file at this path is damaged.
     Damaged(PathBuf),
-    At(HighWater),
+    Present(HighWater),
 }
 
 impl HighWater {
-    fn new(identity: &Identity, (revision, commit_id): Head) -> Self {
+    fn new(identity: &Identity, (revision, commit_id): HeadPosition) -> Self {
         Self { store_id: identity.store_id.clone(), epoch: identity.epoch, revision, commit_id }
     }
 
@@ -64,13 +64,13 @@ impl HighWater {
         Ok(self.commit_id != 0 && found.is_some_and(|found: i64| found != self.commit_id))
     }
 
-    /// Replaces a damaged file by a revision that the database does not have. Returns `None` if the file cannot be replaced: each
-    /// start would otherwise begin a new epoch.
+    /// Replaces a damaged file by a record of a revision that the database does not have. Returns `None` if the file cannot be
+    /// replaced: each start would otherwise begin a new epoch.
     async fn replace_damaged(path: &Path, found: &Meta) -> Option<Self> {
-        let reached = Self::new(&found.identity, (found.revision.saturating_add(1), 0));
-        let (record, file) = (reached.clone(), path.to_owned());
+        let replacement = Self::new(&found.identity, (found.revision.saturating_add(1), 0));
+        let (record, file) = (replacement.clone(), path.to_owned());
         let result = tasks::blocking(move || record.write(&file)).await?;
-        let Err(error) = result else { return Some(reached) };
+        let Err(error) = result else { return Some(replacement) };
         tracing::error!(
             path = %path.display(),
             error = os::error_text(&error),
@@ -81,27 +81,27 @@ impl HighWater {
 
     /// Replaces the file, unless it records a later revision of the same store. Blocks.
     fn write(&self, path: &Path) -> io::Result<()> {
-        if let Recorded::At(there) = Recorded::parse(path)?
-            && there.store_id == self.store_id
-            && (there.epoch, there.revision) > (self.epoch, self.revision)
+        if let HighWaterRecord::Present(existing) = HighWaterRecord::parse(path)?
+            && existing.store_id == self.store_id
+            && (existing.epoch, existing.revision) > (self.epoch, self.revision)
         {
             return Ok(());
         }
-        atomic_file::write(path, &serde_json::to_vec(self)?, atomic_file::PRIVATE)
+        atomic_file::write(path, &serde_json::to_vec(self)?, atomic_file::PRIVATE_MODE)
     }
 }
 
-impl Recorded {
+impl HighWaterRecord {
     /// Reads the file.
     pub(super) async fn read(path: PathBuf) -> io::Result<Self> {
-        let read = tasks::blocking(move || Self::parse(&path)).await;
-        read.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()))
+        let result = tasks::blocking(move || Self::parse(&path)).await;
+        result.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()))
     }
 
     /// Reads the file. Blocks.
     fn parse(path: &Path) -> io::Result<Self> {
         let bytes = match std::fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Missing),
             read => read?,
         };
         Ok(serde_json::from_slice(&bytes).map_or_else(
@@ -113,34 +113,34 @@ impl Recorded {
                 );
                 Self::Damaged(path.to_owned())
             },
-            Self::At,
+            Self::Present,
         ))
     }
 
-    /// Begins a new epoch if the database has lost the recorded revision, or if the record is damaged, so that this is unknown,
-    /// and can be replaced. A transaction is open before and after the call.
-    pub(super) async fn compare(
+    /// Begins a new epoch if the database has lost the recorded revision, or if the record is damaged, so that a loss cannot be
+    /// excluded, and can be replaced. A transaction is open before and after the call.
+    pub(super) async fn begin_epoch_if_lost(
         &self,
         connection: &mut PgConnection,
         settings: &PostgresSettings,
         mut found: Meta,
     ) -> Result<Meta, sqlx::Error> {
-        let reached = match self {
-            Self::Nothing => return Ok(found),
+        let recorded = match self {
+            Self::Missing => return Ok(found),
             Self::Damaged(path) => match HighWater::replace_damaged(path, &found).await {
-                Some(reached) => reached,
+                Some(replacement) => replacement,
                 None => return Ok(found),
             },
-            Self::At(reached) => reached.clone(),
+            Self::Present(recorded) => recorded.clone(),
         };
-        while reached.is_lost(connection, &found).await? {
-            let shown = (reached.epoch, reached.revision);
-            let begun = epoch::begin(connection, found.identity.epoch, shown).await?;
-            run(connection, settings.commit()).await?;
-            if let Some((epoch, revision)) = begun {
+        while recorded.is_lost(connection, &found).await? {
+            let position = (recorded.epoch, recorded.revision);
+            let started = epoch::begin(connection, found.identity.epoch, position).await?;
+            run(connection, settings.commit_sql()).await?;
+            if let Some((epoch, revision)) = started {
                 tracing::error!(
                     found = found.revision,
-                    recorded = reached.revision,
+                    recorded = recorded.revision,
                     epoch,
                     revision,
                     "database may have lost acknowledged writes, starting a new epoch"
@@ -160,13 +160,17 @@ pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
 }
 
 /// Keeps the file at most [`MIN_WRITE_INTERVAL`] behind the writer, and writes it a last time after the sender is dropped.
-pub(super) async fn record(path: PathBuf, identity: Identity, mut heads: watch::Receiver<Head>) {
+pub(super) async fn record_heads(
+    path: PathBuf,
+    identity: Identity,
+    mut heads: watch::Receiver<HeadPosition>,
+) {
     let (mut written, mut failed, mut ended) = (None, false, false);
     loop {
         let head = *heads.borrow();
         if written != Some(head) {
-            let (mark, file) = (HighWater::new(&identity, head), path.clone());
-            let result = tasks::blocking(move || mark.write(&file)).await;
+            let (high_water, file) = (HighWater::new(&identity, head), path.clone());
+            let result = tasks::blocking(move || high_water.write(&file)).await;
             if let Some(Err(error)) = &result
                 && !failed
             {
@@ -183,7 +187,7 @@ pub(super) async fn record(path: PathBuf, identity: Identity, mut heads: watch::
         if ended {
             return;
         }
-        ended = timeout(PERIOD, heads.wait_for(|_| false)).await.is_ok();
+        ended = timeout(MIN_WRITE_INTERVAL, heads.wait_for(|_| false)).await.is_ok();
     }
 }
 
@@ -191,7 +195,7 @@ pub(super) async fn record(path: PathBuf, identity: Identity, mut heads: watch::
 mod tests {
     use super::*;
 
-    fn at(store: &str, epoch: i64, revision: i64) -> HighWater {
+    fn high_water(store: &str, epoch: i64, revision: i64) -> HighWater {
         HighWater::new(&Identity { store_id: store.to_owned(), epoch }, (revision, 7))
     }
 
@@ -199,33 +203,33 @@ mod tests {
     async fn a_damaged_record_counts_as_a_lost_revision_if_it_can_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let identity = Identity { store_id: "a".to_owned(), epoch: 3 };
-        let found = Meta { identity, revision: 7, compacted: 0, swept: 0, mark: 0 };
+        let found = Meta { identity, revision: 7, compacted: 0, gc_revision: 0, head_commit_id: 0 };
         let path = folder.path().join("postgres.mark");
         std::fs::write(&path, "{").unwrap();
-        assert_eq!(Recorded::parse(&path).unwrap(), Recorded::Damaged(path.clone()));
-        let reached = HighWater::replace_damaged(&path, &found).await.unwrap();
-        assert_eq!((reached.epoch, reached.revision), (3, 8));
-        assert_eq!(Recorded::parse(&path).unwrap(), Recorded::At(reached));
-        let elsewhere = folder.path().join("missing/postgres.mark");
-        assert_eq!(HighWater::replace_damaged(&elsewhere, &found).await, None);
+        assert_eq!(HighWaterRecord::parse(&path).unwrap(), HighWaterRecord::Damaged(path.clone()));
+        let replacement = HighWater::replace_damaged(&path, &found).await.unwrap();
+        assert_eq!((replacement.epoch, replacement.revision), (3, 8));
+        assert_eq!(HighWaterRecord::parse(&path).unwrap(), HighWaterRecord::Present(replacement));
+        let missing = folder.path().join("missing/postgres.mark");
+        assert_eq!(HighWater::replace_damaged(&missing, &found).await, None);
     }
 
     #[test]
-    fn the_recorded_revision_of_a_store_never_goes_back() {
+    fn the_recorded_revision_of_a_store_never_decreases() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgres.mark");
-        let mut expected = Recorded::Nothing;
+        let mut expected = HighWaterRecord::Missing;
         for (mark, is_written) in [
-            (at("a", 1, 5), true),
-            (at("a", 1, 4), false),
-            (at("a", 2, 3), true),
-            (at("a", 1, 9), false),
-            (at("b", 1, 1), true),
+            (high_water("a", 1, 5), true),
+            (high_water("a", 1, 4), false),
+            (high_water("a", 2, 3), true),
+            (high_water("a", 1, 9), false),
+            (high_water("b", 1, 1), true),
         ] {
-            assert_eq!(Recorded::parse(&path).unwrap(), expected);
+            assert_eq!(HighWaterRecord::parse(&path).unwrap(), expected);
             mark.write(&path).unwrap();
-            expected = if is_written { Recorded::At(mark) } else { expected };
+            expected = if is_written { HighWaterRecord::Present(mark) } else { expected };
         }
-        assert_eq!(Recorded::parse(&path).unwrap(), expected);
+        assert_eq!(HighWaterRecord::parse(&path).unwrap(), expected);
     }
 }

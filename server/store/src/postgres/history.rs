@@ -6,24 +6,24 @@ use futures::TryStreamExt;
 use futures::future::BoxFuture;
 use sqlx::AssertSqlSafe;
 
-use super::failure::failed;
-use super::fatal::Failure;
+use super::failure::store_error;
+use super::fatal::WriterFailure;
 use super::follow::event;
-use super::pool::Lent;
-use super::read::Reader;
+use super::pool::PooledConnection;
+use super::reader::Reader;
 use super::row;
 use crate::error::StoreError;
-use crate::subscription::history::{Extent, History, HistoryPage};
+use crate::subscription::history::{History, HistoryPage, PageExtent};
 use crate::subscription::selection::Selection;
 
 /// Rows of some resources, in one namespace or all, in a range of revisions.
-struct Rows {
+struct RowRange {
     resources: Vec<String>,
     namespace: Option<String>,
     after: i64,
 }
 
-impl Rows {
+impl RowRange {
     /// Returns the query. Its text differs between one namespace and all: see `list::states`.
     fn select(&self, columns: &str, limit: &str) -> String {
         let namespace = match self.namespace {
@@ -39,7 +39,7 @@ impl Rows {
 }
 
 impl Reader {
-    async fn past(
+    async fn past_events(
         &self,
         selection: Selection,
         after: i64,
@@ -48,13 +48,13 @@ impl Reader {
         max_bytes: usize,
     ) -> Result<HistoryPage, StoreError> {
         let resources = self.cache.resources().into_values();
-        let resources = resources.filter(|resource| selection.takes_resource(resource));
+        let resources = resources.filter(|resource| selection.selects_resource(resource));
         let namespace = selection.namespace().map(|namespace| format!("{}/", row::to_column(&namespace)));
-        let rows = Rows { resources: resources.map(|r| r.to_string()).collect(), namespace, after };
+        let rows = RowRange { resources: resources.map(|r| r.to_string()).collect(), namespace, after };
         // Limits the number of concurrent reads: callers wait here, and occupy no connection that other reads need.
-        let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
-        let mut lent = self.pool.take().await.map_err(failed)?;
-        let extent = self.extent(&mut lent, &rows, until, limit, max_bytes).await?;
+        let _permit = self.history_permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let mut connection = self.pool.acquire().await.map_err(store_error)?;
+        let extent = self.page_extent(&mut connection, &rows, until, limit, max_bytes).await?;
         let mut events = Vec::with_capacity(extent.events);
         if extent.events > 0 {
             let select = rows.select(
@@ -63,39 +63,39 @@ impl Reader {
                 "",
             );
             let select = sqlx::query(AssertSqlSafe(select)).bind(after).bind(extent.until);
-            let mut found = select.bind(rows.resources).bind(rows.namespace).fetch(&mut *lent);
-            while let Some(row) = self.pool.in_time(found.try_next()).await.map_err(failed)? {
-                let event = event(&self.decoder(), &row, 0, 7).await.map_err(unread)?;
+            let mut found = select.bind(rows.resources).bind(rows.namespace).fetch(&mut *connection);
+            while let Some(row) = self.pool.with_timeout(found.try_next()).await.map_err(store_error)? {
+                let event = event(&self.decoder(), &row, 0, 7).await.map_err(watch_error)?;
                 if let Some(object) = &event.unreadable {
                     return Err(StoreError::corrupt(object));
                 }
                 events.push(Arc::new(event));
             }
         }
-        self.end_whole(lent, after).await?;
-        Ok(HistoryPage { events, more: extent.more })
+        self.finish_full_read(connection, after).await?;
+        Ok(HistoryPage { events, has_more: extent.has_more })
     }
 
     /// Returns the extent of at most `limit` events with at most `max_bytes`, but at least one, from the lengths of their values.
-    async fn extent(
+    async fn page_extent(
         &self,
-        lent: &mut Lent<'_>,
-        rows: &Rows,
+        connection: &mut PooledConnection<'_>,
+        rows: &RowRange,
         until: i64,
         limit: usize,
         max_bytes: usize,
-    ) -> Result<Extent, StoreError> {
+    ) -> Result<PageExtent, StoreError> {
         let select = rows.select(
             "l.revision, (octet_length(l.value) + coalesce(octet_length(p.value), 0))::bigint",
             "LIMIT $5",
         );
         let select = sqlx::query_as(AssertSqlSafe(select)).bind(rows.after).bind(until);
         let select = select.bind(&rows.resources).bind(&rows.namespace);
-        let select = select.bind(i64::try_from(limit + 1).unwrap_or(i64::MAX)).fetch_all(&mut **lent);
-        let found: Vec<(i64, i64)> = self.pool.in_time(select).await.map_err(failed)?;
-        let mut extent = Extent::new(rows.after);
+        let select = select.bind(i64::try_from(limit + 1).unwrap_or(i64::MAX)).fetch_all(&mut **connection);
+        let found: Vec<(i64, i64)> = self.pool.with_timeout(select).await.map_err(store_error)?;
+        let mut extent = PageExtent::new(rows.after);
         for (revision, length) in found {
-            if !extent.take(revision, length, limit, max_bytes) {
+            if !extent.push(revision, length, limit, max_bytes) {
                 break;
             }
         }
@@ -104,11 +104,11 @@ impl Reader {
 }
 
 /// Converts the failure of a row that a watch requires.
-fn unread(failure: Failure) -> StoreError {
+fn watch_error(failure: WriterFailure) -> StoreError {
     match failure {
-        Failure::Database(error) => failed(error),
-        Failure::Sealed { key, reason } => StoreError::Sealed { key, reason },
-        Failure::Standby | Failure::Fatal(_) => StoreError::Closed,
+        WriterFailure::Database(error) => store_error(error),
+        WriterFailure::Sealed { key, reason } => StoreError::Sealed { key, reason },
+        WriterFailure::Standby | WriterFailure::Fatal(_) => StoreError::Closed,
     }
 }
 
@@ -121,6 +121,6 @@ impl History for Reader {
         limit: usize,
         max_bytes: usize,
     ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
-        Box::pin(self.past(selection, after, until, limit, max_bytes))
+        Box::pin(self.past_events(selection, after, until, limit, max_bytes))
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::failure::failed;
-use super::pool::Lent;
-use super::read::{Reader, undecoded};
+use super::failure::store_error;
+use super::pool::PooledConnection;
+use super::reader::{Reader, decode_error};
 use super::row;
 use crate::cache::Slot;
 use crate::error::StoreError;
-use crate::exact::{self, Range};
+use crate::exact_read::{self, KeyRange};
 use crate::store::{ListAt, Page};
 
 /// Maximum number of keys that one query examines when deleted keys reduce the result.
-const MOST_KEYS: usize = 4_096;
+const MAX_KEYS: usize = 4_096;
 
 /// Result of a query for a part of a page.
 enum PartEnd {
@@ -24,7 +24,7 @@ enum PartEnd {
     /// The page is full, and more keys follow.
     PageFull,
     /// All requested keys were examined; the page has room for more.
-    GoOn,
+    Continue,
 }
 
 /// Returns a query for the last states, including deletions, up to a revision (`$2`) of the keys of a resource (`$1`) after a
@@ -33,7 +33,7 @@ enum PartEnd {
 ///
 /// A limit must be part of this query, not of an outer query that filters deleted states: PostgreSQL's planner would expect to
 /// read so many states that it sorts all of them instead of following the index.
-fn states(range: &Range) -> String {
+fn states(range: &KeyRange) -> String {
     let keys = match range.namespace {
         // Not `namespace = $3 AND name > $4`: the planner would not recognize that the index has the order of keys.
         Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
@@ -49,34 +49,34 @@ impl Reader {
     /// Answers an exact read: from memory if nothing has changed since, otherwise from the log.
     pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
         let slot = self.cache.slot(&query.scope.resource);
-        if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
+        if let Some(page) = exact_read::page_from_memory(&self.hub, &slot, &query)? {
             return Ok(page);
         }
-        let Some(range) = Range::new(&query, row::to_column) else { return Ok(Page::default()) };
-        let mut lent = self.pool.take().await.map_err(failed)?;
-        let page = self.list_from_log(&mut lent, &slot, range, &query).await?;
-        self.end_exact(lent, query.revision).await?;
+        let Some(range) = KeyRange::new(&query, row::to_column) else { return Ok(Page::default()) };
+        let mut connection = self.pool.acquire().await.map_err(store_error)?;
+        let page = self.list_from_log(&mut connection, &slot, range, &query).await?;
+        self.finish_exact_read(connection, query.revision).await?;
         Ok(page)
     }
 
     async fn list_from_log(
         &self,
-        lent: &mut Lent<'_>,
+        connection: &mut PooledConnection<'_>,
         slot: &Slot,
-        mut range: Range,
+        mut range: KeyRange,
         query: &ListAt,
     ) -> Result<Page, StoreError> {
         let mut page = Page::default();
         // One more key than requested shows that more follow.
         let mut keys = query.limit.map(|limit| limit.saturating_add(1));
         loop {
-            match self.read_part(lent, slot, &mut range, query, keys, &mut page).await? {
+            match self.read_part(connection, slot, &mut range, query, keys, &mut page).await? {
                 PartEnd::Last => return Ok(page),
                 PartEnd::PageFull => break,
-                PartEnd::GoOn => keys = keys.map(|keys| keys.max((keys * 2).min(MOST_KEYS))),
+                PartEnd::Continue => keys = keys.map(|keys| keys.max((keys * 2).min(MAX_KEYS))),
             }
         }
-        if !query.counted {
+        if !query.exact_count {
             page.remaining = 1;
             return Ok(page);
         }
@@ -84,10 +84,10 @@ impl Reader {
             let select = format!("SELECT count(*) FROM ({}) k WHERE NOT deleted", states(&range));
             let count = sqlx::query_scalar(AssertSqlSafe(select)).bind(slot.resource.to_string());
             let count = count.bind(query.revision).bind(range.after.0).bind(range.after.1);
-            self.pool.in_time(count.fetch_one(&mut **lent)).await.map_err(failed)
+            self.pool.with_timeout(count.fetch_one(&mut **connection)).await.map_err(store_error)
         };
-        let seen = page.records.len() + page.unreadable.len();
-        page.remaining = exact::remaining(&self.cache, slot, query, &page, seen, count).await?;
+        let rows_read = page.records.len() + page.unreadable.len();
+        page.remaining = exact_read::remaining(&self.cache, slot, query, &page, rows_read, count).await?;
         Ok(page)
     }
 
@@ -95,9 +95,9 @@ impl Reader {
     /// skipped. Unreadable objects do not count against the limit of the page.
     async fn read_part(
         &self,
-        lent: &mut Lent<'_>,
+        connection: &mut PooledConnection<'_>,
         slot: &Slot,
-        range: &mut Range,
+        range: &mut KeyRange,
         query: &ListAt,
         keys: Option<usize>,
         page: &mut Page,
@@ -110,23 +110,23 @@ impl Reader {
         let limit = keys.map(|keys| i64::try_from(keys).unwrap_or(i64::MAX));
         let select = sqlx::query(AssertSqlSafe(select)).bind(slot.resource.to_string()).bind(query.revision);
         let select = select.bind(range.after.0.clone()).bind(range.after.1.clone()).bind(limit);
-        let mut rows = select.fetch(&mut **lent);
+        let mut rows = select.fetch(&mut **connection);
         let mut looked = 0;
-        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
+        while let Some(row) = self.pool.with_timeout(rows.try_next()).await.map_err(store_error)? {
             looked += 1;
-            let deleted: bool = row.try_get(4).map_err(failed)?;
+            let deleted: bool = row.try_get(4).map_err(store_error)?;
             if !deleted && query.limit == Some(page.records.len()) {
                 return Ok(PartEnd::PageFull);
             }
-            range.after = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+            range.after = (row.try_get(0).map_err(store_error)?, row.try_get(1).map_err(store_error)?);
             if deleted {
                 continue;
             }
-            match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
+            match self.decoder().decode_pg_row(&slot.resource, &row, 0).await.map_err(decode_error)? {
                 Ok(record) => page.records.push(Arc::new(record)),
                 Err(object) => page.unreadable.push(object),
             }
         }
-        Ok(if keys == Some(looked) { PartEnd::GoOn } else { PartEnd::Last })
+        Ok(if keys == Some(looked) { PartEnd::Continue } else { PartEnd::Last })
     }
 }

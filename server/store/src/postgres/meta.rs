@@ -14,12 +14,12 @@ pub(super) struct Meta {
     /// Oldest revision whose history is guaranteed.
     pub(super) compacted: i64,
     /// Revision up to which superseded states are deleted; at most `compacted`.
-    pub(super) swept: i64,
+    pub(super) gc_revision: i64,
     /// Commit ID of the last change of the revision.
-    pub(super) mark: i64,
+    pub(super) head_commit_id: i64,
 }
 
-/// The row of `meta`, with the revision up to which the log is swept.
+/// Query for the row of `meta`, with the revision up to which the log is swept.
 macro_rules! meta {
     () => {
         "SELECT store_id, epoch, revision, compacted, commit_id, (SELECT s.revision FROM swept s WHERE s.id = 1) FROM meta WHERE id = 1"
@@ -36,15 +36,15 @@ pub(super) async fn lock_meta(
     connection: &mut PgConnection,
     settings: &PostgresSettings,
 ) -> Result<Meta, sqlx::Error> {
-    let begin = format!(concat!("{}; ", meta!(), " FOR UPDATE"), settings.begin_locking());
+    let begin = format!(concat!("{}; ", meta!(), " FOR UPDATE"), settings.begin_locking_sql());
     let mut rows = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).fetch_all(connection).await?;
     meta_of(&rows.pop().ok_or(sqlx::Error::RowNotFound)?)
 }
 
 fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
     let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
-    let (revision, compacted, mark) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    Ok(Meta { identity, revision, compacted, swept: row.try_get(5)?, mark })
+    let (revision, compacted, head_commit_id) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+    Ok(Meta { identity, revision, compacted, gc_revision: row.try_get(5)?, head_commit_id })
 }
 
 /// Returns a new commit ID.

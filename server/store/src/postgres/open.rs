@@ -10,9 +10,9 @@ use sqlx::{PgConnection, SqlSafeStr};
 use tokio::time::{Instant, sleep_until};
 
 use super::failure::{self, reason};
-use super::high_water::Recorded;
+use super::high_water::HighWaterRecord;
 pub(super) use super::meta::{Meta, lock_meta, meta};
-use super::session::{self, BEGIN, Purpose, in_time, run};
+use super::session::{self, BEGIN, Purpose, run, with_timeout};
 use super::settings::PostgresSettings;
 use crate::key::Resource;
 use crate::outage_log::OutageLog;
@@ -28,7 +28,7 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
 /// Prefix of the description of a migration that is more than an addition.
 const INCOMPATIBLE: &str = "incompatible";
 /// Delay between attempts to reach the database.
-pub(super) const RETRY: Duration = Duration::from_millis(250);
+pub(super) const RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// Reason why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -93,32 +93,35 @@ pub enum PostgresError {
 }
 
 /// State of a database that was opened.
-pub(super) struct Opened {
+pub(super) struct OpenDatabase {
     pub(super) writer: PgConnection,
     pub(super) meta: Meta,
     /// Last row of the log: revision and commit ID.
     pub(super) tail: Option<(i64, i64)>,
     pub(super) resources: Vec<Resource>,
     /// True if the database supports notifications (`pg_notify`); some servers with PostgreSQL's protocol do not.
-    pub(super) notifies: bool,
+    pub(super) supports_notify: bool,
 }
 
 /// Opens the database, creating its tables if they are missing. Waits for an unavailable database for up to
 /// [`PostgresSettings::connect_timeout`].
-pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Result<Opened, PostgresError> {
-    let until = Instant::now() + settings.connect_timeout;
+pub(super) async fn open(
+    settings: &PostgresSettings,
+    recorded: &HighWaterRecord,
+) -> Result<OpenDatabase, PostgresError> {
+    let deadline = Instant::now() + settings.connect_timeout;
     let mut outage = OutageLog::default();
     loop {
-        match open_now(settings, recorded).await {
-            Err(error) if passes(&error) && Instant::now() + RETRY < until => {
-                if let Some(outage_seconds) = outage.failed() {
+        match try_open(settings, recorded).await {
+            Err(error) if is_transient(&error) && Instant::now() + RETRY_DELAY < deadline => {
+                if let Some(outage_seconds) = outage.record_failure() {
                     let timeout = format_duration(settings.connect_timeout);
                     tracing::warn!(%error, outage_seconds, timeout, "cannot open the database, retrying");
                 }
-                sleep_until(Instant::now() + RETRY).await;
+                sleep_until(Instant::now() + RETRY_DELAY).await;
             }
             Ok(mut opened) => {
-                if let Some(outage_seconds) = outage.answered() {
+                if let Some(outage_seconds) = outage.record_success() {
                     tracing::info!(outage_seconds, "database available");
                 }
                 session::warn_if_readable(&mut opened.writer, settings).await;
@@ -131,15 +134,17 @@ pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Re
 
 /// True if an error may be temporary: the server is not reachable yet, another control service creates the tables or holds
 /// locks on them, or another server becomes the primary.
-fn passes(error: &PostgresError) -> bool {
+fn is_transient(error: &PostgresError) -> bool {
     match error {
-        PostgresError::Unreachable { error, .. } => failure::is_lost(error) || failure::is_retried(error),
+        PostgresError::Unreachable { error, .. } => {
+            failure::is_connection_lost(error) || failure::is_retryable(error)
+        }
         PostgresError::Migration { error, .. } => match &**error {
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                failure::is_lost(error)
-                    || failure::is_retried(error)
-                    || failure::is_locked(error)
-                    || failure::exists(error)
+                failure::is_connection_lost(error)
+                    || failure::is_retryable(error)
+                    || failure::is_lock_timeout(error)
+                    || failure::is_duplicate(error)
             }
             _ => false,
         },
@@ -150,12 +155,15 @@ fn passes(error: &PostgresError) -> bool {
     }
 }
 
-async fn open_now(settings: &PostgresSettings, recorded: &Recorded) -> Result<Opened, PostgresError> {
+async fn try_open(
+    settings: &PostgresSettings,
+    recorded: &HighWaterRecord,
+) -> Result<OpenDatabase, PostgresError> {
     let place = settings.place();
     let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
     let mut writer = session::connect(settings, Purpose::Write).await.map_err(unreachable)?;
     prepare(&mut writer, settings).await?;
-    let looked = in_time(settings.patience(), look(writer, settings, recorded));
+    let looked = with_timeout(settings.step_timeout(), read_state(writer, settings, recorded));
     looked.await.map_err(unreachable)
 }
 
@@ -166,31 +174,31 @@ pub(super) async fn prepare(
 ) -> Result<(), PostgresError> {
     let place = settings.place();
     let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
-    in_time(settings.patience(), run(connection, BEGIN)).await.map_err(unreachable)?;
-    if in_time(settings.patience(), is_standby(connection)).await.map_err(unreachable)? {
+    with_timeout(settings.step_timeout(), run(connection, BEGIN)).await.map_err(unreachable)?;
+    if with_timeout(settings.step_timeout(), is_standby(connection)).await.map_err(unreachable)? {
         return Err(PostgresError::Standby { place });
     }
     let is_current = is_current(connection, settings, &place).await?;
-    in_time(settings.patience(), run(connection, settings.end())).await.map_err(unreachable)?;
+    with_timeout(settings.step_timeout(), run(connection, settings.end_sql())).await.map_err(unreachable)?;
     if is_current { Ok(()) } else { migrate(connection, settings, &place).await }
 }
 
 /// Reads the state of a database that has its tables.
-async fn look(
+async fn read_state(
     mut writer: PgConnection,
     settings: &PostgresSettings,
-    recorded: &Recorded,
-) -> Result<Opened, sqlx::Error> {
+    recorded: &HighWaterRecord,
+) -> Result<OpenDatabase, sqlx::Error> {
     const TAIL: &str =
         "SELECT revision, commit_id FROM log WHERE revision <= $1 ORDER BY revision DESC LIMIT 1";
     run(&mut writer, BEGIN).await?;
-    let meta = begin(&mut writer, settings).await?;
-    let meta = recorded.compare(&mut writer, settings, meta).await?;
+    let meta = init_meta(&mut writer, settings).await?;
+    let meta = recorded.begin_epoch_if_lost(&mut writer, settings, meta).await?;
     let resources = resources(&mut writer).await?;
     let tail = sqlx::query_as(TAIL).bind(meta.revision).fetch_optional(&mut writer).await?;
-    let notifies = has_function(&mut writer, "pg_notify").await?;
-    run(&mut writer, settings.end()).await?;
-    Ok(Opened { writer, meta, tail, resources, notifies })
+    let supports_notify = has_function(&mut writer, "pg_notify").await?;
+    run(&mut writer, settings.end_sql()).await?;
+    Ok(OpenDatabase { writer, meta, tail, resources, supports_notify })
 }
 
 /// True if a server is a standby: it may be behind, and its commits may be discarded by a failover.
@@ -216,7 +224,7 @@ pub(super) async fn is_current(
 ) -> Result<bool, PostgresError> {
     let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
     let unreachable = |error| PostgresError::Unreachable { place: place.to_owned(), error };
-    let found = in_time(settings.patience(), schema_version(writer)).await.map_err(unreachable)?;
+    let found = with_timeout(settings.step_timeout(), schema_version(writer)).await.map_err(unreachable)?;
     if found <= known {
         return Ok(found == known);
     }
@@ -225,7 +233,8 @@ pub(super) async fn is_current(
     }
     let description = "SELECT description FROM _sqlx_migrations WHERE version = $1";
     let description = sqlx::query_scalar(description).bind(found).fetch_one(writer);
-    let description: String = in_time(settings.patience(), description).await.map_err(unreachable)?;
+    let description: String =
+        with_timeout(settings.step_timeout(), description).await.map_err(unreachable)?;
     if description.starts_with(INCOMPATIBLE) {
         return Err(PostgresError::Incompatible { place: place.to_owned(), found, description, known });
     }
@@ -264,13 +273,13 @@ pub(super) async fn schema_version(writer: &mut PgConnection) -> Result<i64, sql
 }
 
 /// Reads the row of `meta`. Creates the identity of a new store, whose first write has revision 2 like upstream's.
-async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result<Meta, sqlx::Error> {
+async fn init_meta(writer: &mut PgConnection, settings: &PostgresSettings) -> Result<Meta, sqlx::Error> {
     let insert = "INSERT INTO meta (id, store_id, epoch, revision, compacted, commit_id) VALUES (1, $1, 1, 1, 0, 0) \
         ON CONFLICT DO NOTHING";
     sqlx::query(insert).bind(uuid::Uuid::new_v4().to_string()).execute(&mut *writer).await?;
     let insert = "INSERT INTO swept (id, revision) VALUES (1, 0) ON CONFLICT DO NOTHING";
     sqlx::query(insert).execute(&mut *writer).await?;
-    run(writer, settings.commit()).await?;
+    run(writer, settings.commit_sql()).await?;
     run(writer, BEGIN).await?;
     meta(writer).await
 }

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use super::failure::logged;
+use super::failure::log_text;
 use crate::outage_log::OutageLog;
 
 /// Log of outages of the database.
@@ -11,16 +11,16 @@ pub(super) struct Outage(Mutex<OutageLog>);
 
 impl Outage {
     /// Records a failed query.
-    pub(super) fn failed(&self, error: &sqlx::Error) {
-        let outage_seconds = self.0.lock().failed();
+    pub(super) fn record_failure(&self, error: &sqlx::Error) {
+        let outage_seconds = self.0.lock().record_failure();
         if let Some(outage_seconds) = outage_seconds {
-            tracing::error!(error = logged(error), outage_seconds, "database unavailable, retrying");
+            tracing::error!(error = log_text(error), outage_seconds, "database unavailable, retrying");
         }
     }
 
     /// Records a successful query.
-    pub(super) fn answered(&self) {
-        let outage_seconds = self.0.lock().answered();
+    pub(super) fn record_success(&self) {
+        let outage_seconds = self.0.lock().record_success();
         if let Some(outage_seconds) = outage_seconds {
             tracing::info!(outage_seconds, "database available again");
         }

@@ -17,46 +17,46 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::failure;
 use super::outage::Outage;
-use super::session::{self, BEGIN, Purpose, in_time, run};
+use super::session::{self, BEGIN, Purpose, run, with_timeout};
 use super::settings::PostgresSettings;
 
 /// Idle time after which a connection is probed before use.
-const TRUSTED: Duration = Duration::from_secs(1);
+const MAX_IDLE_UNPROBED: Duration = Duration::from_secs(1);
 /// Timeout of the probe, which leaves time to reconnect.
-const PROBE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Idle time after which a connection is closed.
-const IDLE: Duration = Duration::from_secs(600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Pool of connections for reads, opened on demand and reused.
-pub(super) struct Connections {
+pub(super) struct ConnectionPool {
     settings: PostgresSettings,
     readers: Semaphore,
-    asker: Semaphore,
-    idle: Mutex<Vec<Idle>>,
+    head_query_permit: Semaphore,
+    idle: Mutex<Vec<IdleConnection>>,
     pub(super) outage: Outage,
 }
 
-struct Idle {
+struct IdleConnection {
     connection: PgConnection,
-    since: Instant,
+    idle_since: Instant,
 }
 
 /// Connection for one unit of work. If dropped before [`PooledConnection::release`] or [`PooledConnection::commit`], it is
 /// closed and writes are discarded.
-pub(super) struct Lent<'a> {
-    connections: &'a Connections,
+pub(super) struct PooledConnection<'a> {
+    connections: &'a ConnectionPool,
     connection: PgConnection,
-    _place: SemaphorePermit<'a>,
+    _permit: SemaphorePermit<'a>,
 }
 
-impl Connections {
+impl ConnectionPool {
     /// Creates a pool with connections for readers, and one for queries of the head, which do not wait for readers.
     pub(super) fn new(settings: &PostgresSettings) -> Self {
         let readers = usize::try_from(settings.read_connections).unwrap_or(usize::MAX);
         Self {
             settings: settings.clone(),
             readers: Semaphore::new(readers.clamp(2, Semaphore::MAX_PERMITS)),
-            asker: Semaphore::new(1),
+            head_query_permit: Semaphore::new(1),
             idle: Mutex::default(),
             outage: Outage::default(),
         }
@@ -68,13 +68,13 @@ impl Connections {
     }
 
     /// Acquires a connection for reads.
-    pub(super) async fn take(&self) -> Result<Lent<'_>, sqlx::Error> {
-        self.lend(&self.readers).await
+    pub(super) async fn acquire(&self) -> Result<PooledConnection<'_>, sqlx::Error> {
+        self.acquire_from(&self.readers).await
     }
 
     /// Acquires the connection for queries of the head.
-    pub(super) async fn take_to_ask(&self) -> Result<Lent<'_>, sqlx::Error> {
-        self.lend(&self.asker).await
+    pub(super) async fn acquire_for_head_query(&self) -> Result<PooledConnection<'_>, sqlx::Error> {
+        self.acquire_from(&self.head_query_permit).await
     }
 
     /// Runs one short read.
@@ -82,92 +82,92 @@ impl Connections {
         &self,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, sqlx::Error> {
-        let mut lent = self.take().await?;
-        let done = self.in_time(work(&mut lent)).await?;
-        lent.give_back().await?;
-        Ok(done)
+        let mut connection = self.acquire().await?;
+        let result = self.with_timeout(work(&mut connection)).await?;
+        connection.release().await?;
+        Ok(result)
     }
 
     /// Runs work with the timeout of a step. Records outages.
-    pub(super) async fn in_time<T>(
+    pub(super) async fn with_timeout<T>(
         &self,
         work: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, sqlx::Error> {
-        let done = in_time(self.settings.patience(), work).await;
-        match &done {
+        let result = with_timeout(self.settings.step_timeout(), work).await;
+        match &result {
             Err(sqlx::Error::PoolClosed) => {}
-            Err(error) if failure::is_lost(error) => {
-                self.outage.failed(error);
-                self.forget();
+            Err(error) if failure::is_connection_lost(error) => {
+                self.outage.record_failure(error);
+                self.drop_idle();
             }
-            _ => self.outage.answered(),
+            _ => self.outage.record_success(),
         }
-        done
+        result
     }
 
-    async fn lend<'a>(&'a self, places: &'a Semaphore) -> Result<Lent<'a>, sqlx::Error> {
-        let place = async { places.acquire().await.map_err(|_| sqlx::Error::PoolClosed) };
+    async fn acquire_from<'a>(&'a self, permits: &'a Semaphore) -> Result<PooledConnection<'a>, sqlx::Error> {
+        let permit = async { permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed) };
         // A timeout while all permits are in use does not indicate an outage.
-        let place = in_time(self.settings.patience(), place).await?;
-        let connection = self.in_time(self.connection()).await?;
-        Ok(Lent { connections: self, connection, _place: place })
+        let permit = with_timeout(self.settings.step_timeout(), permit).await?;
+        let connection = self.with_timeout(self.connection()).await?;
+        Ok(PooledConnection { connections: self, connection, _permit: permit })
     }
 
     async fn connection(&self) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = match self.kept().await {
+        let mut connection = match self.take_idle().await {
             Some(connection) => connection,
             None => session::connect(&self.settings, Purpose::Read).await?,
         };
         if self.settings.transaction_pooler {
-            run(&mut connection, &self.settings.begin_pooled()).await?;
+            run(&mut connection, &self.settings.begin_pooled_sql()).await?;
         }
         Ok(connection)
     }
 
     /// Returns an idle connection that still works.
-    async fn kept(&self) -> Option<PgConnection> {
-        let Idle { mut connection, since } = self.idle.lock().pop()?;
-        let probe = PROBE.min(self.settings.patience() / 4);
-        if since.elapsed() < TRUSTED || in_time(probe, connection.ping()).await.is_ok() {
+    async fn take_idle(&self) -> Option<PgConnection> {
+        let IdleConnection { mut connection, idle_since } = self.idle.lock().pop()?;
+        let probe = PROBE_TIMEOUT.min(self.settings.step_timeout() / 4);
+        if idle_since.elapsed() < MAX_IDLE_UNPROBED || with_timeout(probe, connection.ping()).await.is_ok() {
             return Some(connection);
         }
-        self.forget();
+        self.drop_idle();
         None
     }
 
     /// Closes idle connections.
-    pub(super) fn forget(&self) {
-        let cut = std::mem::take(&mut *self.idle.lock());
-        drop(cut);
+    pub(super) fn drop_idle(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock());
+        drop(idle);
     }
 
-    fn keep(&self, connection: PgConnection) {
+    fn put_idle(&self, connection: PgConnection) {
         let mut idle = self.idle.lock();
-        idle.retain(|idle| idle.since.elapsed() < IDLE);
+        idle.retain(|idle| idle.idle_since.elapsed() < IDLE_TIMEOUT);
         if !self.readers.is_closed() {
-            idle.push(Idle { connection, since: Instant::now() });
+            idle.push(IdleConnection { connection, idle_since: Instant::now() });
         }
     }
 
     /// Closes the pool and its idle connections gracefully.
     pub(super) async fn close(&self) {
         self.readers.close();
-        self.asker.close();
+        self.head_query_permit.close();
         let idle = std::mem::take(&mut *self.idle.lock());
-        for Idle { connection, .. } in idle {
-            session::close(connection, PROBE).await;
+        for IdleConnection { connection, .. } in idle {
+            session::close(connection, PROBE_TIMEOUT).await;
         }
     }
 }
 
-impl Lent<'_> {
+impl PooledConnection<'_> {
     /// Returns the connection after work that wrote nothing.
-    pub(super) async fn give_back(mut self) -> Result<(), sqlx::Error> {
+    pub(super) async fn release(mut self) -> Result<(), sqlx::Error> {
         let connections = self.connections;
         if connections.settings.transaction_pooler {
-            connections.in_time(run(&mut self, connections.settings.end())).await?;
+            connections.with_timeout(run(&mut self, connections.settings.end_sql())).await?;
         }
-        connections.keep(self.connection);
+        connections.put_idle(self.connection);
         Ok(())
     }
 
@@ -176,20 +176,20 @@ impl Lent<'_> {
         let connections = self.connections;
         match connections.settings.transaction_pooler {
             true => Ok(()),
-            false => connections.in_time(run(self, BEGIN)).await,
+            false => connections.with_timeout(run(self, BEGIN)).await,
         }
     }
 
     /// Commits the writes since [`PooledConnection::begin`].
     pub(super) async fn commit(mut self) -> Result<(), sqlx::Error> {
         let connections = self.connections;
-        connections.in_time(run(&mut self, connections.settings.commit())).await?;
-        connections.keep(self.connection);
+        connections.with_timeout(run(&mut self, connections.settings.commit_sql())).await?;
+        connections.put_idle(self.connection);
         Ok(())
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for PooledConnection<'_> {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
@@ -197,7 +197,7 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for PooledConnection<'_> {
     fn deref_mut(&mut self) -> &mut PgConnection {
         &mut self.connection
     }

@@ -52,36 +52,37 @@ pub(super) fn columns(path: &str) -> (Cow<'_, str>, Cow<'_, str>) {
 }
 
 /// Returns the key of an object from the columns namespace (with its trailing '/'), name.
-pub(super) fn key(resource: &Resource, row: &PgRow, at: usize) -> Result<Key, Error> {
-    let (namespace, name): (&str, &str) = (row.try_get(at)?, row.try_get(at + 1)?);
+pub(super) fn key(resource: &Resource, row: &PgRow, first_column: usize) -> Result<Key, Error> {
+    let (namespace, name): (&str, &str) = (row.try_get(first_column)?, row.try_get(first_column + 1)?);
     Ok(Key::new(resource, &from_column(namespace.trim_end_matches('/')), &from_column(name)))
 }
 
 /// Returns the reason if the key of an operation, or an owner UID with it, does not fit into an index.
-pub(super) fn beyond_index(operation: &Operation) -> Option<String> {
+pub(super) fn exceeds_index(operation: &Operation) -> Option<String> {
     let Operation { key, change, .. } = operation;
     let (namespace, name) = columns(key.path());
-    let of_key = key.resource().to_string().len() + namespace.len() + name.len();
+    let key_bytes = key.resource().to_string().len() + namespace.len() + name.len();
     let owners = match change {
         Change::Put(value) => value.owners(),
         Change::Delete(_) | Change::Check => &[],
     };
     let longest = owners.iter().map(|owner| to_column(owner).len()).max().unwrap_or_default();
-    let bytes = of_key + longest;
-    let what = if of_key > INDEX_BYTES { "name" } else { "name and owner UID" };
-    (bytes > INDEX_BYTES).then(|| format!("{key}: {bytes} bytes of {what}, at most {INDEX_BYTES}"))
+    let bytes = key_bytes + longest;
+    let description = if key_bytes > INDEX_BYTES { "name" } else { "name and owner UID" };
+    (bytes > INDEX_BYTES).then(|| format!("{key}: {bytes} bytes of {description}, at most {INDEX_BYTES}"))
 }
 
 impl Decoder<'_> {
     /// Decodes a state from the columns namespace, name, revision, value, and from `checksum`.
-    pub(super) async fn pg_state(
+    pub(super) async fn decode_pg_row(
         &self,
         resource: &Resource,
         row: &PgRow,
-        at: usize,
+        first_column: usize,
     ) -> Result<Decoded, DecodeError> {
-        let (revision, value): (i64, &[u8]) = (row.try_get(at + 2)?, row.try_get(at + 3)?);
-        self.value(key(resource, row, at)?, revision, value, row.try_get("checksum")?).await
+        let (revision, value): (i64, &[u8]) =
+            (row.try_get(first_column + 2)?, row.try_get(first_column + 3)?);
+        self.decode(key(resource, row, first_column)?, revision, value, row.try_get("checksum")?).await
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_comes_back_from_its_column_and_order_is_kept() {
+    fn texts_round_trip_through_columns_and_keep_their_order() {
         let texts = [
             "",
             "\0",

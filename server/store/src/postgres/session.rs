@@ -33,35 +33,35 @@ pub(super) enum Purpose {
 
 impl PostgresSettings {
     /// Returns the SQL that ends a transaction without writes.
-    pub(super) fn end(&self) -> &'static str {
+    pub(super) fn end_sql(&self) -> &'static str {
         if self.transaction_pooler { END_POOLED } else { "ROLLBACK" }
     }
 
     /// Returns the SQL that commits a transaction.
-    pub(super) fn commit(&self) -> &'static str {
+    pub(super) fn commit_sql(&self) -> &'static str {
         if self.transaction_pooler { COMMIT_POOLED } else { "COMMIT" }
     }
 
     /// Returns the timeout of one step of the database.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn step_timeout(&self) -> Duration {
         self.statement_timeout + GRACE
     }
 
     /// Returns the SQL that begins a transaction with locks: a process that stalls loses them after half the time for which
     /// others wait for the lock.
-    pub(super) fn begin_locking(&self) -> String {
-        let most = milliseconds(self.statement_timeout);
+    pub(super) fn begin_locking_sql(&self) -> String {
+        let timeout_ms = milliseconds(self.statement_timeout);
         format!(
             "{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = {}; \
-             SET LOCAL statement_timeout = {most}",
-            (most / 2).max(1)
+             SET LOCAL statement_timeout = {timeout_ms}",
+            (timeout_ms / 2).max(1)
         )
     }
 
     /// Returns the SQL that begins a transaction behind a pooler, whose connections lack the limits of [`connect`].
-    pub(super) fn begin_pooled(&self) -> String {
-        let most = milliseconds(self.statement_timeout);
-        format!("{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = {most}")
+    pub(super) fn begin_pooled_sql(&self) -> String {
+        let timeout_ms = milliseconds(self.statement_timeout);
+        format!("{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = {timeout_ms}")
     }
 }
 
@@ -71,11 +71,11 @@ fn milliseconds(time: Duration) -> u128 {
 }
 
 /// Runs work with a timeout.
-pub(super) async fn in_time<T>(
-    within: Duration,
+pub(super) async fn with_timeout<T>(
+    limit: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
-    timeout(within, work).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    timeout(limit, work).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// Runs statements without arguments.
@@ -91,27 +91,31 @@ pub(super) async fn connect(
     let connected = async {
         let mut connection = settings.options().connect().await?;
         if !settings.transaction_pooler {
-            limit(&mut connection, settings.statement_timeout, purpose).await?;
-            set(&mut connection, "default_transaction_isolation", "read committed").await?;
+            set_limits(&mut connection, settings.statement_timeout, purpose).await?;
+            set_parameter(&mut connection, "default_transaction_isolation", "read committed").await?;
             if purpose == Purpose::Write {
                 require_durability(&mut connection).await?;
             }
         }
         Ok(connection)
     };
-    in_time(settings.patience(), connected).await
+    with_timeout(settings.step_timeout(), connected).await
 }
 
 /// Sets timeouts in the database: for statements, and for detecting that this process is gone.
-async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) -> Result<(), sqlx::Error> {
-    let most = milliseconds(most).to_string();
+async fn set_limits(
+    connection: &mut PgConnection,
+    timeout: Duration,
+    purpose: Purpose,
+) -> Result<(), sqlx::Error> {
+    let timeout_ms = milliseconds(timeout).to_string();
     let mut limits =
         vec!["idle_in_transaction_session_timeout", "tcp_user_timeout", "client_connection_check_interval"];
     if purpose == Purpose::Write {
         limits.push("statement_timeout");
     }
     for name in limits {
-        set(connection, name, &most).await?;
+        set_parameter(connection, name, &timeout_ms).await?;
     }
     Ok(())
 }
@@ -121,13 +125,13 @@ async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::E
     const SETTINGS: &str = "SELECT name, setting FROM pg_catalog.pg_settings \
         WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
     let found: Vec<(String, String)> = match sqlx::query_as(SETTINGS).fetch_all(&mut *connection).await {
-        Err(error) if failure::is_lost(&error) => return Err(error),
+        Err(error) if failure::is_connection_lost(&error) => return Err(error),
         // Some servers with PostgreSQL's protocol do not support this query.
         found => found.unwrap_or_default(),
     };
     for (name, setting) in found {
         match (&*name, &*setting) {
-            ("synchronous_commit", "off" | "local") => set(connection, &name, "on").await?,
+            ("synchronous_commit", "off" | "local") => set_parameter(connection, &name, "on").await?,
             ("fsync" | "full_page_writes", "off") => {
                 tracing::warn!(name, setting, "database setting risks the loss of acknowledged writes");
             }
@@ -146,7 +150,7 @@ pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &P
         return;
     }
     let encrypted = sqlx::query_scalar(ENCRYPTED).fetch_one(connection);
-    match in_time(settings.patience(), encrypted).await {
+    match with_timeout(settings.step_timeout(), encrypted).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!(
             database = settings.place(),
@@ -154,7 +158,7 @@ pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &P
         ),
         Err(error) => {
             tracing::debug!(
-                error = failure::logged(&error),
+                error = failure::log_text(&error),
                 "cannot determine whether the database connection is encrypted"
             );
         }
@@ -170,9 +174,9 @@ pub(super) async fn allow_long_work(
     if settings.transaction_pooler {
         return Ok(());
     }
-    let most = (milliseconds(settings.statement_timeout) / 2).max(1).to_string();
-    in_time(settings.patience(), set(connection, "statement_timeout", "0")).await?;
-    in_time(settings.patience(), set(connection, "lock_timeout", &most)).await
+    let timeout_ms = (milliseconds(settings.statement_timeout) / 2).max(1).to_string();
+    with_timeout(settings.step_timeout(), set_parameter(connection, "statement_timeout", "0")).await?;
+    with_timeout(settings.step_timeout(), set_parameter(connection, "lock_timeout", &timeout_ms)).await
 }
 
 /// Restores the limits of a writer after [`allow_long_work`].
@@ -183,18 +187,18 @@ pub(super) async fn end_long_work(
     if settings.transaction_pooler {
         return Ok(());
     }
-    let most = milliseconds(settings.statement_timeout).to_string();
-    in_time(settings.patience(), set(connection, "lock_timeout", "0")).await?;
-    in_time(settings.patience(), set(connection, "statement_timeout", &most)).await
+    let timeout_ms = milliseconds(settings.statement_timeout).to_string();
+    with_timeout(settings.step_timeout(), set_parameter(connection, "lock_timeout", "0")).await?;
+    with_timeout(settings.step_timeout(), set_parameter(connection, "statement_timeout", &timeout_ms)).await
 }
 
 /// Changes a setting if the database has it: some servers with PostgreSQL's protocol, and some operating systems, lack settings.
-async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(), sqlx::Error> {
+async fn set_parameter(connection: &mut PgConnection, name: &str, value: &str) -> Result<(), sqlx::Error> {
     const SET: &str = "SELECT set_config(name, $2, false) FROM pg_catalog.pg_settings WHERE name = $1";
     match sqlx::query(SET).bind(name).bind(value).execute(&mut *connection).await {
-        Err(error) if failure::is_lost(&error) => Err(error),
+        Err(error) if failure::is_connection_lost(&error) => Err(error),
         Err(error) => {
-            tracing::debug!(name, error = failure::logged(&error), "cannot change a session setting");
+            tracing::debug!(name, error = failure::log_text(&error), "cannot change a session setting");
             Ok(())
         }
         Ok(_) => Ok(()),
@@ -202,8 +206,8 @@ async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(
 }
 
 /// Closes a connection gracefully.
-pub(super) async fn close(connection: PgConnection, within: Duration) {
-    if let Err(error) = in_time(within, connection.close()).await {
-        tracing::debug!(error = failure::logged(&error), "cannot close the database connection cleanly");
+pub(super) async fn close(connection: PgConnection, limit: Duration) {
+    if let Err(error) = with_timeout(limit, connection.close()).await {
+        tracing::debug!(error = failure::log_text(&error), "cannot close the database connection cleanly");
     }
 }

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_and_shown_without_their_password() {
+    fn urls_are_parsed_and_displayed_without_the_password() {
         let settings =
             PostgresSettings::new("postgres://u:secret@db.example:5433/portico?sslmode=require").unwrap();
         assert_eq!(settings.place(), "postgres://db.example:5433/portico");

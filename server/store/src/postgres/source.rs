@@ -6,29 +6,29 @@ use futures::future::BoxFuture;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::find::revision_at;
+use super::lookup::revision_at;
 use super::open::{self, Meta};
-use super::pool::{Connections, Lent};
-use super::session::{self, BEGIN, Purpose, in_time, run};
+use super::pool::{ConnectionPool, PooledConnection};
+use super::session::{self, BEGIN, Purpose, run, with_timeout};
 use super::settings::PostgresSettings;
 use super::{failure, row};
 use crate::checksum;
 use crate::copy::{
-    ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of,
-    part_of,
+    ArchiveCursor, ArchivePart, Changes, CopyError, CopySource, PAGE_STATES, StoreExtent, StoredState,
+    page_end, page_length,
 };
 use crate::key::Key;
-use crate::owners::{Owners, of_value};
+use crate::owner_source::{OwnerSource, owner_source};
 use crate::seal::Seal;
 
 /// Source of copies from a PostgreSQL database.
 pub struct PostgresSource {
-    pub(super) pool: Arc<Connections>,
+    pub(super) pool: Arc<ConnectionPool>,
     seal: Arc<Seal>,
 }
 
 /// Makes all reads of a transaction see the same snapshot.
-const ONE_MOMENT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const SNAPSHOT_ISOLATION: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// States of a resource (`$1`) at a revision (`$2`) after a key (`$3`, `$4`), in key order.
 macro_rules! states {
@@ -56,66 +56,67 @@ impl PostgresSource {
     pub async fn open(settings: PostgresSettings, seal: Arc<Seal>) -> Result<Self, CopyError> {
         let place = settings.place();
         let store = |reason: String| CopyError::Store { place: place.clone(), reason };
-        let patience = settings.patience();
+        let step_timeout = settings.step_timeout();
         let connected = session::connect(&settings, Purpose::Read).await;
         let mut connection = connected.map_err(|error| store(failure::reason(&error)))?;
         let found = async {
-            let begun = in_time(patience, run(&mut connection, BEGIN)).await;
-            begun.map_err(|error| store(failure::reason(&error)))?;
+            let result = with_timeout(step_timeout, run(&mut connection, BEGIN)).await;
+            result.map_err(|error| store(failure::reason(&error)))?;
             let found = open::is_current(&mut connection, &settings, &place).await;
             if found.map_err(|error| store(error.to_string()))? {
                 return Ok(());
             }
-            let version = in_time(patience, open::schema_version(&mut connection)).await;
+            let version = with_timeout(step_timeout, open::schema_version(&mut connection)).await;
             Err(store(match version.map_err(|error| store(failure::reason(&error)))? {
                 0 => "no store found".to_owned(),
                 _ => "the schema is of an earlier release: copy with that release, or start this release on the database first".to_owned(),
             }))
         };
         let found = found.await;
-        session::close(connection, patience).await;
+        session::close(connection, step_timeout).await;
         found?;
-        Ok(Self { pool: Arc::new(Connections::new(&settings)), seal })
+        Ok(Self { pool: Arc::new(ConnectionPool::new(&settings)), seal })
     }
 
     /// Returns the source of a store in this process.
-    pub(super) fn of_store(pool: Arc<Connections>, seal: Arc<Seal>) -> Self {
+    pub(super) fn from_store(pool: Arc<ConnectionPool>, seal: Arc<Seal>) -> Self {
         Self { pool, seal }
     }
 
-    pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "cannot read from the source database");
+    pub(super) fn database_error(&self, error: &sqlx::Error) -> CopyError {
+        tracing::debug!(error = failure::log_text(error), "cannot read from the source database");
         CopyError::Store { place: self.pool.settings().place(), reason: failure::reason(error) }
     }
 
     /// Starts a read transaction. Returns it with the extent of the store.
-    async fn begin(&self) -> Result<(Lent<'_>, Extent), CopyError> {
-        let (reading, meta) = self.begin_reading().await?;
+    async fn begin(&self) -> Result<(PooledConnection<'_>, StoreExtent), CopyError> {
+        let (transaction, meta) = self.begin_with_meta().await?;
         let Meta { identity, revision, compacted, .. } = meta;
-        Ok((reading, Extent { identity, revision, oldest: compacted }))
+        Ok((transaction, StoreExtent { identity, revision, oldest: compacted }))
     }
 
     /// Starts a read transaction. Returns it with the row of `meta`.
-    pub(super) async fn begin_reading(&self) -> Result<(Lent<'_>, Meta), CopyError> {
-        let begun = async {
-            let mut reading = self.pool.take().await?;
-            reading.begin().await?;
-            self.pool.in_time(run(&mut reading, ONE_MOMENT)).await?;
-            let meta = self.pool.in_time(open::meta(&mut reading)).await?;
-            Ok((reading, meta))
+    pub(super) async fn begin_with_meta(&self) -> Result<(PooledConnection<'_>, Meta), CopyError> {
+        let begin = async {
+            let mut transaction = self.pool.acquire().await?;
+            transaction.begin().await?;
+            self.pool.with_timeout(run(&mut transaction, SNAPSHOT_ISOLATION)).await?;
+            let meta = self.pool.with_timeout(open::meta(&mut transaction)).await?;
+            Ok((transaction, meta))
         };
-        begun.await.map_err(|error: sqlx::Error| self.failed(&error))
+        begin.await.map_err(|error: sqlx::Error| self.database_error(&error))
     }
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
         const SIZES: &str = concat!("SELECT octet_length(l.value)::bigint FROM ", states!());
         const SELECT: &str = concat!("SELECT ", columns!(), " FROM ", states!());
-        let failed = |error| self.failed(&error);
-        let (mut reading, extent) = self.begin().await?;
+        let failed = |error| self.database_error(&error);
+        let (mut transaction, extent) = self.begin().await?;
         if revision < extent.oldest {
             return Err(CopyError::Compacted { revision, oldest: extent.oldest });
         }
-        let mut resources = self.pool.in_time(open::resources(&mut reading)).await.map_err(failed)?;
+        let mut resources =
+            self.pool.with_timeout(open::resources(&mut transaction)).await.map_err(failed)?;
         resources.sort();
         for resource in resources {
             let (namespace, name) = match after {
@@ -125,18 +126,19 @@ impl PostgresSource {
             };
             let sizes = sqlx::query_scalar(SIZES).bind(resource.to_string()).bind(revision);
             let sizes = sizes.bind(&*namespace).bind(&*name).bind(PAGE_STATES as i64);
-            let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await.map_err(failed)?;
+            let sizes: Vec<i64> =
+                self.pool.with_timeout(sizes.fetch_all(&mut *transaction)).await.map_err(failed)?;
             if sizes.is_empty() {
                 continue;
             }
             let select = sqlx::query(SELECT).bind(resource.to_string()).bind(revision);
-            let select = select.bind(&*namespace).bind(&*name).bind(page_of(&sizes));
-            let rows = self.pool.in_time(select.fetch_all(&mut *reading)).await.map_err(failed)?;
-            let states = self.with_owners(&mut reading, &rows).await?;
-            reading.commit().await.map_err(failed)?;
+            let select = select.bind(&*namespace).bind(&*name).bind(page_length(&sizes));
+            let rows = self.pool.with_timeout(select.fetch_all(&mut *transaction)).await.map_err(failed)?;
+            let states = self.with_owners(&mut transaction, &rows).await?;
+            transaction.commit().await.map_err(failed)?;
             return Ok(states);
         }
-        reading.commit().await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
         Ok(Vec::new())
     }
 
@@ -147,20 +149,20 @@ impl PostgresSource {
             columns!(),
             " FROM log l WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision"
         );
-        let failed = |error| self.failed(&error);
-        let (mut reading, extent) = self.begin().await?;
+        let failed = |error| self.database_error(&error);
+        let (mut transaction, extent) = self.begin().await?;
         if after < extent.oldest {
             return Err(CopyError::Compacted { revision: after, oldest: extent.oldest });
         }
         let sizes = sqlx::query_as(SIZES).bind(after).bind(PAGE_STATES as i64);
         let sizes: Vec<(i64, i64)> =
-            self.pool.in_time(sizes.fetch_all(&mut *reading)).await.map_err(failed)?;
-        let until = part_of(&sizes, extent.revision);
-        let select = sqlx::query(SELECT).bind(after).bind(until);
-        let rows = self.pool.in_time(select.fetch_all(&mut *reading)).await.map_err(failed)?;
-        let states = self.with_owners(&mut reading, &rows).await?;
-        reading.commit().await.map_err(failed)?;
-        Ok(Changes { states, until, revision: extent.revision })
+            self.pool.with_timeout(sizes.fetch_all(&mut *transaction)).await.map_err(failed)?;
+        let page_end = page_end(&sizes, extent.revision);
+        let select = sqlx::query(SELECT).bind(after).bind(page_end);
+        let rows = self.pool.with_timeout(select.fetch_all(&mut *transaction)).await.map_err(failed)?;
+        let states = self.with_owners(&mut transaction, &rows).await?;
+        transaction.commit().await.map_err(failed)?;
+        Ok(Changes { states, until: page_end, revision: extent.revision })
     }
 
     /// Decodes states from the columns of `columns!`, with their owners.
@@ -172,18 +174,18 @@ impl PostgresSource {
         const SELECT: &str = "SELECT o.resource, o.namespace, o.name, o.owner_uid FROM owner o \
             JOIN unnest($1::text[], $2::text[], $3::text[]) AS k(resource, namespace, name) \
             ON o.resource = k.resource AND o.namespace = k.namespace AND o.name = k.name";
-        let failed = |error| self.failed(&error);
+        let failed = |error| self.database_error(&error);
         let mut states = Vec::with_capacity(rows.len());
         for row in rows {
             let (state, is_current) = state(row).map_err(failed)?;
             let checksum = row.try_get("checksum").map_err(failed)?;
             checksum::verify_copied(&state.key, state.revision, &state.value, checksum)?;
-            let owners = of_value(&self.seal, &state, is_current).await;
+            let owners = owner_source(&self.seal, &state, is_current).await;
             states.push((state, owners));
         }
-        let asked = states.iter().filter(|(_, owners)| matches!(owners, Owners::Indexed));
+        let indexed_states = states.iter().filter(|(_, owners)| matches!(owners, OwnerSource::Indexed));
         let mut columns: [Vec<String>; 3] = Default::default();
-        for (state, _) in asked {
+        for (state, _) in indexed_states {
             let (namespace, name) = row::columns(state.key.path());
             columns[0].push(state.key.resource().to_string());
             columns[1].push(namespace.into_owned());
@@ -193,7 +195,7 @@ impl PostgresSource {
         if !columns[0].is_empty() {
             let [resources, namespaces, names] = columns;
             let select = sqlx::query(SELECT).bind(resources).bind(namespaces).bind(names);
-            for row in &self.pool.in_time(select.fetch_all(connection)).await.map_err(failed)? {
+            for row in &self.pool.with_timeout(select.fetch_all(connection)).await.map_err(failed)? {
                 let resource = row::resource(row.try_get(0).map_err(failed)?);
                 let owner: &str = row.try_get(3).map_err(failed)?;
                 indexed.push((
@@ -202,7 +204,7 @@ impl PostgresSource {
                 ));
             }
         }
-        Ok(crate::owners::join(states, &indexed))
+        Ok(crate::owner_source::join_indexed(states, &indexed))
     }
 }
 
@@ -223,10 +225,10 @@ fn state(row: &PgRow) -> Result<(StoredState, bool), sqlx::Error> {
 }
 
 impl CopySource for PostgresSource {
-    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+    fn extent(&self) -> BoxFuture<'_, Result<StoreExtent, CopyError>> {
         Box::pin(async {
-            let (reading, extent) = self.begin().await?;
-            reading.commit().await.map_err(|error| self.failed(&error))?;
+            let (transaction, extent) = self.begin().await?;
+            transaction.commit().await.map_err(|error| self.database_error(&error))?;
             Ok(extent)
         })
     }
@@ -243,11 +245,13 @@ impl CopySource for PostgresSource {
         Box::pin(self.read_changes(after))
     }
 
-    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+    fn archive(&self, revision: i64, after: ArchiveCursor) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
         Box::pin(self.read_archive(revision, after))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
-        Box::pin(async move { revision_at(&self.pool, time).await.map_err(|error| self.failed(&error)) })
+        Box::pin(
+            async move { revision_at(&self.pool, time).await.map_err(|error| self.database_error(&error)) },
+        )
     }
 }

@@ -10,7 +10,8 @@ use super::row;
 use super::source::PostgresSource;
 use crate::checksum;
 use crate::copy::{
-    ArchiveAt, ArchivePart, ArchivedState, CopyError, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark, page_of,
+    ArchiveContents, ArchiveCursor, ArchivePart, ArchivedState, CopyError, PAGE_MARKS, PAGE_STATES,
+    RevisionGap, TimeMark, page_length,
 };
 
 /// Archived states superseded after a cursor (`$1`, `$2`) and up to a revision (`$3`), limited to `$4`.
@@ -23,7 +24,7 @@ macro_rules! in_archive {
 
 /// Last revision of a piece of the log that begins at a revision (`$1`), ends at most at another (`$2`), and has at most `$3`
 /// rows of any kind; NULL if there are no more.
-const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= $1 AND revision <= $2 \
+const PIECE_END: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= $1 AND revision <= $2 \
     ORDER BY revision LIMIT $3) l";
 
 /// Query like [`in_archive`] for a piece of the log (from `$5` to `$6`): states superseded in it, and tombstones.
@@ -39,7 +40,7 @@ macro_rules! in_log {
     };
 }
 
-/// Rows of these keys.
+/// Query for the rows with the keys that a query returns.
 macro_rules! states_of {
     ($keys:expr) => {
         concat!(
@@ -55,7 +56,7 @@ macro_rules! states_of {
 }
 
 /// Queries for past states in the archive or the log.
-struct Place {
+struct PastStateQueries {
     /// Query for the sizes of the states.
     sizes: &'static str,
     states: &'static str,
@@ -67,79 +68,80 @@ impl PostgresSource {
     pub(super) async fn read_archive(
         &self,
         revision: i64,
-        after: ArchiveAt,
+        after: ArchiveCursor,
     ) -> Result<ArchivePart, CopyError> {
-        const ARCHIVE: Place = Place {
+        const ARCHIVE: PastStateQueries = PastStateQueries {
             sizes: concat!("SELECT bytes FROM (", in_archive!(), ") k"),
             states: states_of!(in_archive!()),
             piece: None,
         };
-        const LOG: Place = Place {
+        const LOG: PastStateQueries = PastStateQueries {
             sizes: concat!("SELECT bytes FROM (", in_log!(), ") k"),
             states: states_of!(in_log!()),
             piece: None,
         };
-        let (mut reading, meta) = self.begin_reading().await?;
-        let failed = |error: sqlx::Error| self.failed(&error);
+        let (mut transaction, meta) = self.begin_with_meta().await?;
+        let failed = |error: sqlx::Error| self.database_error(&error);
         let read = async {
-            let states = self.past_states(&mut reading, &ARCHIVE, revision, after).await?;
+            let states = self.past_states(&mut transaction, &ARCHIVE, revision, after).await?;
             let mut part = ArchivePart { states, ..ArchivePart::default() };
-            let mut from = after.until.max(meta.swept.saturating_add(1));
+            let mut from = after.until.max(meta.gc_revision.saturating_add(1));
             while part.states.is_empty()
-                && let Some(to) = self.piece(&mut reading, from, revision).await.map_err(failed)?
+                && let Some(to) = self.piece_end(&mut transaction, from, revision).await.map_err(failed)?
             {
-                let place = Place { piece: Some((from, to)), ..LOG };
-                part.states = self.past_states(&mut reading, &place, revision, after).await?;
+                let queries = PastStateQueries { piece: Some((from, to)), ..LOG };
+                part.states = self.past_states(&mut transaction, &queries, revision, after).await?;
                 from = to.saturating_add(1);
             }
             if !part.states.is_empty() {
                 return Ok(part);
             }
-            part.marks = self.marks(&mut reading, revision, after.mark).await.map_err(failed)?;
+            part.marks = self.marks(&mut transaction, revision, after.mark).await.map_err(failed)?;
             if part.marks.is_empty() {
-                part.kept = Some(self.kept(&mut reading).await.map_err(failed)?);
+                part.contents = Some(self.contents(&mut transaction).await.map_err(failed)?);
             }
             Ok(part)
         };
         let part = read.await?;
-        reading.commit().await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
         Ok(part)
     }
 
     /// Returns the end of the next piece of the log.
-    async fn piece(
+    async fn piece_end(
         &self,
-        reading: &mut PgConnection,
+        connection: &mut PgConnection,
         from: i64,
         revision: i64,
     ) -> Result<Option<i64>, sqlx::Error> {
-        let piece = sqlx::query_scalar(PIECE).bind(from).bind(revision).bind(PAGE_STATES as i64);
-        self.pool.in_time(piece.fetch_one(reading)).await
+        let piece = sqlx::query_scalar(PIECE_END).bind(from).bind(revision).bind(PAGE_STATES as i64);
+        self.pool.with_timeout(piece.fetch_one(connection)).await
     }
 
     async fn past_states(
         &self,
-        reading: &mut PgConnection,
-        place: &Place,
+        connection: &mut PgConnection,
+        queries: &PastStateQueries,
         revision: i64,
-        after: ArchiveAt,
+        after: ArchiveCursor,
     ) -> Result<Vec<ArchivedState>, CopyError> {
-        let failed = |error: sqlx::Error| self.failed(&error);
-        let sizes = sqlx::query_scalar(place.sizes).bind(after.until).bind(after.revision);
+        let failed = |error: sqlx::Error| self.database_error(&error);
+        let sizes = sqlx::query_scalar(queries.sizes).bind(after.until).bind(after.revision);
         let mut sizes = sizes.bind(revision).bind(PAGE_STATES as i64);
-        if let Some((from, to)) = place.piece {
+        if let Some((from, to)) = queries.piece {
             sizes = sizes.bind(from).bind(to);
         }
-        let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await.map_err(failed)?;
+        let sizes: Vec<i64> =
+            self.pool.with_timeout(sizes.fetch_all(&mut *connection)).await.map_err(failed)?;
         if sizes.is_empty() {
             return Ok(Vec::new());
         }
-        let states = sqlx::query(place.states).bind(after.until).bind(after.revision);
-        let mut states = states.bind(revision).bind(page_of(&sizes));
-        if let Some((from, to)) = place.piece {
+        let states = sqlx::query(queries.states).bind(after.until).bind(after.revision);
+        let mut states = states.bind(revision).bind(page_length(&sizes));
+        if let Some((from, to)) = queries.piece {
             states = states.bind(from).bind(to);
         }
-        let rows = self.pool.in_time(states.fetch_all(reading)).await.map_err(failed)?;
+        let rows = self.pool.with_timeout(states.fetch_all(connection)).await.map_err(failed)?;
         let mut states = Vec::with_capacity(rows.len());
         for row in &rows {
             let state = past_state(row).map_err(failed)?;
@@ -154,7 +156,7 @@ impl PostgresSource {
     /// the last one.
     async fn marks(
         &self,
-        reading: &mut PgConnection,
+        connection: &mut PgConnection,
         revision: i64,
         after: i64,
     ) -> Result<Vec<TimeMark>, sqlx::Error> {
@@ -164,19 +166,19 @@ impl PostgresSource {
         if after >= revision {
             return Ok(Vec::new());
         }
-        let marks = sqlx::query_as(MARKS).bind(after).bind(revision).bind(PAGE_MARKS).fetch_all(reading);
-        let marks: Vec<(i64, i64)> = self.pool.in_time(marks).await?;
+        let marks = sqlx::query_as(MARKS).bind(after).bind(revision).bind(PAGE_MARKS).fetch_all(connection);
+        let marks: Vec<(i64, i64)> = self.pool.with_timeout(marks).await?;
         Ok(marks.into_iter().map(|(revision, at)| TimeMark { revision, at }).collect())
     }
 
-    async fn kept(&self, reading: &mut PgConnection) -> Result<Kept, sqlx::Error> {
-        let since = sqlx::query_as("SELECT resource, since FROM archived").fetch_all(&mut *reading);
-        let since: Vec<(String, i64)> = self.pool.in_time(since).await?;
-        let lost = sqlx::query_as("SELECT after, until FROM lost ORDER BY after").fetch_all(reading);
-        let lost: Vec<(i64, i64)> = self.pool.in_time(lost).await?;
-        Ok(Kept {
+    async fn contents(&self, connection: &mut PgConnection) -> Result<ArchiveContents, sqlx::Error> {
+        let since = sqlx::query_as("SELECT resource, since FROM archived").fetch_all(&mut *connection);
+        let since: Vec<(String, i64)> = self.pool.with_timeout(since).await?;
+        let gaps = sqlx::query_as("SELECT after, until FROM lost ORDER BY after").fetch_all(connection);
+        let gaps: Vec<(i64, i64)> = self.pool.with_timeout(gaps).await?;
+        Ok(ArchiveContents {
             since: since.into_iter().map(|(resource, since)| (row::resource(&resource), since)).collect(),
-            lost: lost.into_iter().map(|(after, until)| Lost { after, until }).collect(),
+            gaps: gaps.into_iter().map(|(after, until)| RevisionGap { after, until }).collect(),
         })
     }
 }

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use super::meta::random_id;
 use super::open;
-use super::session::{self, Purpose, in_time, run};
+use super::session::{self, Purpose, run, with_timeout};
 use super::settings::PostgresSettings;
 use super::{failure, row};
 use crate::codec;
@@ -18,13 +18,13 @@ pub struct PostgresSwitch(pub PostgresSettings);
 impl PostgresSwitch {
     async fn set(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let failed = |error: sqlx::Error| {
-            tracing::debug!(error = failure::logged(&error), "cannot stop or resume writes");
+            tracing::debug!(error = failure::log_text(&error), "cannot stop or resume writes");
             CopyError::Store { place: self.0.place(), reason: failure::reason(&error) }
         };
-        let patience = self.0.patience();
+        let step_timeout = self.0.step_timeout();
         let mut connection = session::connect(&self.0, Purpose::Write).await.map_err(failed)?;
-        let set = in_time(patience, self.write(&mut connection, reason)).await;
-        session::close(connection, patience).await;
+        let set = with_timeout(step_timeout, self.write(&mut connection, reason)).await;
+        session::close(connection, step_timeout).await;
         set.map_err(failed)
     }
 
@@ -41,15 +41,15 @@ impl PostgresSwitch {
         let current: Option<(i64, bool)> = current.fetch_optional(&mut *connection).await?;
         let stopped = current.filter(|(_, deleted)| !deleted).map(|(revision, _)| revision);
         if stopped.is_some() == reason.is_some() {
-            run(connection, self.0.end()).await?;
+            run(connection, self.0.end_sql()).await?;
             return Ok(stopped.unwrap_or(meta.revision));
         }
         let (revision, commit_id) = (meta.revision + 1, random_id());
-        let value = codec::encode(&read_only::json_of(reason.unwrap_or_default()));
+        let value = codec::encode(&read_only::record_json(reason.unwrap_or_default()));
         let log = sqlx::query(LOG).bind(revision).bind(&resource).bind(&*name).bind(stopped.unwrap_or(0));
         log.bind(reason.is_none()).bind(commit_id).bind(value).execute(&mut *connection).await?;
         sqlx::query(MOVE).bind(revision).bind(commit_id).execute(&mut *connection).await?;
-        run(connection, self.0.commit()).await?;
+        run(connection, self.0.commit_sql()).await?;
         Ok(revision)
     }
 }

@@ -8,41 +8,41 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::commit::CHANNEL;
-use super::failure::logged;
-use super::session::in_time;
+use super::failure::log_text;
+use super::session::with_timeout;
 use super::settings::PostgresSettings;
 use crate::hub::Hub;
 
 /// Delay before listening again after a failure.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// Time without notifications after which the connection is probed.
-const QUIET: Duration = Duration::from_secs(30);
+const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Listens until it is dropped.
 pub(super) async fn listen(settings: PostgresSettings, hub: Arc<Hub>, wake: Arc<Notify>) {
     loop {
         if let Err(error) = receive(&settings, &hub, &wake).await {
-            tracing::debug!(error = logged(&error), "commit notifications failed, polling");
+            tracing::debug!(error = log_text(&error), "commit notifications failed, polling");
         }
-        tokio::time::sleep(RETRY).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
 async fn receive(settings: &PostgresSettings, hub: &Hub, wake: &Notify) -> Result<(), sqlx::Error> {
-    let patience = settings.patience();
+    let step_timeout = settings.step_timeout();
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .max_lifetime(None)
         .idle_timeout(None)
-        .acquire_timeout(patience)
+        .acquire_timeout(step_timeout)
         .connect_lazy_with(settings.options());
     let mut listener = PgListener::connect_with(&pool).await?;
-    in_time(patience, listener.listen(CHANNEL)).await?;
+    with_timeout(step_timeout, listener.listen(CHANNEL)).await?;
     wake.notify_one();
     loop {
-        let Ok(notification) = timeout(QUIET, listener.try_recv()).await else {
-            in_time(patience, sqlx::query("SELECT 1").execute(&mut listener)).await?;
+        let Ok(notification) = timeout(PROBE_INTERVAL, listener.try_recv()).await else {
+            with_timeout(step_timeout, sqlx::query("SELECT 1").execute(&mut listener)).await?;
             continue;
         };
         // `None`: the connection was lost, and notifications may have been missed.

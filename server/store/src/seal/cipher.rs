@@ -38,8 +38,8 @@ enum Cipher {
 }
 
 struct CbcKey {
-    seals: PaddedBlockEncryptingKey,
-    opens: PaddedBlockDecryptingKey,
+    encrypting_key: PaddedBlockEncryptingKey,
+    decrypting_key: PaddedBlockDecryptingKey,
 }
 
 impl CipherKey {
@@ -72,8 +72,8 @@ impl CipherKey {
         };
         let key = || UnboundCipherKey::new(algorithm, key).map_err(wrong);
         Ok(Self(Cipher::Cbc(Box::new(CbcKey {
-            seals: PaddedBlockEncryptingKey::cbc_pkcs7(key()?).map_err(wrong)?,
-            opens: PaddedBlockDecryptingKey::cbc_pkcs7(key()?).map_err(wrong)?,
+            encrypting_key: PaddedBlockEncryptingKey::cbc_pkcs7(key()?).map_err(wrong)?,
+            decrypting_key: PaddedBlockDecryptingKey::cbc_pkcs7(key()?).map_err(wrong)?,
         }))))
     }
 
@@ -106,7 +106,7 @@ impl CipherKey {
             }
             Cipher::Cbc(key) => {
                 let mut body = plain.to_vec();
-                let context = key.seals.encrypt(&mut body).map_err(failed)?;
+                let context = key.encrypting_key.encrypt(&mut body).map_err(failed)?;
                 let iv: &[u8] = (&context).try_into().map_err(failed)?;
                 out.extend_from_slice(iv);
                 out.extend_from_slice(&body);
@@ -126,7 +126,7 @@ impl CipherKey {
     pub(super) fn open(&self, sealed: &[u8], aad: &[u8]) -> Result<Vec<u8>, SealError> {
         match &self.0 {
             Cipher::Gcm(key) => open_gcm(key, sealed, aad),
-            Cipher::Cbc(key) => open_cbc(&key.opens, sealed),
+            Cipher::Cbc(key) => open_cbc(&key.decrypting_key, sealed),
             Cipher::Secretbox(cipher) => open_secretbox(cipher, sealed),
         }
     }

@@ -21,7 +21,7 @@ use super::cipher::random;
 use super::error::SealError;
 use super::key_service::{KeyService, KeyServiceError, KeyStatus};
 use super::metrics::SealMetrics;
-use super::object::{AES_GCM_KEY, EncryptedObject, Fingerprint, HKDF_SEED, shown, validate_key_id};
+use super::object::{AES_GCM_KEY, EncryptedObject, Fingerprint, HKDF_SEED, key_id_digest, validate_key_id};
 use data_key::{DataKey, SEED_BYTES};
 use unwrapped::UnwrappedKeys;
 
@@ -34,12 +34,12 @@ pub struct EnvelopeTimes {
     /// Time for which values are sealed after the last successful probe.
     pub write_ttl: Duration,
     /// Time for which a refusal to unwrap a key is cached.
-    pub bad: Duration,
+    pub refusal_ttl: Duration,
 }
 
 impl Default for EnvelopeTimes {
     fn default() -> Self {
-        Self { write_ttl: Duration::from_secs(180), bad: Duration::from_secs(3) }
+        Self { write_ttl: Duration::from_secs(180), refusal_ttl: Duration::from_secs(3) }
     }
 }
 
@@ -50,20 +50,20 @@ pub struct Envelope {
     service: Arc<dyn KeyService>,
     times: EnvelopeTimes,
     metrics: SealMetrics,
-    writing: ArcSwapOption<Writing>,
+    write_key: ArcSwapOption<WriteKey>,
     unwrapped: UnwrappedKeys,
     /// Locked during a probe, so that one probe and one new seed are in progress at a time. Contains the version first reported.
-    probing: tokio::sync::Mutex<String>,
+    probe_lock: tokio::sync::Mutex<String>,
     /// Result of the last probe.
     health: Mutex<Result<(), String>>,
 }
 
 /// Current key for sealing.
-struct Writing {
+struct WriteKey {
     key: Arc<DataKey>,
     /// Object without data.
     object: EncryptedObject,
-    until: Mutex<Instant>,
+    valid_until: Mutex<Instant>,
 }
 
 impl Envelope {
@@ -81,9 +81,9 @@ impl Envelope {
             service,
             times,
             metrics,
-            writing: ArcSwapOption::empty(),
+            write_key: ArcSwapOption::empty(),
             unwrapped: UnwrappedKeys::default(),
-            probing: tokio::sync::Mutex::default(),
+            probe_lock: tokio::sync::Mutex::default(),
             health: Mutex::new(Err(format!("kmsv2 Provider {name} has not been checked yet"))),
         })
     }
@@ -111,9 +111,9 @@ impl Envelope {
     /// # Errors
     /// The problem of the service, as upstream words it.
     pub async fn probe(&self) -> Result<(), String> {
-        let mut version = self.probing.lock().await;
+        let mut version = self.probe_lock.lock().await;
         let result = match self.service.status().await {
-            Ok(status) => self.accept(&status, &mut version).await,
+            Ok(status) => self.apply_status(&status, &mut version).await,
             Err(error) => Err(format!(
                 "failed to perform status section of the healthz check for KMS Provider {}, error: {error}",
                 self.name
@@ -124,7 +124,7 @@ impl Envelope {
     }
 
     /// Implements upstream's `isKMSv2ProviderHealthyAndMaybeRotateDEK`.
-    async fn accept(&self, status: &KeyStatus, version: &mut String) -> Result<(), String> {
+    async fn apply_status(&self, status: &KeyStatus, version: &mut String) -> Result<(), String> {
         let mut errors = Vec::new();
         if status.healthz != "ok" {
             errors.push(format!("got unexpected healthz status: {}", status.healthz));
@@ -140,12 +140,15 @@ impl Envelope {
             ));
         }
         match validate_key_id(&status.key_id) {
-            Err(why) => {
-                self.metrics.keys.invalid(&self.name, &status.key_id);
-                errors.push(format!("got invalid KMSv2 KeyID hash {:?}: {why}", shown(&status.key_id)))
+            Err(reason) => {
+                self.metrics.keys.record_invalid(&self.name, &status.key_id);
+                errors.push(format!(
+                    "got invalid KMSv2 KeyID hash {:?}: {reason}",
+                    key_id_digest(&status.key_id)
+                ))
             }
             Ok(()) => {
-                self.metrics.keys.named(&self.name, &status.key_id);
+                self.metrics.keys.record_status(&self.name, &status.key_id);
                 errors.extend(self.rotate(&status.key_id).await.err());
             }
         }
@@ -160,21 +163,29 @@ impl Envelope {
     /// Implements upstream's `rotateDEKOnKeyIDChange`: after a failure the current key is used until it expires.
     async fn rotate(&self, key_id: &str) -> Result<(), String> {
         // Computed before the call, so that the time is an upper bound.
-        let until = Instant::now() + self.times.write_ttl;
-        let current = self.writing.load_full();
+        let valid_until = Instant::now() + self.times.write_ttl;
+        let current = self.write_key.load_full();
         if let Some(current) = current.as_ref().filter(|current| current.object.key_id == key_id) {
-            *current.until.lock() = until;
+            *current.valid_until.lock() = valid_until;
             return Ok(());
         }
         let uid = uuid::Uuid::new_v4().to_string();
-        let began = Instant::now();
-        let made = self.generate(&uid).await;
-        let (why, wrapped_by) = match made {
+        let started = Instant::now();
+        let generated = self.generate(&uid).await;
+        let (error_text, wrapped_by) = match generated {
             Ok((key, object)) if object.key_id == key_id => {
-                self.metrics.generations.observe(began.elapsed().as_secs_f64());
-                self.keep(object.fingerprint(), Arc::clone(&key));
-                self.writing.store(Some(Arc::new(Writing { key, object, until: Mutex::new(until) })));
-                tracing::info!(provider = self.name, key_id = shown(key_id), "data encryption key generated");
+                self.metrics.generations.observe(started.elapsed().as_secs_f64());
+                self.cache_key(object.fingerprint(), Arc::clone(&key));
+                self.write_key.store(Some(Arc::new(WriteKey {
+                    key,
+                    object,
+                    valid_until: Mutex::new(valid_until),
+                })));
+                tracing::info!(
+                    provider = self.name,
+                    key_id = key_id_digest(key_id),
+                    "data encryption key generated"
+                );
                 return Ok(());
             }
             Ok((_, object)) => ("<nil>".to_owned(), object.key_id),
@@ -182,11 +193,11 @@ impl Envelope {
         };
         self.metrics.generation_failures.inc();
         Err(format!(
-            "failed to rotate DEK uid={uid:?}, useSeed=true, errGen={why}, statusKeyIDHash={:?}, encryptKeyIDHash={:?}, \
+            "failed to rotate DEK uid={uid:?}, useSeed=true, errGen={error_text}, statusKeyIDHash={:?}, encryptKeyIDHash={:?}, \
              stateKeyIDHash={:?}",
-            shown(key_id),
-            shown(&wrapped_by),
-            shown(current.as_ref().map_or("", |current| &current.object.key_id)),
+            key_id_digest(key_id),
+            key_id_digest(&wrapped_by),
+            key_id_digest(current.as_ref().map_or("", |current| &current.object.key_id)),
         ))
     }
 
@@ -194,7 +205,7 @@ impl Envelope {
     async fn generate(&self, uid: &str) -> Result<(Arc<DataKey>, EncryptedObject), SealError> {
         let seed = Zeroizing::new(random::<SEED_BYTES>()?);
         let wrapped = self.service.encrypt(uid, &*seed).await;
-        let wrapped = wrapped.map_err(|error| of_service("failed to encrypt DEK", &error))?;
+        let wrapped = wrapped.map_err(|error| service_error("failed to encrypt DEK", &error))?;
         let object = EncryptedObject {
             encrypted_data: Vec::new(),
             key_id: wrapped.key_id,
@@ -209,38 +220,38 @@ impl Envelope {
     /// Appends the sealed value to `out`.
     pub(super) fn seal(&self, plain: &[u8], aad: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
         let unavailable = |text: String| SealError::Unavailable { text, code: None };
-        let writing = self.writing.load();
-        let writing =
-            writing.as_ref().ok_or_else(|| unavailable("got unexpected nil transformer".to_owned()))?;
-        let (until, now) = (*writing.until.lock(), Instant::now());
-        if now > until {
+        let write_key = self.write_key.load();
+        let write_key =
+            write_key.as_ref().ok_or_else(|| unavailable("got unexpected nil transformer".to_owned()))?;
+        let (valid_until, now) = (*write_key.valid_until.lock(), Instant::now());
+        if now > valid_until {
             return Err(unavailable(format!(
                 "encryptedDEKSource with keyID hash {:?} expired at {} (current time is {})",
-                shown(&writing.object.key_id),
-                wall(now - until),
-                wall(Duration::ZERO),
+                key_id_digest(&write_key.object.key_id),
+                wall_time(now - valid_until),
+                wall_time(Duration::ZERO),
             )));
         }
-        let data = writing.key.seal(plain, aad)?;
-        self.metrics.keys.used("to_storage", &self.name, &writing.object.key_id);
-        let object = EncryptedObject { encrypted_data: data, ..writing.object.clone() };
+        let data = write_key.key.seal(plain, aad)?;
+        self.metrics.keys.record_use("to_storage", &self.name, &write_key.object.key_id);
+        let object = EncryptedObject { encrypted_data: data, ..write_key.object.clone() };
         out.reserve(object.encoded_len());
         // Writing to a Vec succeeds.
         object.encode(out).map_err(|error| SealError::refused(error.to_string()))
     }
 
-    /// Opens a value. Returns true with it if writes use another key now.
+    /// Opens a value. Also returns true if writes use another key now.
     pub(super) async fn open(&self, sealed: &[u8], aad: &[u8]) -> Result<(Vec<u8>, bool), SealError> {
         let object = EncryptedObject::read(sealed)?;
         let key = self.key_of(&object).await?;
-        self.metrics.keys.used("from_storage", &self.name, &object.key_id);
+        self.metrics.keys.record_use("from_storage", &self.name, &object.key_id);
         let plain = key.open(&object.encrypted_data, aad)?;
-        let writing = self.writing.load();
-        let current = writing.as_ref().is_some_and(|writing| {
-            writing.object.key_id == object.key_id
-                && writing.object.encrypted_dek_source_type == object.encrypted_dek_source_type
+        let write_key = self.write_key.load();
+        let is_current = write_key.as_ref().is_some_and(|write_key| {
+            write_key.object.key_id == object.key_id
+                && write_key.object.encrypted_dek_source_type == object.encrypted_dek_source_type
         });
-        Ok((plain, !current))
+        Ok((plain, !is_current))
     }
 
     /// Returns the key of a value: cached, or unwrapped by the service, one call at a time.
@@ -249,33 +260,33 @@ impl Envelope {
         if let Some(key) = self.unwrapped.find(&fingerprint) {
             return Ok(key);
         }
-        let mut asking = self.unwrapped.asking.lock().await;
+        let mut refusals = self.unwrapped.refusals.lock().await;
         if let Some(key) = self.unwrapped.find(&fingerprint) {
             return Ok(key);
         }
-        if let Some(error) = asking.failed_lately(&fingerprint, self.times.bad) {
+        if let Some(error) = refusals.recent_failure(&fingerprint, self.times.refusal_ttl) {
             return Err(error);
         }
         self.metrics.cache_misses.inc();
         let uid = uuid::Uuid::new_v4().to_string();
-        let unwrapped = self.service.decrypt(&uid, object.wrapped()).await;
-        let made = match unwrapped {
-            Err(error) => Err(of_service("failed to decrypt DEK", &error)),
+        let unwrapped = self.service.decrypt(&uid, object.wrapped_key()).await;
+        let data_key = match unwrapped {
+            Err(error) => Err(service_error("failed to decrypt DEK", &error)),
             Ok(key) if object.encrypted_dek_source_type == AES_GCM_KEY => DataKey::from_key(&key),
             Ok(seed) => DataKey::from_seed(&seed),
         };
-        match made {
-            Ok(key) => Ok(self.keep(fingerprint, Arc::new(key))),
+        match data_key {
+            Ok(key) => Ok(self.cache_key(fingerprint, Arc::new(key))),
             Err(error) => {
-                asking.failed(fingerprint, error.clone());
+                refusals.insert(fingerprint, error.clone());
                 Err(error)
             }
         }
     }
 
-    fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> Arc<DataKey> {
-        let (key, kept) = self.unwrapped.keep(fingerprint, key);
-        self.metrics.keys.cached(&self.name, kept);
+    fn cache_key(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> Arc<DataKey> {
+        let (key, cached_keys) = self.unwrapped.insert(fingerprint, key);
+        self.metrics.keys.set_cached_keys(&self.name, cached_keys);
         key
     }
 }
@@ -286,18 +297,18 @@ impl fmt::Debug for Envelope {
     }
 }
 
-fn of_service(what: &str, error: &KeyServiceError) -> SealError {
-    let (text, code) = (format!("{what}, error: {error}"), Some(error.code));
-    match error.passing {
+fn service_error(operation: &str, error: &KeyServiceError) -> SealError {
+    let (text, code) = (format!("{operation}, error: {error}"), Some(error.code));
+    match error.is_unreachable {
         true => SealError::Unavailable { text, code },
         false => SealError::Refused { text, code },
     }
 }
 
 /// Returns the wall-clock time this long ago in RFC 3339 format.
-fn wall(ago: Duration) -> String {
-    let since =
-        SystemTime::now().checked_sub(ago).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    let seconds = since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+fn wall_time(ago: Duration) -> String {
+    let since_epoch =
+        SystemTime::now().checked_sub(ago).and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let seconds = since_epoch.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
     portico_gostd::time::Time::unix(seconds, 0).rfc3339().unwrap_or_default()
 }

@@ -31,7 +31,7 @@ impl SealError {
     }
 
     /// Combines errors in upstream's format. The result is `Unavailable` if any error is; `None` if there are no errors.
-    pub(crate) fn all(mut errors: Vec<Self>) -> Option<Self> {
+    pub(crate) fn combine(mut errors: Vec<Self>) -> Option<Self> {
         if errors.len() <= 1 {
             return errors.pop();
         }

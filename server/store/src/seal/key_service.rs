@@ -36,7 +36,7 @@ pub struct KeyServiceError {
     /// gRPC code.
     pub code: &'static str,
     /// True if the service could not be reached; false if it refused.
-    pub passing: bool,
+    pub is_unreachable: bool,
 }
 
 /// Key service. Implementations set deadlines for their calls.

@@ -11,7 +11,7 @@ use super::key_metrics::KeyMetrics;
 use crate::key::Resource;
 
 /// Exponential buckets from 5 microseconds with factor 2: calls of a key service take hundreds of milliseconds.
-const SECONDS: &[f64] = &[
+const SECONDS_BUCKETS: &[f64] = &[
     5e-6, 1e-5, 2e-5, 4e-5, 8e-5, 1.6e-4, 3.2e-4, 6.4e-4, 1.28e-3, 2.56e-3, 5.12e-3, 1.024e-2, 2.048e-2,
     4.096e-2, 8.192e-2, 0.163_84, 0.327_68, 0.655_36, 1.310_72, 2.621_44, 5.242_88, 10.485_76, 20.971_52,
     41.943_04, 83.886_08,
@@ -53,7 +53,7 @@ impl SealMetrics {
                     &["transformation_type", "transformer_prefix"],
                     "[ALPHA] Latencies in seconds of value transformation operations.",
                 ),
-                SECONDS,
+                SECONDS_BUCKETS,
             ),
             cache_misses: registry.counter(Desc::counter(
                 "apiserver_storage_envelope_transformation_cache_misses_total",
@@ -67,7 +67,7 @@ impl SealMetrics {
                     "[ALPHA] Latencies in seconds of data encryption key(DEK) generation \
                      operations.",
                 ),
-                &SECONDS[..14],
+                &SECONDS_BUCKETS[..14],
             ),
             generation_failures: registry.counter(Desc::counter(
                 "apiserver_storage_data_key_generation_failures_total",
@@ -78,25 +78,25 @@ impl SealMetrics {
         }
     }
 
-    pub(super) fn transformed(
+    pub(super) fn record_transformation(
         &self,
         resource: &Resource,
-        way: &str,
+        direction: &str,
         prefix: &str,
         elapsed: Duration,
         error: Option<&SealError>,
     ) {
-        let prefix = if prefix.is_empty() && way == "from_storage" { "identity" } else { prefix };
-        let (way, prefix) = (way.to_owned(), prefix.to_owned());
+        let prefix = if prefix.is_empty() && direction == "from_storage" { "identity" } else { prefix };
+        let (direction, prefix) = (direction.to_owned(), prefix.to_owned());
         let labels = [
             ("resource", resource.to_string()),
-            ("transformation_type", way.clone()),
+            ("transformation_type", direction.clone()),
             ("transformer_prefix", prefix.clone()),
             ("status", error.map_or("OK", SealError::code).to_owned()),
         ];
         self.operations.get_or_create(&labels).inc();
         if error.is_none() {
-            let labels = [("transformation_type", way), ("transformer_prefix", prefix)];
+            let labels = [("transformation_type", direction), ("transformer_prefix", prefix)];
             self.seconds.get_or_create(&labels).observe(elapsed.as_secs_f64());
         }
     }

@@ -61,17 +61,17 @@ impl EncryptedObject {
             _ => {}
         }
         validate_key_id(&self.key_id)
-            .map_err(|why| SealError::refused(format!("failed to validate key id: {why}")))?;
+            .map_err(|reason| SealError::refused(format!("failed to validate key id: {reason}")))?;
         self.validate_annotations()
-            .map_err(|why| SealError::refused(format!("failed to validate annotations: {why}")))
+            .map_err(|reason| SealError::refused(format!("failed to validate annotations: {reason}")))
     }
 
     fn validate_annotations(&self) -> Result<(), String> {
         for name in self.annotations.keys() {
-            let few = "should be a domain with at least two segments separated by dots".to_owned();
-            let wrong = dns1123_subdomain(name).pop().or((!name.contains('.')).then_some(few));
-            if let Some(why) = wrong {
-                return Err(format!("annotations: Invalid value: {name:?}: {why}"));
+            let not_qualified = "should be a domain with at least two segments separated by dots".to_owned();
+            let error = dns1123_subdomain(name).pop().or((!name.contains('.')).then_some(not_qualified));
+            if let Some(reason) = error {
+                return Err(format!("annotations: Invalid value: {name:?}: {reason}"));
             }
         }
         let total: usize = self.annotations.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -84,7 +84,7 @@ impl EncryptedObject {
     }
 
     /// Returns the wrapped key for the service to unwrap.
-    pub(super) fn wrapped(&self) -> WrappedKey {
+    pub(super) fn wrapped_key(&self) -> WrappedKey {
         WrappedKey {
             ciphertext: self.encrypted_dek_source.clone(),
             key_id: self.key_id.clone(),
@@ -128,7 +128,7 @@ pub(super) fn validate_key_id(key_id: &str) -> Result<(), String> {
 }
 
 /// Returns the digest of a key ID for display (upstream's `GetHashIfNotEmpty`).
-pub(super) fn shown(key_id: &str) -> String {
+pub(super) fn key_id_digest(key_id: &str) -> String {
     if key_id.is_empty() {
         return String::new();
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cipher::CipherKey;
 use super::envelope::Envelope;
 use super::error::SealError;
-use super::stored::{Opened, Stored};
+use super::stored_value::{OpenedValue, StoredValue};
 
 /// Providers of a resource: the first one seals, all of them can open.
 pub(super) type Providers = Arc<[Arc<Provider>]>;
@@ -64,26 +64,26 @@ impl Provider {
     /// Opens a value. Returns `None` if it was not sealed by this provider.
     pub(super) async fn open<'a>(
         &self,
-        stored: Stored<'a>,
+        stored: StoredValue<'a>,
         aad: &[u8],
-    ) -> Option<Result<Opened<'a>, SealError>> {
+    ) -> Option<Result<OpenedValue<'a>, SealError>> {
         let sealed = match (self, stored) {
-            (Self::Identity, Stored::Plain(json)) => {
-                return Some(Ok(Opened { json: json.into(), stale: false }));
+            (Self::Identity, StoredValue::Plain(json)) => {
+                return Some(Ok(OpenedValue { json: json.into(), stale: false }));
             }
-            (Self::Identity, _) | (_, Stored::Plain(_)) => return None,
-            (_, Stored::Sealed(sealed)) => sealed.strip_prefix(self.prefix().as_bytes())?,
+            (Self::Identity, _) | (_, StoredValue::Plain(_)) => return None,
+            (_, StoredValue::Sealed(sealed)) => sealed.strip_prefix(self.prefix().as_bytes())?,
         };
         let opened = match self {
             Self::Identity => return None,
             Self::Keys(kind, keys) => open_with(*kind, keys, sealed, aad),
             Self::Kms(envelope) => envelope.open(sealed, aad).await,
         };
-        Some(opened.map(|(json, stale)| Opened { json: Cow::Owned(json), stale }))
+        Some(opened.map(|(json, stale)| OpenedValue { json: Cow::Owned(json), stale }))
     }
 }
 
-/// Tries the keys with a matching name in order. Returns true with the value if the key was not the first one.
+/// Tries the keys with a matching name in order. Also returns true if the key was not the first one.
 fn open_with(
     kind: CipherKind,
     keys: &[(String, CipherKey)],
@@ -100,7 +100,7 @@ fn open_with(
         }
     }
     let family = if kind == CipherKind::Secretbox { "Secretbox" } else { "AES" };
-    Err(SealError::all(errors).unwrap_or_else(|| {
+    Err(SealError::combine(errors).unwrap_or_else(|| {
         SealError::refused(format!("no matching key was found for the provided {family} transformer"))
     }))
 }

@@ -53,7 +53,7 @@ impl SealRules {
         let resource = Resource::new(group, name);
         for rule in [Resource::new(group, ANY), Resource::new(ANY, ANY)] {
             if self.providers.contains_key(&rule) {
-                return Err(MaskedRule { resource: shown(&resource), rule: shown(&rule) });
+                return Err(MaskedRule { resource: display_name(&resource), rule: display_name(&rule) });
             }
         }
         let known = self.providers.entry(resource).or_default();
@@ -72,14 +72,14 @@ impl SealRules {
         if self.internal_groups.contains(&&*resource.group) {
             return self.sealed_as.get(resource).and_then(|other| self.find(other));
         }
-        let of_group = || self.providers.get(&Resource::new(resource.group.clone(), ANY));
-        let of_all = || self.providers.get(&Resource::new(ANY, ANY));
-        self.providers.get(resource).or_else(of_group).or_else(of_all)
+        let group_rule = || self.providers.get(&Resource::new(resource.group.clone(), ANY));
+        let default_rule = || self.providers.get(&Resource::new(ANY, ANY));
+        self.providers.get(resource).or_else(group_rule).or_else(default_rule)
     }
 }
 
 /// Returns the resource as it is written in the configuration file.
-fn shown(resource: &Resource) -> String {
+fn display_name(resource: &Resource) -> String {
     match (&*resource.group, &*resource.resource) {
         ("", ANY) => "*.".to_owned(),
         ("", name) => name.to_owned(),

@@ -21,11 +21,11 @@ fn metrics() -> SealMetrics {
     SealMetrics::new(&Registry::new(), "server")
 }
 
-fn counting(length: u8) -> Vec<u8> {
+fn sequential_bytes(length: u8) -> Vec<u8> {
     (0..length).collect()
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+fn decode_hex(text: &str) -> Vec<u8> {
     let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
     text.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
@@ -47,13 +47,13 @@ fn seal(rules: &[(&str, &[Arc<Provider>])]) -> Arc<Seal> {
 }
 
 /// Returns the JSON and true if it is stale, or the error.
-async fn opened(seal: &Seal, key: &Key, stored: Stored<'_>) -> Result<(Vec<u8>, bool), String> {
+async fn open_value(seal: &Seal, key: &Key, stored: StoredValue<'_>) -> Result<(Vec<u8>, bool), String> {
     let opened = seal.open(key, stored).await.map_err(|error| error.to_string())?;
     Ok((opened.json.into_owned(), opened.stale))
 }
 
 #[test]
-fn records_that_are_no_objects_are_sealed_as_the_resource_that_they_are_like() {
+fn internal_records_are_sealed_like_the_configured_resource() {
     let keys = Resource::new("internal.example.com", "keys");
     for rule in ["secrets", "*.", "*.*"] {
         let mut rules = SealRules::new(&["internal.example.com"]);
@@ -114,34 +114,34 @@ async fn values_that_upstream_has_sealed_are_opened() {
             ),
         ),
     ] {
-        let seal = seal(&[("secrets", &[local(kind, &[("k1", &counting(length))])])]);
+        let seal = seal(&[("secrets", &[local(kind, &[("k1", &sequential_bytes(length))])])]);
         let mut stored = format!("k8s:enc:{prefix}:v1:k1:").into_bytes();
-        stored.extend(unhex(hex));
+        stored.extend(decode_hex(hex));
         assert_eq!(
-            opened(&seal, &key(), Stored::Sealed(&stored)).await,
+            open_value(&seal, &key(), StoredValue::Sealed(&stored)).await,
             Ok((PLAIN.to_vec(), false)),
             "{kind:?}"
         );
         let last = stored.len() - 1;
         stored[last] ^= 1;
-        assert!(opened(&seal, &key(), Stored::Sealed(&stored)).await.is_err(), "{kind:?}");
+        assert!(open_value(&seal, &key(), StoredValue::Sealed(&stored)).await.is_err(), "{kind:?}");
     }
 }
 
 #[tokio::test]
-async fn what_is_sealed_is_opened_where_it_was_sealed_and_nowhere_else() {
-    let elsewhere = Key::new(&Resource::new("", "secrets"), "default", "y");
+async fn a_sealed_value_can_only_be_opened_at_its_own_key() {
+    let other_key = Key::new(&Resource::new("", "secrets"), "default", "y");
     for (kind, is_bound) in
         [(CipherKind::AesGcm, true), (CipherKind::AesCbc, false), (CipherKind::Secretbox, false)]
     {
-        let seal = seal(&[("secrets", &[local(kind, &[("k1", &counting(32))])])]);
+        let seal = seal(&[("secrets", &[local(kind, &[("k1", &sequential_bytes(32))])])]);
         for length in [0, 1, 15, 16, 17, 1000] {
             let plain = vec![b'x'; length];
             let sealed = seal.seal(&key(), &plain).unwrap().unwrap();
             assert!(length < 15 || !sealed.windows(length).any(|window| window == plain));
-            assert_eq!(opened(&seal, &key(), Stored::Sealed(&sealed)).await, Ok((plain, false)));
+            assert_eq!(open_value(&seal, &key(), StoredValue::Sealed(&sealed)).await, Ok((plain, false)));
             assert_eq!(
-                opened(&seal, &elsewhere, Stored::Sealed(&sealed)).await.is_err(),
+                open_value(&seal, &other_key, StoredValue::Sealed(&sealed)).await.is_err(),
                 is_bound,
                 "{kind:?}"
             );
@@ -150,32 +150,38 @@ async fn what_is_sealed_is_opened_where_it_was_sealed_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn the_first_provider_seals_and_what_another_has_sealed_is_stale() {
-    let (old, new) = (counting(16), counting(32));
+async fn the_first_provider_seals_and_values_of_other_providers_are_stale() {
+    let (old, new) = (sequential_bytes(16), sequential_bytes(32));
     let before = seal(&[("secrets", &[local(CipherKind::AesCbc, &[("old", &old)])])]);
     let sealed = before.seal(&key(), PLAIN).unwrap().unwrap();
     let keys = local(CipherKind::AesCbc, &[("new", &new), ("old", &old)]);
     let providers = local(CipherKind::Secretbox, &[("new", &new)]);
     for rotated in [vec![keys], vec![providers, local(CipherKind::AesCbc, &[("old", &old)])]] {
         let after = seal(&[("secrets", &rotated)]);
-        assert_eq!(opened(&after, &key(), Stored::Sealed(&sealed)).await, Ok((PLAIN.to_vec(), true)));
-        let anew = after.seal(&key(), PLAIN).unwrap().unwrap();
-        assert_eq!(opened(&after, &key(), Stored::Sealed(&anew)).await, Ok((PLAIN.to_vec(), false)));
+        assert_eq!(
+            open_value(&after, &key(), StoredValue::Sealed(&sealed)).await,
+            Ok((PLAIN.to_vec(), true))
+        );
+        let resealed = after.seal(&key(), PLAIN).unwrap().unwrap();
+        assert_eq!(
+            open_value(&after, &key(), StoredValue::Sealed(&resealed)).await,
+            Ok((PLAIN.to_vec(), false))
+        );
     }
     let another = seal(&[("secrets", &[local(CipherKind::AesGcm, &[("new", &new)])])]);
-    let refused = opened(&another, &key(), Stored::Sealed(&sealed)).await;
+    let refused = open_value(&another, &key(), StoredValue::Sealed(&sealed)).await;
     assert_eq!(refused, Err("no matching prefix found".to_owned()));
     let renamed = seal(&[("secrets", &[local(CipherKind::AesCbc, &[("other", &old)])])]);
-    let refused = opened(&renamed, &key(), Stored::Sealed(&sealed)).await;
+    let refused = open_value(&renamed, &key(), StoredValue::Sealed(&sealed)).await;
     assert_eq!(refused, Err("no matching key was found for the provided AES transformer".to_owned()));
 }
 
 #[tokio::test]
 async fn plain_values_are_read_where_identity_is_among_the_providers() {
-    let keys = || local(CipherKind::AesGcm, &[("k", &counting(32))]);
+    let keys = || local(CipherKind::AesGcm, &[("k", &sequential_bytes(32))]);
     let identity = || Arc::new(Provider::Identity);
     let read = async |providers: &[Arc<Provider>]| {
-        opened(&seal(&[("secrets", providers)]), &key(), Stored::Plain(PLAIN)).await
+        open_value(&seal(&[("secrets", providers)]), &key(), StoredValue::Plain(PLAIN)).await
     };
     assert_eq!(read(&[keys(), identity()]).await, Ok((PLAIN.to_vec(), true)));
     assert_eq!(read(&[identity(), keys()]).await, Ok((PLAIN.to_vec(), false)));
@@ -183,14 +189,17 @@ async fn plain_values_are_read_where_identity_is_among_the_providers() {
     let decommissioned = seal(&[("secrets", &[identity(), keys()])]);
     assert_eq!(decommissioned.seal(&key(), PLAIN), Ok(None));
     let sealed = seal(&[("secrets", &[keys()])]).seal(&key(), PLAIN).unwrap().unwrap();
-    assert_eq!(opened(&decommissioned, &key(), Stored::Sealed(&sealed)).await, Ok((PLAIN.to_vec(), true)));
-    let refused = opened(&Seal::none(), &key(), Stored::Sealed(&sealed)).await;
+    assert_eq!(
+        open_value(&decommissioned, &key(), StoredValue::Sealed(&sealed)).await,
+        Ok((PLAIN.to_vec(), true))
+    );
+    let refused = open_value(&Seal::none(), &key(), StoredValue::Sealed(&sealed)).await;
     assert_eq!(refused, Err("identity transformer tried to read encrypted data".to_owned()));
 }
 
 #[test]
-fn the_narrowest_rule_counts_and_masked_rules_are_refused() {
-    let provider = || [local(CipherKind::AesGcm, &[("k", &counting(32))])];
+fn the_most_specific_rule_applies_and_masked_rules_are_rejected() {
+    let provider = || [local(CipherKind::AesGcm, &[("k", &sequential_bytes(32))])];
     let seal =
         seal(&[("events", &[Arc::new(Provider::Identity)]), ("*.apps", &provider()), ("*.*", &provider())]);
     let seals = |group: &str, name: &str| {
@@ -199,14 +208,14 @@ fn the_narrowest_rule_counts_and_masked_rules_are_refused() {
     };
     assert!(seals("", "secrets") && seals("apps", "deployments") && seals("example.com", "things"));
     assert!(!seals("", "events") && !seals("internal.example.com", "things"));
-    for (earlier, later, why) in [
+    for (earlier, later, message) in [
         ("*.apps", "deployments.apps", r#"resource "deployments.apps" is masked by earlier rule "*.apps""#),
         ("*.", "secrets", r#"resource "secrets" is masked by earlier rule "*.""#),
         ("*.*", "*.", r#"resource "*." is masked by earlier rule "*.*""#),
     ] {
         let mut rules = SealRules::default();
         rules.add(earlier, &provider()).unwrap();
-        assert_eq!(rules.add(later, &provider()).unwrap_err().to_string(), why);
+        assert_eq!(rules.add(later, &provider()).unwrap_err().to_string(), message);
     }
 }
 
@@ -214,15 +223,17 @@ fn the_narrowest_rule_counts_and_masked_rules_are_refused() {
 #[derive(Default)]
 struct Service {
     key_id: Mutex<String>,
-    away: AtomicBool,
+    unavailable: AtomicBool,
     wrapped: AtomicUsize,
     unwrapped: AtomicUsize,
 }
 
 impl Service {
     fn answer(&self) -> Result<String, KeyServiceError> {
-        match self.away.load(Ordering::SeqCst) {
-            true => Err(KeyServiceError { text: "away".to_owned(), code: "Unavailable", passing: true }),
+        match self.unavailable.load(Ordering::SeqCst) {
+            true => {
+                Err(KeyServiceError { text: "away".to_owned(), code: "Unavailable", is_unreachable: true })
+            }
             false => Ok(self.key_id.lock().clone()),
         }
     }
@@ -257,13 +268,13 @@ impl KeyService for Service {
             self.unwrapped.fetch_add(1, Ordering::SeqCst);
             let key = wrapped.ciphertext.strip_prefix(b"wrapped:".as_slice());
             // Bytes with which upstream's value was sealed.
-            Ok(Zeroizing::new(key.map_or_else(|| counting(32), <[u8]>::to_vec)))
+            Ok(Zeroizing::new(key.map_or_else(|| sequential_bytes(32), <[u8]>::to_vec)))
         })
     }
 }
 
 fn envelope(service: &Arc<Service>, write_ttl: Duration) -> (Arc<Envelope>, Arc<Seal>) {
-    let times = EnvelopeTimes { write_ttl, bad: Duration::ZERO };
+    let times = EnvelopeTimes { write_ttl, refusal_ttl: Duration::ZERO };
     let envelope = Envelope::new("kms", Arc::clone(service) as Arc<dyn KeyService>, times, metrics());
     let seal = seal(&[("secrets", &[Arc::new(Provider::Kms(Arc::clone(&envelope)))])]);
     (envelope, seal)
@@ -283,29 +294,29 @@ async fn a_value_of_upstreams_kms_v2_is_opened() {
         "2ae80ea1fdd8762a19ed6fe404c5ff83bcdeec1e6d886555a588e5f29337321712056b65792d311a0777726170",
         "70656422120a0d612e6578616d706c652e636f6d1201622801",
     );
-    let stored = [b"k8s:enc:kms:v2:kms:".to_vec(), unhex(hex)].concat();
-    assert_eq!(opened(&seal, &key(), Stored::Sealed(&stored)).await, Ok((PLAIN.to_vec(), false)));
+    let stored = [b"k8s:enc:kms:v2:kms:".to_vec(), decode_hex(hex)].concat();
+    assert_eq!(open_value(&seal, &key(), StoredValue::Sealed(&stored)).await, Ok((PLAIN.to_vec(), false)));
 }
 
 #[tokio::test]
-async fn a_key_is_wrapped_once_for_each_key_id_and_what_the_last_one_sealed_is_stale() {
+async fn a_key_is_wrapped_once_per_key_id_and_values_of_the_previous_key_are_stale() {
     let service = service("one");
     let (envelope, seal) = envelope(&service, Duration::from_secs(3600));
-    assert!(seal.seal(&key(), PLAIN).is_err(), "nothing is known of the service");
+    assert!(seal.seal(&key(), PLAIN).is_err(), "the service was not probed");
     envelope.probe().await.unwrap();
     envelope.probe().await.unwrap();
     let sealed: Vec<_> = (0..3).map(|_| seal.seal(&key(), PLAIN).unwrap().unwrap()).collect();
     assert_ne!(sealed[0], sealed[1]);
-    assert_eq!(opened(&seal, &key(), Stored::Sealed(&sealed[0])).await, Ok((PLAIN.to_vec(), false)));
+    assert_eq!(open_value(&seal, &key(), StoredValue::Sealed(&sealed[0])).await, Ok((PLAIN.to_vec(), false)));
     assert_eq!((service.wrapped.load(Ordering::SeqCst), service.unwrapped.load(Ordering::SeqCst)), (1, 0));
     *service.key_id.lock() = "two".to_owned();
     envelope.probe().await.unwrap();
-    assert_eq!(opened(&seal, &key(), Stored::Sealed(&sealed[0])).await, Ok((PLAIN.to_vec(), true)));
+    assert_eq!(open_value(&seal, &key(), StoredValue::Sealed(&sealed[0])).await, Ok((PLAIN.to_vec(), true)));
     assert_eq!((service.wrapped.load(Ordering::SeqCst), service.unwrapped.load(Ordering::SeqCst)), (2, 0));
 }
 
 #[tokio::test]
-async fn while_a_service_is_away_what_was_read_is_readable_and_sealing_ends_after_its_time() {
+async fn during_an_outage_cached_keys_open_values_and_sealing_ends_after_the_ttl() {
     let service = service("one");
     let (known, seal) = envelope(&service, Duration::ZERO);
     known.probe().await.unwrap();
@@ -313,33 +324,35 @@ async fn while_a_service_is_away_what_was_read_is_readable_and_sealing_ends_afte
     let (lasting, writes) = envelope(&service, Duration::from_secs(3600));
     lasting.probe().await.unwrap();
     let sealed = writes.seal(&key(), PLAIN).unwrap().unwrap();
-    service.away.store(true, Ordering::SeqCst);
+    service.unavailable.store(true, Ordering::SeqCst);
     assert!(lasting.probe().await.is_err() && lasting.health().is_err());
-    assert_eq!(opened(&writes, &key(), Stored::Sealed(&sealed)).await, Ok((PLAIN.to_vec(), false)));
+    assert_eq!(open_value(&writes, &key(), StoredValue::Sealed(&sealed)).await, Ok((PLAIN.to_vec(), false)));
     assert!(writes.seal(&key(), PLAIN).is_ok());
     let expired = seal.seal(&key(), PLAIN).unwrap_err().to_string();
     assert!(
         expired.contains("encryptedDEKSource with keyID hash \"sha256:") && expired.contains("expired at"),
         "{expired}"
     );
-    let unread = other.open(&key(), Stored::Sealed(&sealed)).await;
+    let unread = other.open(&key(), StoredValue::Sealed(&sealed)).await;
     assert!(
         matches!(&unread, Err(SealError::Unavailable { text, .. }) if text == "failed to decrypt DEK, error: away"),
         "{unread:?}"
     );
-    service.away.store(false, Ordering::SeqCst);
-    assert_eq!(opened(&other, &key(), Stored::Sealed(&sealed)).await, Ok((PLAIN.to_vec(), true)));
+    service.unavailable.store(false, Ordering::SeqCst);
+    assert_eq!(open_value(&other, &key(), StoredValue::Sealed(&sealed)).await, Ok((PLAIN.to_vec(), true)));
 }
 
 #[tokio::test]
-async fn however_many_values_are_read_at_once_a_key_is_unwrapped_once() {
+async fn concurrent_reads_unwrap_a_key_once() {
     let service = service("one");
     let (envelope, writes) = self::envelope(&service, Duration::from_secs(3600));
     envelope.probe().await.unwrap();
     let sealed = writes.seal(&key(), PLAIN).unwrap().unwrap();
     let (_, reads) = self::envelope(&service, Duration::from_secs(3600));
     let key = key();
-    let all = futures::future::join_all((0..50).map(|_| opened(&reads, &key, Stored::Sealed(&sealed)))).await;
+    let all =
+        futures::future::join_all((0..50).map(|_| open_value(&reads, &key, StoredValue::Sealed(&sealed))))
+            .await;
     assert!(all.iter().all(Result::is_ok));
     assert_eq!(service.unwrapped.load(Ordering::SeqCst), 1);
 }

@@ -58,11 +58,11 @@ fn a_snapshot_does_not_see_later_changes() {
     assert_eq!((before.len(), objects.len), (1_000, 999));
     assert_eq!(before.get_path("a/0001").unwrap().revision, 1);
     assert_eq!(objects.get("a/0001").unwrap().revision, 2_000);
-    assert_eq!((before.revision(), before.changed()), (7, 1));
+    assert_eq!((before.revision(), before.unchanged_since()), (7, 1));
 }
 
 #[test]
-fn what_selectors_rule_out_is_passed_over_and_counted() {
+fn objects_that_a_selector_excludes_are_skipped_and_counted() {
     let labelled = |n: i64| {
         let labels = [("app".into(), (if n % 10 == 0 { "web" } else { "db" }).into())];
         let indexed = Indexed { labels: labels.into(), ..Indexed::default() };

@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::failure::reason;
-use super::mark::{Found, Mark, beside};
+use super::mark::{DatabaseIdentity, Mark, sibling};
 use super::open;
 use super::open_error::OpenError;
 use super::{epoch, files, lock};
@@ -17,7 +17,7 @@ use portico_gostd::os::error_text;
 
 /// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredDatabase {
     /// ID of the store, as in the copy.
     pub store_id: String,
     /// New epoch.
@@ -67,31 +67,32 @@ pub enum BackupError {
 /// # Errors
 /// [`BackupError`]. Nothing is replaced, and no files remain, until the copy is complete and its state is the start of an
 /// epoch. After that the database cannot be opened until a restore has finished.
-pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restored, BackupError> {
+pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<RestoredDatabase, BackupError> {
     let (source, database) = (&files::resolve(&absolute(source)?), &files::resolve(&absolute(database)?));
     if !source.exists() {
         return Err(BackupError::NoStore(source.to_owned()));
     }
     let _lock = lock::acquire(database)?;
     let mark = Mark::read(database)?;
-    let before = known(database).await;
-    let new = beside(database, ".restoring");
-    refuse_same(source, &new)?;
+    let existing = read_identity(database).await;
+    let new = sibling(database, ".restoring");
+    check_source_is_not_leftover(source, &new)?;
     remove(&new)?;
-    remove(&beside(&new, "-journal"))?;
+    remove(&sibling(&new, "-journal"))?;
     let prepared = async {
         copy(source, &new).await?;
-        own(&new, database)?;
-        let known = [mark.as_ref().map(of_mark), before.as_ref().map(of_found)];
-        let next = begin_epoch(&new, source, database, &known, bump).await?;
+        copy_owner(&new, database)?;
+        let known_positions =
+            [mark.as_ref().map(position_of_mark), existing.as_ref().map(position_of_database)];
+        let next = begin_epoch(&new, source, database, &known_positions, bump).await?;
         // The mark is written first, so that a database left by a crash during the next steps is rejected and not served.
         next.write(database)?;
         Ok(next)
     };
     let prepared: Result<Mark, BackupError> = prepared.await;
     let Mark { store_id, epoch, revision, .. } = prepared.inspect_err(|_| remove_copy(&new))?;
-    let replaced = exchange(&new, database, before.map(|before| before.epoch)).await?;
-    Ok(Restored { store_id, epoch, revision, replaced })
+    let replaced = replace_database(&new, database, existing.map(|existing| existing.epoch)).await?;
+    Ok(RestoredDatabase { store_id, epoch, revision, replaced })
 }
 
 /// Begins an epoch with the state of a copy, after all known revisions. Returns the mark of the new database.
@@ -99,49 +100,52 @@ async fn begin_epoch(
     new: &Path,
     source: &Path,
     database: &Path,
-    known: &[Option<(i64, i64)>],
+    known_positions: &[Option<(i64, i64)>],
     bump: i64,
 ) -> Result<Mark, BackupError> {
     let mut copied = connect(new, false).await?;
-    let begun = async {
-        sound(&mut copied, source).await?;
-        let found = store_in(&mut copied, new).await?;
+    let begin = async {
+        check_integrity(&mut copied, source).await?;
+        let found = require_identity(&mut copied, new).await?;
         open::migrate(&mut copied, new).await?;
-        let own = (found.epoch, found.revision);
-        let known = known.iter().flatten().fold(own, |a, b| (a.0.max(b.0), a.1.max(b.1)));
-        let next = epoch::after(known.0, known.1, bump);
+        let position = (found.epoch, found.revision);
+        let newest = known_positions.iter().flatten().fold(position, |a, b| (a.0.max(b.0), a.1.max(b.1)));
+        let next = epoch::next_epoch(newest.0, newest.1, bump);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: database.to_owned() })?;
-        let done = epoch::begin(&mut copied, epoch, revision).await;
-        done.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
+        let result = epoch::begin(&mut copied, epoch, revision).await;
+        result.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
         Ok(Mark::new(found.store_id, epoch, revision, false))
     };
-    let begun: Result<Mark, BackupError> = begun.await;
+    let result: Result<Mark, BackupError> = begin.await;
     // Close the database before its file is removed or renamed.
     let closed = copied.close().await;
-    let mark = begun?;
+    let mark = result?;
     closed.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
     Ok(mark)
 }
 
-fn of_mark(mark: &Mark) -> (i64, i64) {
+fn position_of_mark(mark: &Mark) -> (i64, i64) {
     (mark.epoch, mark.revision)
 }
 
-fn of_found(found: &Found) -> (i64, i64) {
+fn position_of_database(found: &DatabaseIdentity) -> (i64, i64) {
     (found.epoch, found.revision)
 }
 
 /// Returns the identity of a database, if it can be read.
-pub(super) async fn known(database: &Path) -> Option<Found> {
+pub(super) async fn read_identity(database: &Path) -> Option<DatabaseIdentity> {
     let mut connection = connect(database, true).await.ok()?;
-    let found = store_in(&mut connection, database).await.ok();
+    let found = require_identity(&mut connection, database).await.ok();
     // The connection only read, so errors of closing do not matter.
     let _ = connection.close().await;
     found
 }
 
-async fn store_in(connection: &mut SqliteConnection, path: &Path) -> Result<Found, BackupError> {
-    let found = open::found(connection, path).await?;
+async fn require_identity(
+    connection: &mut SqliteConnection,
+    path: &Path,
+) -> Result<DatabaseIdentity, BackupError> {
+    let found = open::read_identity(connection, path).await?;
     found.ok_or_else(|| BackupError::NoStore(path.to_owned()))
 }
 
@@ -154,10 +158,10 @@ fn absolute(path: &Path) -> Result<PathBuf, BackupError> {
 /// caller removes partial files.
 async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     loop {
-        let at_rest = !beside(from, "-wal").exists();
+        let has_no_log = !sibling(from, "-wal").exists();
         copy_once(from, to).await?;
         // A server that started in the meantime may have changed the file during the read without a log.
-        if !at_rest || !beside(from, "-wal").exists() {
+        if !has_no_log || !sibling(from, "-wal").exists() {
             return Ok(());
         }
         remove(to)?;
@@ -171,12 +175,12 @@ async fn copy_once(from: &Path, to: &Path) -> Result<(), BackupError> {
     let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the name is not UTF-8");
     let text = to.to_str().ok_or_else(|| BackupError::File { path: to.to_owned(), error: not_text() })?;
     // SQLite accepts an empty file, and would create one with permissions for other users.
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
-    made.map_err(|error| BackupError::File { path: to.to_owned(), error })?;
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    created.map_err(|error| BackupError::File { path: to.to_owned(), error })?;
     let failed = |error| BackupError::Database { path: from.to_owned(), error };
     let mut connection = connect(from, true).await?;
     let copied = async {
-        store_in(&mut connection, from).await?;
+        require_identity(&mut connection, from).await?;
         sqlx::query("VACUUM INTO ?").bind(text).execute(&mut connection).await.map_err(failed)
     };
     let copied = copied.await;
@@ -187,7 +191,7 @@ async fn copy_once(from: &Path, to: &Path) -> Result<(), BackupError> {
 
 async fn connect(path: &Path, read_only: bool) -> Result<SqliteConnection, BackupError> {
     let options = if read_only {
-        open::onlooker_options(path)
+        open::foreign_reader_options(path)
     } else {
         let options = open::file_options(path);
         options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Full)
@@ -195,7 +199,7 @@ async fn connect(path: &Path, read_only: bool) -> Result<SqliteConnection, Backu
     options.connect().await.map_err(|error| BackupError::Database { path: path.to_owned(), error })
 }
 
-async fn sound(connection: &mut SqliteConnection, path: &Path) -> Result<(), BackupError> {
+async fn check_integrity(connection: &mut SqliteConnection, path: &Path) -> Result<(), BackupError> {
     let check = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(connection);
     let found: Result<String, _> = check.await;
     match found.map_err(|error| BackupError::Database { path: path.to_owned(), error })?.as_str() {
@@ -205,7 +209,7 @@ async fn sound(connection: &mut SqliteConnection, path: &Path) -> Result<(), Bac
 }
 
 /// Rejects a source that the cleanup of an interrupted restore would delete before it is read.
-fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
+fn check_source_is_not_leftover(source: &Path, new: &Path) -> Result<(), BackupError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| BackupError::File { path, error }
@@ -222,28 +226,28 @@ fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
 /// Replaces a database by a new one. The previous one is saved if it has content. `epoch` is that of a readable previous
 /// database: its name passes to the new one in one step, so that a complete database exists at any time, and an interrupted
 /// restore can be repeated, also in place.
-pub(super) async fn exchange(
+pub(super) async fn replace_database(
     new: &Path,
     database: &Path,
     epoch: Option<i64>,
 ) -> Result<Option<PathBuf>, BackupError> {
-    let kept = match epoch {
+    let saved_to = match epoch {
         Some(epoch) => {
-            fold(database).await?;
-            Some(keep(database, epoch)?)
+            checkpoint_into_file(database).await?;
+            Some(save_previous(database, epoch)?)
         }
-        None => set_aside(database)?,
+        None => rename_unreadable(database)?,
     };
-    remove(&beside(database, "-shm"))?;
-    replace(new, database)?;
-    Ok(kept)
+    remove(&sibling(database, "-shm"))?;
+    replace_file(new, database)?;
+    Ok(saved_to)
 }
 
 /// Checkpoints the log of a database into its file, or rolls back an interrupted transaction.
-async fn fold(database: &Path) -> Result<(), BackupError> {
-    let logs =
-        || ["-wal", "-journal"].map(|suffix| beside(database, suffix)).into_iter().find(|log| log.exists());
-    if logs().is_none() {
+async fn checkpoint_into_file(database: &Path) -> Result<(), BackupError> {
+    let find_log =
+        || ["-wal", "-journal"].map(|suffix| sibling(database, suffix)).into_iter().find(|log| log.exists());
+    if find_log().is_none() {
         return Ok(());
     }
     let failed = |error| BackupError::Database { path: database.to_owned(), error };
@@ -252,7 +256,7 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
     let moved = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&mut connection).await;
     connection.close().await.map_err(failed)?;
     read.and(moved).map_err(failed)?;
-    match logs() {
+    match find_log() {
         None => Ok(()),
         Some(path) => {
             let error = io::Error::other(
@@ -264,62 +268,65 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
 }
 
 /// Adds a second name for a database, under which it is saved.
-fn keep(database: &Path, epoch: i64) -> Result<PathBuf, BackupError> {
+fn save_previous(database: &Path, epoch: i64) -> Result<PathBuf, BackupError> {
     let failed = |error| BackupError::File { path: database.to_owned(), error };
-    let there = file_id(database).map_err(failed)?;
-    let same = |path: &Path| file_id(path).is_ok_and(|file| file == there);
-    let kept = unused(database, &epoch.to_string(), same);
-    if !same(&kept) && fs::hard_link(database, &kept).is_err() {
+    let database_id = file_id(database).map_err(failed)?;
+    let is_same_file = |path: &Path| file_id(path).is_ok_and(|file| file == database_id);
+    let saved_to = unused_name(database, &epoch.to_string(), is_same_file);
+    if !is_same_file(&saved_to) && fs::hard_link(database, &saved_to).is_err() {
         // Some file systems have no hard links. The database is then missing from its path for a moment, but not lost.
-        fs::rename(database, &kept).map_err(failed)?;
+        fs::rename(database, &saved_to).map_err(failed)?;
     }
     sync_folder(database)?;
-    Ok(kept)
+    Ok(saved_to)
 }
 
 /// Returns a name for a saved database that no database or log has yet, or one that this database already has.
-fn unused(database: &Path, epoch: &str, same: impl Fn(&Path) -> bool) -> PathBuf {
-    let free = |path: &Path| ["", "-wal", "-journal"].iter().all(|suffix| !beside(path, suffix).exists());
-    let mut kept = beside(database, &format!(".epoch-{epoch}"));
+fn unused_name(database: &Path, epoch: &str, is_same_file: impl Fn(&Path) -> bool) -> PathBuf {
+    let is_unused =
+        |path: &Path| ["", "-wal", "-journal"].iter().all(|suffix| !sibling(path, suffix).exists());
+    let mut candidate = sibling(database, &format!(".epoch-{epoch}"));
     let mut n = 1_u64;
-    while !free(&kept) && !same(&kept) {
+    while !is_unused(&candidate) && !is_same_file(&candidate) {
         n += 1;
-        kept = beside(database, &format!(".epoch-{epoch}.{n}"));
+        candidate = sibling(database, &format!(".epoch-{epoch}.{n}"));
     }
-    kept
+    candidate
 }
 
 /// Renames an unreadable database and its logs (write-ahead, or of an interrupted transaction), which belong
 /// to no other database.
-fn set_aside(database: &Path) -> Result<Option<PathBuf>, BackupError> {
+fn rename_unreadable(database: &Path) -> Result<Option<PathBuf>, BackupError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| BackupError::File { path, error }
     };
     let empty = fs::metadata(database).map_err(failed(database))?.len() == 0;
-    let kept = (!empty).then(|| unused(database, "unknown", |_| false));
+    let saved_to = (!empty).then(|| unused_name(database, "unknown", |_| false));
     // The logs are renamed first: next to another database SQLite would apply them to it.
     for suffix in ["-wal", "-journal"] {
-        let log = beside(database, suffix);
-        match &kept {
-            Some(kept) if log.exists() => fs::rename(&log, beside(kept, suffix)).map_err(failed(&log))?,
+        let log = sibling(database, suffix);
+        match &saved_to {
+            Some(saved_to) if log.exists() => {
+                fs::rename(&log, sibling(saved_to, suffix)).map_err(failed(&log))?
+            }
             _ => remove(&log)?,
         }
     }
-    if let Some(kept) = &kept {
-        fs::rename(database, kept).map_err(failed(database))?;
+    if let Some(saved_to) = &saved_to {
+        fs::rename(database, saved_to).map_err(failed(database))?;
     }
-    Ok(kept)
+    Ok(saved_to)
 }
 
 /// Gives a copy created by root to the owner of the database that it replaces.
-pub(super) fn own(new: &Path, database: &Path) -> Result<(), BackupError> {
-    let given = File::open(new).and_then(|file| files::give(&file, database));
-    given.map_err(|error| BackupError::File { path: new.to_owned(), error })
+pub(super) fn copy_owner(new: &Path, database: &Path) -> Result<(), BackupError> {
+    let result = File::open(new).and_then(|file| files::match_owner(&file, database));
+    result.map_err(|error| BackupError::File { path: new.to_owned(), error })
 }
 
 /// Renames a complete file over another one atomically.
-fn replace(new: &Path, target: &Path) -> Result<(), BackupError> {
+fn replace_file(new: &Path, target: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::File { path: target.to_owned(), error };
     File::open(new).and_then(|file| file.sync_all()).map_err(failed)?;
     fs::rename(new, target).map_err(failed)?;
@@ -342,7 +349,7 @@ pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
 
 /// Removes an incomplete copy and its SQLite journal. Logs errors.
 pub(super) fn remove_copy(path: &Path) {
-    for file in [path.to_owned(), beside(path, "-journal")] {
+    for file in [path.to_owned(), sibling(path, "-journal")] {
         if let Err(error) = remove(&file) {
             tracing::warn!(%error, "cannot remove a partial copy");
         }
@@ -354,24 +361,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_log_of_the_database_that_is_replaced_stays_beside_the_new_one() {
+    fn no_log_of_a_replaced_database_stays_next_to_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
         for suffix in ["", "-wal", "-journal"] {
-            fs::write(beside(&database, suffix), format!("is {suffix}")).unwrap();
+            fs::write(sibling(&database, suffix), format!("is {suffix}")).unwrap();
         }
         // The log of another saved database must not be assigned to this one.
-        fs::write(beside(&database, ".epoch-unknown-wal"), "another").unwrap();
-        let kept = set_aside(&database).unwrap().unwrap();
-        assert!(kept.ends_with("portico.db.epoch-unknown.2"), "{}", kept.display());
+        fs::write(sibling(&database, ".epoch-unknown-wal"), "another").unwrap();
+        let saved_to = rename_unreadable(&database).unwrap().unwrap();
+        assert!(saved_to.ends_with("portico.db.epoch-unknown.2"), "{}", saved_to.display());
         for suffix in ["", "-wal", "-journal"] {
-            assert_eq!(fs::read_to_string(beside(&kept, suffix)).unwrap(), format!("is {suffix}"));
+            assert_eq!(fs::read_to_string(sibling(&saved_to, suffix)).unwrap(), format!("is {suffix}"));
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
     }
 
     /// Returns a store whose process was killed: a database, a log that was not checkpointed, and a mark.
-    async fn killed(folder: &Path) -> PathBuf {
+    async fn create_killed_store(folder: &Path) -> PathBuf {
         let served = folder.join("served/portico.db");
         let settings = crate::Settings::new(&served);
         let (_lock, mut opened) = open::open(&settings).await.unwrap();
@@ -380,8 +387,8 @@ mod tests {
         let killed = folder.join("killed");
         fs::create_dir(&killed).unwrap();
         for suffix in ["", "-wal", ".mark"] {
-            let file = beside(&killed.join("portico.db"), suffix);
-            fs::copy(beside(&served, suffix), file).unwrap();
+            let file = sibling(&killed.join("portico.db"), suffix);
+            fs::copy(sibling(&served, suffix), file).unwrap();
         }
         open::close(opened.writer).await;
         assert!(fs::metadata(killed.join("portico.db-wal")).unwrap().len() > 0);
@@ -389,32 +396,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_restore_in_place_that_is_killed_while_it_replaces_is_repeated_and_loses_nothing() {
+    async fn an_interrupted_restore_in_place_can_be_repeated_without_loss() {
         // Number of completed steps: the mark, the checkpoint of the log, the second name.
         for steps in 1..=3 {
             let folder = tempfile::tempdir().unwrap();
-            let database = killed(folder.path()).await;
-            let found = known(&database).await.unwrap();
+            let database = create_killed_store(folder.path()).await;
+            let found = read_identity(&database).await.unwrap();
             let mark = Mark::new(found.store_id, found.epoch + 1, 500, false);
             mark.write(&database).unwrap();
             if steps > 1 {
-                fold(&database).await.unwrap();
+                checkpoint_into_file(&database).await.unwrap();
             }
             if steps > 2 {
-                keep(&database, found.epoch).unwrap();
+                save_previous(&database, found.epoch).unwrap();
             }
             let refused = open::open(&crate::Settings::new(&database)).await;
             assert!(matches!(refused, Err(OpenError::Replaced { .. })), "{steps}");
             let restored = restore(&database, &database, 10).await.unwrap();
             assert_eq!((restored.epoch, restored.revision), (3, 510), "{steps}");
-            let kept = restored.replaced.unwrap();
-            assert!(kept.ends_with("portico.db.epoch-1"), "{}", kept.display());
-            for file in [&database, &kept] {
-                let mut there = connect(file, true).await.unwrap();
-                let count = sqlx::query_scalar("SELECT count(*) FROM resource").fetch_one(&mut there);
+            let saved_to = restored.replaced.unwrap();
+            assert!(saved_to.ends_with("portico.db.epoch-1"), "{}", saved_to.display());
+            for file in [&database, &saved_to] {
+                let mut connection = connect(file, true).await.unwrap();
+                let count = sqlx::query_scalar("SELECT count(*) FROM resource").fetch_one(&mut connection);
                 let count: i64 = count.await.unwrap();
                 assert_eq!(count, 1, "{steps} {}", file.display());
-                there.close().await.unwrap();
+                connection.close().await.unwrap();
             }
         }
     }

@@ -10,19 +10,19 @@ use crate::unreadable::Unreadable;
 
 impl Decoder<'_> {
     /// Decodes a state from the columns namespace, name, revision, value, and from `checksum`.
-    pub(crate) async fn state(
+    pub(crate) async fn decode_row(
         &self,
         resource: &Resource,
         row: &SqliteRow,
-        at: usize,
+        first_column: usize,
     ) -> Result<Decoded, DecodeError> {
         let (revision, value): (i64, &[u8]) =
-            (row.try_get_unchecked(at + 2)?, row.try_get_unchecked(at + 3)?);
-        match row::key(resource, row, at)? {
-            Ok(key) => self.value(key, revision, value, row::checksum(row, "checksum")?).await,
+            (row.try_get_unchecked(first_column + 2)?, row.try_get_unchecked(first_column + 3)?);
+        match row::key(resource, row, first_column)? {
+            Ok(key) => self.decode(key, revision, value, row::checksum(row, "checksum")?).await,
             Err(damaged) => {
                 let reason = damaged.reason();
-                Ok(Err(Unreadable::without_key(damaged.shown, revision, reason)))
+                Ok(Err(Unreadable::without_key(damaged.remains, revision, reason)))
             }
         }
     }

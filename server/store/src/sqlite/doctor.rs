@@ -7,7 +7,7 @@ mod finding;
 mod salvage;
 
 pub use finding::{Examination, Finding};
-pub use salvage::ExportEnd;
+pub use salvage::ExportSummary;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -56,10 +56,10 @@ fn rows_of_archive(checksum: &str) -> AssertSqlSafe<String> {
 }
 
 /// Row of the log or the archive.
-struct Stored {
+struct ExaminedRow {
     state: Result<Record, Unreadable>,
     /// True if this is the current state of the object; false for past states and tombstones.
-    current: bool,
+    is_current: bool,
 }
 
 impl<'a> Doctor<'a> {
@@ -70,7 +70,7 @@ impl<'a> Doctor<'a> {
 
     /// Opens sealed values: those that cannot be opened count as unreadable.
     #[must_use]
-    pub fn opening_with(self, seal: Arc<Seal>) -> Self {
+    pub fn with_seal(self, seal: Arc<Seal>) -> Self {
         Self { seal, has_keys: true, ..self }
     }
 
@@ -84,14 +84,14 @@ impl<'a> Doctor<'a> {
         // One transaction, so that all checks read the same state.
         self.run(&mut connection, "BEGIN").await?;
         checks::integrity(&mut connection, &mut examination).await;
-        let found = open::found(&mut connection, &self.database).await;
+        let found = open::read_identity(&mut connection, &self.database).await;
         match found {
             Err(OpenError::Database { error, .. }) => examination.damaged(&error),
             Err(error) => return Err(error),
             Ok(None) => examination.findings.push(Finding::Inconsistent("no store found".to_owned())),
             Ok(Some(found)) => {
                 examination.revision = found.revision;
-                checks::mark(Mark::read(&self.database)?.as_ref(), &found, &mut examination);
+                checks::check_mark(Mark::read(&self.database)?.as_ref(), &found, &mut examination);
                 for examined in [
                     self.examine_rows(&mut connection, &mut examination).await,
                     self.examine_archive(&mut connection, &mut examination).await,
@@ -99,10 +99,10 @@ impl<'a> Doctor<'a> {
                     match examined {
                         Ok(()) => {}
                         Err(DecodeError::Database(error)) => examination.damaged(&error),
-                        Err(error) => return Err(self.unread(error)),
+                        Err(error) => return Err(self.open_error(error)),
                     }
                 }
-                checks::consistency(&mut connection, &mut examination).await;
+                checks::check_consistency(&mut connection, &mut examination).await;
             }
         }
         self.close(connection).await?;
@@ -114,25 +114,25 @@ impl<'a> Doctor<'a> {
         connection: &mut SqliteConnection,
         examination: &mut Examination,
     ) -> Result<(), DecodeError> {
-        checks::resources(connection, examination).await?;
-        let mut owners = checks::Owners::default();
+        checks::check_resources(connection, examination).await?;
+        let mut owners = checks::OwnerCheck::default();
         let checksum = open::checksum_column(connection).await?;
         let mut rows = sqlx::query(rows_of_log(checksum)).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
-            let stored = self.stored(&row).await?;
+            let stored = self.decode_row(&row).await?;
             examination.states += 1;
             match stored.state {
                 Err(state) if state.is_sealed() && !self.has_keys => {
                     examination.sealed += 1;
-                    examination.objects += u64::from(stored.current);
-                    owners.of_sealed(&state);
+                    examination.objects += u64::from(stored.is_current);
+                    owners.add_sealed(&state);
                 }
-                Ok(record) if stored.current => {
+                Ok(record) if stored.is_current => {
                     examination.objects += 1;
-                    owners.of(&record);
+                    owners.add(&record);
                 }
                 Ok(_) => {}
-                Err(state) if stored.current => examination.findings.push(Finding::Unreadable(state)),
+                Err(state) if stored.is_current => examination.findings.push(Finding::Unreadable(state)),
                 Err(state) => examination.findings.push(Finding::UnreadableHistory(state)),
             }
         }
@@ -153,14 +153,14 @@ impl<'a> Doctor<'a> {
         let mut rows = sqlx::query(rows_of_archive(checksum)).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
             examination.states += 1;
-            match self.stored(&row).await?.state {
+            match self.decode_row(&row).await?.state {
                 Err(state) if state.is_sealed() && !self.has_keys => examination.sealed += 1,
                 Err(state) => examination.findings.push(Finding::UnreadableHistory(state)),
                 Ok(_) => {}
             }
         }
         drop(rows);
-        checks::archive(connection, examination).await;
+        checks::check_archive(connection, examination).await;
         Ok(())
     }
 
@@ -172,64 +172,64 @@ impl<'a> Doctor<'a> {
     pub async fn export(
         &self,
         mut take: impl FnMut(&Record) -> std::io::Result<()>,
-    ) -> Result<ExportEnd, OpenError> {
+    ) -> Result<ExportSummary, OpenError> {
         let mut connection = self.connect(true).await?;
-        let (mut end, mut seen) = (ExportEnd::default(), HashSet::new());
-        let mut hand_on = |stored: Stored, end: &mut ExportEnd| match stored.state {
-            Ok(record) if stored.current => {
+        let (mut summary, mut exported) = (ExportSummary::default(), HashSet::new());
+        let mut export_row = |stored: ExaminedRow, summary: &mut ExportSummary| match stored.state {
+            Ok(record) if stored.is_current => {
                 take(&record).map_err(|error| OpenError::File { path: "the export".into(), error })
             }
-            Err(_) if stored.current => {
-                end.left_out += 1;
+            Err(_) if stored.is_current => {
+                summary.unreadable += 1;
                 Ok(())
             }
             _ => Ok(()),
         };
         let checksum = open::checksum_column(&mut connection).await;
-        let checksum = checksum.map_err(|error| self.unread(error.into()))?;
+        let checksum = checksum.map_err(|error| self.open_error(error.into()))?;
         let mut rows = sqlx::query(rows_of_log(checksum)).fetch(&mut connection);
         let damage = loop {
             match rows.try_next().await {
                 Ok(None) => break None,
                 Ok(Some(row)) => {
-                    let stored = self.stored(&row).await.map_err(|error| self.unread(error))?;
-                    if stored.current {
+                    let stored = self.decode_row(&row).await.map_err(|error| self.open_error(error))?;
+                    if stored.is_current {
                         let revision = row.try_get_unchecked::<i64, _>(4);
-                        seen.insert(revision.map_err(|error| self.unread(error.into()))?);
+                        exported.insert(revision.map_err(|error| self.open_error(error.into()))?);
                     }
-                    hand_on(stored, &mut end)?;
+                    export_row(stored, &mut summary)?;
                 }
                 Err(error) if salvage::is_damage(&error) => break Some(error),
-                Err(error) => return Err(self.unread(error.into())),
+                Err(error) => return Err(self.open_error(error.into())),
             }
         };
         drop(rows);
         if let Some(damage) = damage {
-            end.damage = Some(damage.to_string());
-            self.salvage(&mut connection, checksum, &seen, &mut end, &mut hand_on).await?;
+            summary.damage = Some(damage.to_string());
+            self.salvage(&mut connection, checksum, &exported, &mut summary, &mut export_row).await?;
         }
         self.close(connection).await?;
-        Ok(end)
+        Ok(summary)
     }
 
-    /// Passes on the objects of a damaged file that were not exported yet.
+    /// Exports the objects of a damaged file that were not exported yet.
     async fn salvage(
         &self,
         connection: &mut SqliteConnection,
         checksum: &str,
-        seen: &HashSet<i64>,
-        end: &mut ExportEnd,
-        hand_on: &mut impl FnMut(Stored, &mut ExportEnd) -> Result<(), OpenError>,
+        exported: &HashSet<i64>,
+        summary: &mut ExportSummary,
+        export_row: &mut impl FnMut(ExaminedRow, &mut ExportSummary) -> Result<(), OpenError>,
     ) -> Result<(), OpenError> {
         let state = format!(
             "SELECT ?, ?, namespace, name, revision, value, uid, deleted, 1, {checksum} AS checksum \
              FROM log NOT INDEXED WHERE revision = ?"
         );
         let resources = salvage::resources(connection).await;
-        let heads = salvage::Heads::read(connection).await;
-        for (resource, revision) in heads.current().filter(|(_, revision)| !seen.contains(revision)) {
+        let heads = salvage::LastStates::read(connection).await;
+        for (resource, revision) in heads.current().filter(|(_, revision)| !exported.contains(revision)) {
             let Some(resource) = resources.get(&resource) else {
-                end.lost += 1;
+                summary.lost += 1;
                 continue;
             };
             let select = sqlx::query(AssertSqlSafe(state.clone()))
@@ -237,15 +237,15 @@ impl<'a> Doctor<'a> {
                 .bind(&resource.resource)
                 .bind(revision);
             let stored = match select.fetch_optional(&mut *connection).await {
-                Ok(Some(row)) => self.stored(&row).await,
+                Ok(Some(row)) => self.decode_row(&row).await,
                 Ok(None) => Err(sqlx::Error::RowNotFound.into()),
                 Err(error) => Err(error.into()),
             };
             match stored {
-                Ok(stored) => hand_on(stored, end)?,
+                Ok(stored) => export_row(stored, summary)?,
                 // The value, or a part of it, is on an unreadable page.
-                Err(DecodeError::Database(_)) => end.lost += 1,
-                Err(error) => return Err(self.unread(error)),
+                Err(DecodeError::Database(_)) => summary.lost += 1,
+                Err(error) => return Err(self.open_error(error)),
             }
         }
         Ok(())
@@ -260,21 +260,21 @@ impl<'a> Doctor<'a> {
         let _lock = lock::acquire(&self.database)?;
         let mark = Mark::before_opening(&self.database)?;
         let examination = self.examine().await?;
-        let (mut removed, mut gone) = (Vec::new(), epoch::Gone::default());
+        let (mut removed, mut removed_data) = (Vec::new(), epoch::RemovedData::default());
         for finding in examination.findings {
             match finding {
                 Finding::Unreadable(object) => removed.push(object),
-                Finding::UnreadableHistory(state) => gone.past.push(state.revision()),
-                Finding::UnreadableResource { id, .. } => gone.resources.push(id),
+                Finding::UnreadableHistory(state) => removed_data.past_states.push(state.revision()),
+                Finding::UnreadableResource { id, .. } => removed_data.resources.push(id),
                 Finding::Damaged(_) | Finding::Inconsistent(_) => {}
             }
         }
-        if removed.is_empty() && gone.resources.is_empty() && gone.past.is_empty() {
+        if removed.is_empty() && removed_data.resources.is_empty() && removed_data.past_states.is_empty() {
             return Ok(removed);
         }
-        gone.objects = removed.iter().map(Unreadable::revision).collect();
+        removed_data.objects = removed.iter().map(Unreadable::revision).collect();
         let mut connection = self.connect(false).await?;
-        match self.begin_without(&mut connection, mark.as_ref(), &gone).await {
+        match self.begin_epoch(&mut connection, mark.as_ref(), &removed_data).await {
             Ok(()) => self.close(connection).await.map(|()| removed),
             Err(error) => {
                 open::close_as_marked(connection, &self.database).await;
@@ -284,14 +284,14 @@ impl<'a> Doctor<'a> {
     }
 
     /// Begins a new epoch without the removed data.
-    async fn begin_without(
+    async fn begin_epoch(
         &self,
         connection: &mut SqliteConnection,
         mark: Option<&Mark>,
-        gone: &epoch::Gone,
+        removed_data: &epoch::RemovedData,
     ) -> Result<(), OpenError> {
         self.run(connection, "PRAGMA synchronous = FULL").await?;
-        let Some(found) = open::found(connection, &self.database).await? else { return Ok(()) };
+        let Some(found) = open::read_identity(connection, &self.database).await? else { return Ok(()) };
         let path = || self.database.clone();
         // A database that was not served here last must not be accepted this way: its revisions would be reused.
         let bump = match mark::compare(mark, Some(&found)) {
@@ -299,34 +299,34 @@ impl<'a> Doctor<'a> {
             Verdict::LogMissing => DEFAULT_REVISION_BUMP,
             Verdict::Trusted => 1,
         };
-        let next = epoch::after(found.epoch, found.revision, bump);
+        let next = epoch::next_epoch(found.epoch, found.revision, bump);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path() })?;
         if let Some(mark) = mark {
-            mark.beginning((epoch, revision)).write(&self.database)?;
+            mark.with_epoch_start((epoch, revision)).write(&self.database)?;
         }
         open::migrate(connection, &self.database).await?;
-        let begun = epoch::begin_without(connection, gone, epoch, revision).await;
-        begun.map_err(|error| OpenError::Database { path: path(), error })?;
+        let result = epoch::begin_with_removals(connection, removed_data, epoch, revision).await;
+        result.map_err(|error| OpenError::Database { path: path(), error })?;
         let identity = Identity { store_id: found.store_id, epoch };
         open::mark_of(&identity, revision, false).write(&self.database)
     }
 
-    async fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, DecodeError> {
+    async fn decode_row(&self, row: &sqlx::sqlite::SqliteRow) -> Result<ExaminedRow, DecodeError> {
         let decoder = Decoder { indexer: self.indexer, seal: &self.seal, skips_unopened: false };
         let resource = row::resource(row, 0)?;
         let (deleted, last): (i64, i64) = (row.try_get_unchecked(7)?, row.try_get_unchecked(8)?);
         let state = match resource {
-            Ok(resource) => decoder.state(&resource, row, 2).await?,
-            Err(resource) => Err(row::of_damaged_resource(&resource, row, 2)?),
+            Ok(resource) => decoder.decode_row(&resource, row, 2).await?,
+            Err(resource) => Err(row::unreadable_of_resource(&resource, row, 2)?),
         };
         let state = match state {
-            Err(object) => Err(object.with_uid(row::text(row, 6)?.good().unwrap_or_default())),
+            Err(object) => Err(object.with_uid(row::text(row, 6)?.valid().unwrap_or_default())),
             Ok(record) => Ok(record),
         };
-        Ok(Stored { state, current: last == 1 && deleted == 0 })
+        Ok(ExaminedRow { state, is_current: last == 1 && deleted == 0 })
     }
 
-    fn unread(&self, error: DecodeError) -> OpenError {
+    fn open_error(&self, error: DecodeError) -> OpenError {
         let path = self.database.clone();
         match error {
             DecodeError::Database(error) => OpenError::Database { path, error },
@@ -338,7 +338,7 @@ impl<'a> Doctor<'a> {
 
     async fn connect(&self, read_only: bool) -> Result<SqliteConnection, OpenError> {
         let options = if read_only {
-            open::onlooker_options(&self.database)
+            open::foreign_reader_options(&self.database)
         } else {
             open::file_options(&self.database)
         };
@@ -347,8 +347,8 @@ impl<'a> Doctor<'a> {
     }
 
     async fn run(&self, connection: &mut SqliteConnection, sql: &'static str) -> Result<(), OpenError> {
-        let done = sqlx::query(sql).execute(connection).await.map(drop);
-        done.map_err(|error| OpenError::Database { path: self.database.clone(), error })
+        let result = sqlx::query(sql).execute(connection).await.map(drop);
+        result.map_err(|error| OpenError::Database { path: self.database.clone(), error })
     }
 
     async fn close(&self, connection: SqliteConnection) -> Result<(), OpenError> {

@@ -4,10 +4,10 @@
 
 use sqlx::SqliteConnection;
 
-use super::archiving;
-use super::statement::{self, Batch};
+use super::archive_writes;
+use super::statement::{self, StatementBatch};
 pub use crate::epoch::DEFAULT_REVISION_BUMP;
-pub(crate) use crate::epoch::after;
+pub(crate) use crate::epoch::next_epoch;
 
 /// Begins an epoch with the current state, at this revision.
 pub(crate) async fn begin(
@@ -15,32 +15,32 @@ pub(crate) async fn begin(
     epoch: i64,
     revision: i64,
 ) -> Result<(), sqlx::Error> {
-    begin_without(connection, &Gone::default(), epoch, revision).await
+    begin_with_removals(connection, &RemovedData::default(), epoch, revision).await
 }
 
 /// Data that does not become part of a new epoch.
 #[derive(Debug, Default)]
-pub(crate) struct Gone {
+pub(crate) struct RemovedData {
     /// Objects, by the revisions of their current states. Their past states and owner entries are removed as well.
     pub(crate) objects: Vec<i64>,
     /// IDs of resources.
     pub(crate) resources: Vec<i64>,
     /// Revisions of unreadable past states of the log or the archive.
-    pub(crate) past: Vec<i64>,
+    pub(crate) past_states: Vec<i64>,
 }
 
 /// Begins an epoch like [`begin`], and removes data in the same transaction.
-pub(crate) async fn begin_without(
+pub(crate) async fn begin_with_removals(
     connection: &mut SqliteConnection,
-    gone: &Gone,
+    removed: &RemovedData,
     epoch: i64,
     revision: i64,
 ) -> Result<(), sqlx::Error> {
-    let mut batch = Batch::default();
+    let mut batch = StatementBatch::default();
     batch.statement("BEGIN IMMEDIATE");
-    archiving::keep_all(&mut batch);
-    forget_past(&mut batch, gone)?;
-    for current in &gone.objects {
+    archive_writes::archive_all(&mut batch);
+    remove_past_states(&mut batch, removed)?;
+    for current in &removed.objects {
         for table in ["owner", "log"] {
             batch.statement(&format!(
                 "DELETE FROM {table} WHERE (resource, namespace, name) = \
@@ -49,7 +49,7 @@ pub(crate) async fn begin_without(
             batch.bind(*current)?;
         }
     }
-    for resource in &gone.resources {
+    for resource in &removed.resources {
         for table in [
             "owner WHERE resource",
             "log WHERE resource",
@@ -62,12 +62,12 @@ pub(crate) async fn begin_without(
         }
     }
     // The read-only record applies to the earlier epoch only.
-    let switch = crate::read_only::resource();
+    let read_only_record = crate::read_only::resource();
     batch.statement(
         "DELETE FROM log WHERE resource IN (SELECT id FROM resource WHERE api_group = ? AND resource = ?)",
     );
-    batch.bind(&*switch.group)?;
-    batch.bind(&*switch.resource)?;
+    batch.bind(&*read_only_record.group)?;
+    batch.bind(&*read_only_record.resource)?;
     // Only the last state of each object stays, even if `previous` is damaged. Tombstones then supersede no state.
     batch.statement(
         "DELETE FROM log WHERE EXISTS (SELECT 1 FROM log n WHERE n.resource = log.resource \
@@ -78,7 +78,7 @@ pub(crate) async fn begin_without(
     batch.statement(
         "UPDATE log SET previous = 0 WHERE previous > 0 AND EXISTS (SELECT 1 FROM log p WHERE p.revision = log.previous)",
     );
-    if !gone.objects.is_empty() {
+    if !removed.objects.is_empty() {
         // The index may name an object under a key that was damaged later and does not exist.
         batch.statement(
             "DELETE FROM owner WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.resource = owner.resource \
@@ -92,17 +92,17 @@ pub(crate) async fn begin_without(
     batch.bind(revision)?;
     batch.bind(revision)?;
     batch.statement("COMMIT");
-    let done = batch.fetch(connection).await.map(drop);
-    if done.is_err() {
+    let result = batch.fetch(connection).await.map(drop);
+    if result.is_err() {
         statement::rollback(connection).await;
     }
-    done
+    result
 }
 
 /// Deletes unreadable past states from the archive, and records that it is incomplete up to there. The same applies where an
 /// object is removed whose past key is unknown.
-fn forget_past(batch: &mut Batch, gone: &Gone) -> Result<(), sqlx::Error> {
-    for past in &gone.past {
+fn remove_past_states(batch: &mut StatementBatch, removed: &RemovedData) -> Result<(), sqlx::Error> {
+    for past in &removed.past_states {
         batch.statement(
             "UPDATE archived SET since = max(since, (SELECT a.until FROM archive a WHERE a.revision = ?)) \
              WHERE resource = (SELECT a.resource FROM archive a WHERE a.revision = ?)",
@@ -112,7 +112,7 @@ fn forget_past(batch: &mut Batch, gone: &Gone) -> Result<(), sqlx::Error> {
             batch.bind(*past)?;
         }
     }
-    for current in &gone.objects {
+    for current in &removed.objects {
         batch.statement(
             "UPDATE archived SET since = max(since, (SELECT m.revision FROM meta m WHERE m.id = 1)) \
              WHERE resource = (SELECT l.resource FROM log l WHERE l.revision = ?)",

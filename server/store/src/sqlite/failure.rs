@@ -17,7 +17,7 @@ pub(crate) const NO_SPACE: &str = "no space is left";
 /// Returns the reason why the database rejected an operation.
 pub(crate) fn reason(error: &sqlx::Error) -> &'static str {
     match error {
-        sqlx::Error::Database(_) => of_sqlite(code(error)),
+        sqlx::Error::Database(_) => sqlite_reason(code(error)),
         sqlx::Error::Io(_) => "cannot read or write the database file",
         sqlx::Error::PoolTimedOut => "timed out waiting for a connection",
         sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => "connection lost",
@@ -37,14 +37,14 @@ pub(crate) fn lacks_space(error: &sqlx::Error, none_left: impl FnOnce() -> bool)
 }
 
 /// True if an error of a file means that no space is left.
-pub(crate) fn is_lack(error: &io::Error) -> bool {
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// True if a file could not grow. The last frame of a transaction, which commits it, was then not written.
 pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(error) => is_lack(error),
+        sqlx::Error::Io(error) => is_no_space(error),
         error => code(error) == Some(SQLITE_FULL),
     }
 }
@@ -62,7 +62,7 @@ fn code(error: &sqlx::Error) -> Option<i32> {
 }
 
 /// Returns the text for the log: the reason, and for an error of SQLite its message and code.
-pub(crate) fn logged(error: &sqlx::Error) -> String {
+pub(crate) fn log_text(error: &sqlx::Error) -> String {
     let reason = reason(error);
     match error {
         sqlx::Error::Database(error) => {
@@ -75,7 +75,7 @@ pub(crate) fn logged(error: &sqlx::Error) -> String {
 }
 
 /// Returns the reason for a result code; extended codes contain the basic code in their last byte.
-fn of_sqlite(code: Option<i32>) -> &'static str {
+fn sqlite_reason(code: Option<i32>) -> &'static str {
     if code == Some(SQLITE_IOERR_SHMSIZE) {
         return NO_SPACE;
     }
@@ -97,7 +97,7 @@ mod tests {
     use sqlx::{Connection, SqliteConnection};
 
     #[tokio::test]
-    async fn no_words_of_sqlite_or_of_its_driver_are_reported() {
+    async fn messages_of_sqlite_and_its_driver_are_not_reported() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         for (sql, expected) in [
             ("SELECT * FROM nowhere", "request rejected"),
@@ -105,14 +105,14 @@ mod tests {
         ] {
             let error = sqlx::query(sql).execute(&mut connection).await.unwrap_err();
             assert_eq!(reason(&error), expected, "{error}");
-            let logged = logged(&error);
+            let logged = log_text(&error);
             assert!(
                 logged.starts_with(&format!("{expected}: ")) && !logged.contains("returned from"),
                 "{logged}"
             );
         }
         let codes = [Some(5), Some(517), Some(10), Some(778), Some(11), Some(26), Some(14), None, Some(4874)];
-        let reasons: Vec<_> = codes.into_iter().map(of_sqlite).collect();
+        let reasons: Vec<_> = codes.into_iter().map(sqlite_reason).collect();
         let locked = "locked by another process";
         let (disk, damaged) = ("disk I/O error", "the database file is damaged");
         let others = ["cannot open the database file", "request rejected", "no space is left"];

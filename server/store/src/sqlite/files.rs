@@ -24,7 +24,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Gives a file created by root to the owner of another file, as SQLite does with its logs: the server may run as another user.
-pub(crate) use portico_kit::platform::give;
+pub(crate) use portico_kit::platform::match_owner;
 
 #[cfg(test)]
 mod tests {
@@ -32,7 +32,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_are_followed_to_the_file_or_to_where_it_will_be() {
+    fn links_are_followed_to_the_file_or_to_its_future_path() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("there")).unwrap();

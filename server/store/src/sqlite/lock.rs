@@ -49,14 +49,14 @@ impl FileLock {
 /// Creates the folder (0700) and the file (0600) if they are missing, and locks the database for this process.
 pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| OpenError::File { path: folder.to_owned(), error })?;
+        let result = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        result.map_err(|error| OpenError::File { path: folder.to_owned(), error })?;
     }
     let mut name = database.as_os_str().to_owned();
     name.push(".lock");
     let path = PathBuf::from(name);
     let failed = |error| OpenError::File { path: path.clone(), error };
-    let mut file = private().open(&path).map_err(failed)?;
+    let mut file = private_options().open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -68,11 +68,12 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
-    let opened = make(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
+    let opened =
+        open_or_create(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
     if !lock(&opened).map_err(|error| OpenError::File { path: database.to_owned(), error })? {
         return Err(OpenError::InUse { path: database.to_owned(), pid: "?".to_owned() });
     }
-    files::give(&file, database).map_err(failed)?;
+    files::match_owner(&file, database).map_err(failed)?;
     let noted = file.set_len(0).and_then(|()| file.rewind());
     // The disk may be full; the database can be opened nevertheless.
     if let Err(error) = noted.and_then(|()| writeln!(file, "{}", std::process::id())) {
@@ -111,15 +112,15 @@ fn unlock(_: &File) -> std::io::Result<()> {
 }
 
 /// Opens or creates the database file. SQLite would create it with the permissions of the umask, which its WAL would inherit.
-fn make(database: &Path) -> std::io::Result<File> {
-    match private().create_new(true).open(database) {
-        Ok(made) => files::give(&made, files::folder_of(database)).map(|()| made),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private().open(database),
+fn open_or_create(database: &Path) -> std::io::Result<File> {
+    match private_options().create_new(true).open(database) {
+        Ok(made) => files::match_owner(&made, files::folder_of(database)).map(|()| made),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private_options().open(database),
         Err(error) => Err(error),
     }
 }
 
-fn private() -> OpenOptions {
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options

@@ -7,14 +7,14 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use tokio::sync::oneshot;
 
-use super::archiving;
+use super::archive_writes;
 use super::history::PREVIOUS;
 use super::space::Space;
-use super::statement::{self, Batch as Statements};
+use super::statement::{self, StatementBatch as Statements};
 use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::Publisher;
-use crate::reseal::Resealed;
+use crate::reseal::ResealedState;
 
 /// Maximum wait of a statement for a lock of another connection.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const STEP_REVISIONS: i64 = 1_000;
 
 /// Writes an unchanged page; SQLite skips an update that changes nothing.
-pub(super) const SAME_PAGE: &str = "BEGIN IMMEDIATE; UPDATE meta SET revision = revision + 1 WHERE id = 1; \
+pub(super) const REWRITE_PAGE: &str = "BEGIN IMMEDIATE; UPDATE meta SET revision = revision + 1 WHERE id = 1; \
     UPDATE meta SET revision = revision - 1 WHERE id = 1; COMMIT";
 
 /// Number of pages that one step releases.
@@ -47,16 +47,16 @@ pub(crate) enum Step {
     /// prevented it, otherwise 0.
     Checkpoint,
     /// Deletes the marks before a time (Unix seconds), except the last of them. Returns 0.
-    ForgetMarks { oldest: i64 },
+    DeleteMarks { oldest: i64 },
     /// Records the archived resources. Returns 0.
-    Archive,
+    NoteArchived,
     /// Deletes archived states of a resource, by ID, that were superseded up to a revision; `None` deletes all states of a
     /// resource that is no longer archived. Returns their number.
-    Forget { resource: i64, until: Option<i64> },
+    DeleteArchived { resource: i64, until: Option<i64> },
     /// Replaces values of archived states by the same values with another seal. Returns 0.
-    Reseal(Vec<Resealed>),
+    Reseal(Vec<ResealedState>),
     /// Ends the delete-only mode if space is available again. Returns 0.
-    Relax,
+    LeaveDeleteOnly,
 }
 
 impl Maintenance {
@@ -73,21 +73,27 @@ impl Maintenance {
         match &self.step {
             Step::Compact(until) => {
                 let until = (*until).min(revision).min(compacted.saturating_add(STEP_REVISIONS));
-                let archive = space.full().is_none().then_some(archive);
+                let archive = space.delete_only_reason().is_none().then_some(archive);
                 compact(connection, compacted, until, publisher, archive.map(|archive| (archive, space)))
                     .await
             }
-            Step::Archive => note(connection, &archived(archive, publisher), *compacted, space).await,
-            Step::Forget { resource, until } => {
-                archiving::forget(connection, *resource, *until, *compacted).await
+            Step::NoteArchived => {
+                note_archived(connection, &archived_ids(archive, publisher), *compacted, space).await
             }
-            Step::Reseal(values) => archiving::replace(connection, values, space).await.map(|()| 0),
-            Step::Vacuum if space.full().is_some() => short_vacuum(connection, space.vacuum_pages()).await,
+            Step::DeleteArchived { resource, until } => {
+                archive_writes::delete_expired(connection, *resource, *until, *compacted).await
+            }
+            Step::Reseal(values) => archive_writes::replace(connection, values, space).await.map(|()| 0),
+            Step::Vacuum if space.delete_only_reason().is_some() => {
+                vacuum_on_full_disk(connection, space.vacuum_pages()).await
+            }
             Step::Vacuum => vacuum(connection, STEP_PAGES).await,
-            Step::Checkpoint if space.full().is_some() => restart(connection).await.map(|_| 1),
-            Step::Checkpoint => cut(connection, space).await,
-            Step::Relax => space.relax(connection).await.map(|()| 0),
-            Step::ForgetMarks { oldest } => forget_marks(connection, *oldest, space).await,
+            Step::Checkpoint if space.delete_only_reason().is_some() => {
+                restart_log(connection).await.map(|_| 1)
+            }
+            Step::Checkpoint => cut_log(connection, space).await,
+            Step::LeaveDeleteOnly => space.leave_delete_only(connection).await.map(|()| 0),
+            Step::DeleteMarks { oldest } => delete_marks(connection, *oldest, space).await,
         }
     }
 }
@@ -110,10 +116,12 @@ pub(super) async fn compact(
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
     match archive {
-        Some((archive, _)) => archiving::keep(&mut batch, &archived(archive, publisher), *compacted, until)?,
-        None => archiving::lose(&mut batch, until)?,
+        Some((archive, _)) => {
+            archive_writes::archive_range(&mut batch, &archived_ids(archive, publisher), *compacted, until)?
+        }
+        None => archive_writes::note_discarded(&mut batch, until)?,
     }
-    forget(&mut batch, *compacted, until)?;
+    delete_history(&mut batch, *compacted, until)?;
     let rows = commit(connection, batch, archive.map(|(_, space)| space)).await?;
     *compacted = until;
     // Without the format byte, which the size of superseded states excludes.
@@ -124,7 +132,7 @@ pub(super) async fn compact(
 }
 
 /// Appends the statements that delete the history of a range of revisions and move the compaction point.
-pub(super) fn forget(batch: &mut Statements, from: i64, until: i64) -> Result<(), sqlx::Error> {
+pub(super) fn delete_history(batch: &mut Statements, from: i64, until: i64) -> Result<(), sqlx::Error> {
     batch.statement(&format!(
         "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
          WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
@@ -143,7 +151,7 @@ pub(super) fn forget(batch: &mut Statements, from: i64, until: i64) -> Result<()
     batch.bind(until)
 }
 
-async fn note(
+async fn note_archived(
     connection: &mut SqliteConnection,
     resources: &str,
     compacted: i64,
@@ -151,7 +159,7 @@ async fn note(
 ) -> Result<i64, sqlx::Error> {
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
-    archiving::note(&mut batch, resources, compacted)?;
+    archive_writes::note_archived(&mut batch, resources, compacted)?;
     commit(connection, batch, Some(space)).await.map(|_| 0)
 }
 
@@ -164,7 +172,7 @@ async fn commit(
     let committed = async {
         let rows = batch.fetch(&mut *connection).await?;
         if let Some(space) = space {
-            space.cover_written(&mut *connection).await?;
+            space.extend_for_transaction(&mut *connection).await?;
         }
         sqlx::query("COMMIT").execute(&mut *connection).await?;
         Ok(rows)
@@ -177,12 +185,12 @@ async fn commit(
 }
 
 /// Returns the IDs of the archived resources, joined by commas.
-fn archived(archive: &ArchiveRules, publisher: &Publisher) -> String {
+fn archived_ids(archive: &ArchiveRules, publisher: &Publisher) -> String {
     if archive.is_empty() {
         return String::new();
     }
     let mut resources = publisher.cache.resources();
-    resources.retain(|_, resource| archive.of(resource).is_some());
+    resources.retain(|_, resource| archive.retention(resource).is_some());
     let numbers: Vec<String> = resources.keys().map(ToString::to_string).collect();
     numbers.join(",")
 }
@@ -199,12 +207,12 @@ async fn vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sql
 }
 
 /// Checkpoints the log and cuts it to the size of the reserve. Returns 1 if a reader prevented it.
-async fn cut(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sqlx::Error> {
-    if !restart(connection).await? {
+async fn cut_log(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sqlx::Error> {
+    if !restart_log(connection).await? {
         return Ok(1);
     }
     let write = async |connection: &mut SqliteConnection| {
-        let written = sqlx::raw_sql(SAME_PAGE).execute(&mut *connection).await;
+        let written = sqlx::raw_sql(REWRITE_PAGE).execute(&mut *connection).await;
         if written.is_err() {
             statement::rollback(connection).await;
         }
@@ -214,16 +222,16 @@ async fn cut(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sq
 }
 
 /// Releases free pages on a full disk, in parts for which the log has blocks.
-async fn short_vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sqlx::Error> {
-    restart(connection).await?;
-    let left = vacuum(connection, step).await?;
-    restart(connection).await?;
-    Ok(left)
+async fn vacuum_on_full_disk(connection: &mut SqliteConnection, step: i64) -> Result<i64, sqlx::Error> {
+    restart_log(connection).await?;
+    let remaining_pages = vacuum(connection, step).await?;
+    restart_log(connection).await?;
+    Ok(remaining_pages)
 }
 
 /// Checkpoints the log so that the next write begins at its start, without releasing its blocks. Returns false if
 /// a reader prevented it.
-pub(super) async fn restart(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+pub(super) async fn restart_log(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     checkpoint(connection, "RESTART").await.map(|busy| busy == 0)
 }
 
@@ -239,7 +247,7 @@ async fn checkpoint(connection: &mut SqliteConnection, mode: &str) -> Result<i64
     busy
 }
 
-async fn forget_marks(
+async fn delete_marks(
     connection: &mut SqliteConnection,
     oldest: i64,
     space: &Space,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use portico_kit::atomic_file;
 use serde::{Deserialize, Serialize};
 
-use super::failure::is_lack;
+use super::failure::is_no_space;
 use super::open_error::OpenError;
 use super::{files, wal};
 
@@ -34,22 +34,22 @@ pub(crate) struct Mark {
     /// True if the log was not missing but damaged, with acknowledged writes after the damage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) log_damaged: bool,
-    /// Epoch that is being started. Until the start is committed, the database has the epoch above, afterwards this one. It is
-    /// not served until the mark contains the new epoch.
+    /// Epoch that is being started. Until the start is committed, the database has `epoch`, afterwards this one. It is not
+    /// served until `epoch` is the new epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) begins: Option<Beginning>,
+    pub(crate) begins: Option<EpochStart>,
 }
 
 /// Start of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Beginning {
+pub(crate) struct EpochStart {
     pub(crate) epoch: i64,
     pub(crate) revision: i64,
 }
 
 /// Identity in a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct DatabaseIdentity {
     pub(crate) store_id: String,
     pub(crate) epoch: i64,
     pub(crate) revision: i64,
@@ -80,8 +80,8 @@ impl Mark {
         if !mark.open || mark.log_missing {
             return Ok(Some(mark));
         }
-        let log = beside(database, "-wal");
-        let log_damaged = match wal::lost_commits(&log) {
+        let log = sibling(database, "-wal");
+        let log_damaged = match wal::has_lost_commits(&log) {
             Ok(damaged) => damaged,
             Err(error) => return Err(OpenError::File { path: log, error }),
         };
@@ -93,15 +93,15 @@ impl Mark {
         Ok(Some(mark))
     }
 
-    /// Returns the mark for the time in which an epoch begins.
-    pub(crate) fn beginning(&self, (epoch, revision): (i64, i64)) -> Self {
-        Self { begins: Some(Beginning { epoch, revision }), ..self.clone() }
+    /// Returns the mark to store while an epoch begins.
+    pub(crate) fn with_epoch_start(&self, (epoch, revision): (i64, i64)) -> Self {
+        Self { begins: Some(EpochStart { epoch, revision }), ..self.clone() }
     }
 
     /// Reads the mark of a database; `None` if the database was never opened by this version, or if the mark
     /// cannot be read.
     pub(crate) fn read(database: &Path) -> Result<Option<Self>, OpenError> {
-        let path = path(database);
+        let path = mark_path(database);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -123,16 +123,16 @@ impl Mark {
 
     /// Writes the mark of a database durably, with the owner of the database.
     pub(crate) fn write(&self, database: &Path) -> Result<(), OpenError> {
-        let path = path(database);
+        let path = mark_path(database);
         // A struct of strings and numbers always encodes.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
-        let written = match atomic_file::write(&path, &bytes, atomic_file::PRIVATE) {
-            Err(error) if is_lack(&error) && path.exists() => overwrite(&path, bytes),
+        let written = match atomic_file::write(&path, &bytes, atomic_file::PRIVATE_MODE) {
+            Err(error) if is_no_space(&error) && path.exists() => overwrite(&path, bytes),
             written => written,
         };
-        let given = written.and_then(|()| files::give(&File::open(&path)?, database));
-        given.map_err(|error| OpenError::File { path, error })
+        let result = written.and_then(|()| files::match_owner(&File::open(&path)?, database));
+        result.map_err(|error| OpenError::File { path, error })
     }
 }
 
@@ -147,30 +147,30 @@ fn overwrite(path: &Path, mut bytes: Vec<u8>) -> io::Result<()> {
 }
 
 /// Compares a database with its mark.
-pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
+pub(crate) fn compare(mark: Option<&Mark>, found: Option<&DatabaseIdentity>) -> Verdict {
     let Some(mark) = mark else { return Verdict::Trusted };
-    let reached = mark.revision;
+    let expected = mark.revision;
     let Some(found) = found else {
-        return Verdict::Replaced(format!("empty database, expected revision {reached}"));
+        return Verdict::Replaced(format!("empty database, expected revision {expected}"));
     };
     if found.store_id != mark.store_id {
         return Verdict::Replaced(format!("store {}, expected store {}", found.store_id, mark.store_id));
     }
     // The process that began this epoch was interrupted before it updated the mark.
-    if mark.begins == Some(Beginning { epoch: found.epoch, revision: found.revision }) {
+    if mark.begins == Some(EpochStart { epoch: found.epoch, revision: found.revision }) {
         return Verdict::Trusted;
     }
     if found.epoch != mark.epoch {
         return Verdict::Replaced(format!("epoch {}, expected epoch {}", found.epoch, mark.epoch));
     }
-    match (mark.log_missing, found.revision < reached) {
+    match (mark.log_missing, found.revision < expected) {
         (true, true) => Verdict::Replaced(format!(
-            "write-ahead log is {}: revision {}, expected {reached}",
+            "write-ahead log is {}: revision {}, expected {expected}",
             if mark.log_damaged { "damaged" } else { "missing" },
             found.revision
         )),
         (false, true) => {
-            Verdict::Replaced(format!("older copy: revision {}, expected {reached}", found.revision))
+            Verdict::Replaced(format!("older copy: revision {}, expected {expected}", found.revision))
         }
         (true, false) => Verdict::LogMissing,
         (false, false) => Verdict::Trusted,
@@ -178,14 +178,14 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
 }
 
 /// Returns the path next to a database with this suffix.
-pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn sibling(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-fn path(database: &Path) -> PathBuf {
-    beside(database, ".mark")
+fn mark_path(database: &Path) -> PathBuf {
+    sibling(database, ".mark")
 }
 
 #[cfg(test)]
@@ -196,19 +196,19 @@ mod tests {
         Mark { log_missing, ..Mark::new("a".to_owned(), 2, 100, true) }
     }
 
-    fn found(store_id: &str, epoch: i64, revision: i64) -> Found {
-        Found { store_id: store_id.to_owned(), epoch, revision }
+    fn found(store_id: &str, epoch: i64, revision: i64) -> DatabaseIdentity {
+        DatabaseIdentity { store_id: store_id.to_owned(), epoch, revision }
     }
 
     #[test]
-    fn a_database_is_trusted_unless_its_mark_speaks_against_it() {
+    fn a_database_is_trusted_unless_its_mark_contradicts_it() {
         let same = found("a", 2, 100);
         assert_eq!(compare(None, Some(&same)), Verdict::Trusted);
         assert_eq!(compare(None, None), Verdict::Trusted);
         assert_eq!(compare(Some(&mark(false)), Some(&same)), Verdict::Trusted);
         assert_eq!(compare(Some(&mark(false)), Some(&found("a", 2, 900))), Verdict::Trusted);
         assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900))), Verdict::LogMissing);
-        for (found, log_missing, why) in [
+        for (found, log_missing, reason) in [
             (None, true, "empty database, expected revision 100"),
             (Some(found("b", 2, 100)), false, "store b, expected store a"),
             (Some(found("a", 1, 100)), false, "epoch 1, expected epoch 2"),
@@ -217,46 +217,46 @@ mod tests {
             (Some(found("a", 2, 99)), true, "write-ahead log is missing: revision 99, expected 100"),
         ] {
             let verdict = compare(Some(&mark(log_missing)), found.as_ref());
-            assert_eq!(verdict, Verdict::Replaced(why.to_owned()));
+            assert_eq!(verdict, Verdict::Replaced(reason.to_owned()));
         }
     }
 
     #[test]
-    fn while_an_epoch_begins_a_database_of_it_or_of_the_one_before_is_trusted() {
-        let beginning = mark(true).beginning((3, 1_100));
-        assert_eq!(compare(Some(&beginning), Some(&found("a", 2, 100))), Verdict::LogMissing);
-        assert_eq!(compare(Some(&beginning), Some(&found("a", 3, 1_100))), Verdict::Trusted);
+    fn a_database_of_the_starting_or_the_earlier_epoch_is_trusted() {
+        let starting = mark(true).with_epoch_start((3, 1_100));
+        assert_eq!(compare(Some(&starting), Some(&found("a", 2, 100))), Verdict::LogMissing);
+        assert_eq!(compare(Some(&starting), Some(&found("a", 3, 1_100))), Verdict::Trusted);
         for other in [found("a", 3, 1_101), found("a", 4, 1_100), found("b", 3, 1_100)] {
-            assert!(matches!(compare(Some(&beginning), Some(&other)), Verdict::Replaced(_)), "{other:?}");
+            assert!(matches!(compare(Some(&starting), Some(&other)), Verdict::Replaced(_)), "{other:?}");
         }
     }
 
     #[test]
-    fn a_mark_comes_back_and_one_that_cannot_be_read_is_none() {
+    fn a_mark_is_read_back_and_an_unreadable_mark_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
         assert_eq!(Mark::read(&database).unwrap(), None);
         std::fs::write(&database, "").unwrap();
-        for mark in [mark(false), mark(true).beginning((3, 1_100))] {
+        for mark in [mark(false), mark(true).with_epoch_start((3, 1_100))] {
             mark.write(&database).unwrap();
             assert_eq!(Mark::read(&database).unwrap(), Some(mark));
         }
-        for mark in [mark(true).beginning((3, 1_100)), mark(false)] {
+        for mark in [mark(true).with_epoch_start((3, 1_100)), mark(false)] {
             let bytes = serde_json::to_vec(&mark).unwrap();
-            overwrite(&path(&database), bytes).unwrap();
+            overwrite(&mark_path(&database), bytes).unwrap();
             assert_eq!(Mark::read(&database).unwrap(), Some(mark));
         }
-        std::fs::write(path(&database), "{").unwrap();
+        std::fs::write(mark_path(&database), "{").unwrap();
         assert_eq!(Mark::read(&database).unwrap(), None);
     }
 
     #[test]
-    fn that_the_log_is_missing_stays_noted_when_there_is_another_one() {
+    fn a_missing_log_stays_recorded_after_another_log_is_created() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
         std::fs::write(&database, "").unwrap();
         assert_eq!(Mark::before_opening(&database).unwrap(), None);
-        let log = beside(&database, "-wal");
+        let log = sibling(&database, "-wal");
         std::fs::write(&log, "").unwrap();
         mark(false).write(&database).unwrap();
         assert_eq!(Mark::before_opening(&database).unwrap(), Some(mark(false)));

@@ -7,12 +7,12 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
 use super::epoch::{self, DEFAULT_REVISION_BUMP};
-use super::failure::logged;
+use super::failure::log_text;
 use super::lock::{self, FileLock};
 use super::maintenance::BUSY_TIMEOUT;
-use super::mark::{self, Found, Mark, Verdict, beside};
+use super::mark::{self, DatabaseIdentity, Mark, Verdict, sibling};
 use super::open_error::OpenError;
-use super::read::CURRENT;
+use super::reader::CURRENT;
 use super::{row, space};
 use crate::identity::Identity;
 use crate::key::Resource;
@@ -28,7 +28,7 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
 ];
 
 /// Open database.
-pub(crate) struct Opened {
+pub(crate) struct OpenDatabase {
     pub(crate) writer: SqliteConnection,
     pub(crate) readers: SqlitePool,
     pub(crate) contents: Contents,
@@ -42,33 +42,33 @@ pub(crate) struct Contents {
     /// Resources by ID.
     pub(crate) resources: Vec<(i64, Resource)>,
     /// Other used IDs, which new resources must not get.
-    pub(crate) reserved: Vec<i64>,
+    pub(crate) reserved_ids: Vec<i64>,
     /// Remains of resource names that cannot be read, with the number of objects of each.
     pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
 
 /// Locks and opens the database, after creating or migrating it if needed. Its write-ahead log takes over the blocks of the
 /// reserve, so that there is space for it on a full disk.
-pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, Opened), OpenError> {
+pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, OpenDatabase), OpenError> {
     let lock = lock::acquire(&settings.path)?;
-    let reserved = space::release(&settings.path);
+    let reserved = space::release_reserve(&settings.path);
     match open_locked(settings).await {
         Ok(opened) => Ok((lock, opened)),
         Err(error) => {
             let path = settings.path.clone();
-            portico_kit::tasks::blocking(move || space::restore(&path, reserved)).await;
+            portico_kit::tasks::blocking(move || space::restore_reserve(&path, reserved)).await;
             Err(error)
         }
     }
 }
 
-async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
+async fn open_locked(settings: &Settings) -> Result<OpenDatabase, OpenError> {
     let path = &settings.path;
-    let marked = path.clone();
-    let mark = portico_kit::tasks::blocking(move || Mark::before_opening(&marked)).await;
-    let ended =
+    let database = path.clone();
+    let mark = portico_kit::tasks::blocking(move || Mark::before_opening(&database)).await;
+    let interrupted =
         || OpenError::File { path: path.clone(), error: std::io::Error::other("interrupted while reading") };
-    let mark = mark.ok_or_else(ended)??;
+    let mark = mark.ok_or_else(interrupted)??;
     let connected = base_options(path).create_if_missing(true).connect().await;
     let mut writer = connected.map_err(|error| OpenError::Database { path: path.clone(), error })?;
     match prepare(&mut writer, settings, mark.as_ref()).await {
@@ -79,7 +79,7 @@ async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
                 .max_connections(settings.read_connections.max(1).saturating_add(1))
                 .test_before_acquire(false)
                 .connect_lazy_with(base_options(path).read_only(true));
-            Ok(Opened { writer, readers, contents })
+            Ok(OpenDatabase { writer, readers, contents })
         }
         Err(error) => {
             // Close now: a dropped connection closes later, during the next attempt.
@@ -99,14 +99,14 @@ async fn prepare(
     let failed = |error| OpenError::Database { path: path.clone(), error };
     let configuration = sqlx::raw_sql(AssertSqlSafe(configuration(settings)));
     configuration.execute(&mut *writer).await.map_err(failed)?;
-    let found = found(writer, &path).await?;
+    let found = read_identity(writer, &path).await?;
     let verdict = mark::compare(mark, found.as_ref());
     if let Verdict::Replaced(reason) = verdict {
         return Err(OpenError::Replaced { path, reason });
     }
     migrate(writer, &path).await?;
     if let (Verdict::LogMissing, Some(mark), Some(found)) = (verdict, mark, &found) {
-        let next = epoch::after(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
+        let next = epoch::next_epoch(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
         tracing::error!(
             path = %path.display(),
@@ -115,11 +115,11 @@ async fn prepare(
             state = if mark.log_damaged { "damaged" } else { "missing" },
             "write-ahead log of the last process is unusable, the last writes may be lost; starting a new epoch, `portico doctor` examines the database"
         );
-        mark.beginning((epoch, revision)).write(&path)?;
+        mark.with_epoch_start((epoch, revision)).write(&path)?;
         epoch::begin(writer, epoch, revision).await.map_err(failed)?;
     }
     let (identity, revision, compacted) = meta(writer).await.map_err(failed)?;
-    // The directory entry of the log is made durable before the mark says that a log exists.
+    // The directory entry of the log is made durable before the mark records that a log exists.
     sync_folder_of(&path).map_err(|error| OpenError::File { path: path.clone(), error })?;
     mark_of(&identity, revision, true).write(&path)?;
     let mut contents = Contents {
@@ -127,7 +127,7 @@ async fn prepare(
         revision,
         compacted,
         resources: Vec::new(),
-        reserved: Vec::new(),
+        reserved_ids: Vec::new(),
         unreadable_resources: Vec::new(),
     };
     contents.read_resources(writer).await.map_err(failed)?;
@@ -140,17 +140,19 @@ pub(crate) fn mark_of(identity: &Identity, revision: i64, open: bool) -> Mark {
 }
 
 /// Returns the identity of a database; `None` if it is new.
-pub(crate) async fn found(
+pub(crate) async fn read_identity(
     connection: &mut SqliteConnection,
     path: &Path,
-) -> Result<Option<Found>, OpenError> {
+) -> Result<Option<DatabaseIdentity>, OpenError> {
     let failed = |error| OpenError::Database { path: path.to_owned(), error };
     if check_version(connection, path).await? == 0 {
         return Ok(None);
     }
     let select = sqlx::query("SELECT store_id, epoch, revision FROM meta WHERE id = 1");
     let Some(row) = select.fetch_optional(connection).await.map_err(failed)? else { return Ok(None) };
-    let read = || Ok(Found { store_id: row.try_get(0)?, epoch: row.try_get(1)?, revision: row.try_get(2)? });
+    let read = || {
+        Ok(DatabaseIdentity { store_id: row.try_get(0)?, epoch: row.try_get(1)?, revision: row.try_get(2)? })
+    };
     read().map_err(failed).map(Some)
 }
 
@@ -168,9 +170,9 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
 /// Returns the options for reading a database that another process may serve. If it has no log, no process serves it, and it is
 /// read as an immutable file. Otherwise SQLite would leave an empty log, and the next start would not notice that the log of a
 /// killed process is missing.
-pub(super) fn onlooker_options(path: &Path) -> SqliteConnectOptions {
-    let at_rest = !beside(path, "-wal").exists();
-    file_options(path).read_only(true).immutable(at_rest)
+pub(super) fn foreign_reader_options(path: &Path) -> SqliteConnectOptions {
+    let has_no_log = !sibling(path, "-wal").exists();
+    file_options(path).read_only(true).immutable(has_no_log)
 }
 
 /// Returns the pragmas of the writing connection. They read the database, which may fail, and are therefore not connect
@@ -255,18 +257,18 @@ impl Contents {
             let id: i64 = row.try_get(0)?;
             match row::resource(&row, 1)? {
                 Ok(resource) => self.resources.push((id, resource)),
-                Err(shown) => {
+                Err(remains) => {
                     let objects = AssertSqlSafe(format!("SELECT count(*) FROM ({CURRENT})"));
                     let objects = sqlx::query_scalar(objects).bind(id).bind(i64::MAX);
                     let objects: i64 = objects.fetch_one(&mut *writer).await?;
                     tracing::error!(
-                        resource = %shown,
+                        resource = %remains,
                         id,
                         objects,
                         "cannot read the name of a stored resource, objects not served; `portico doctor` removes the objects"
                     );
-                    self.reserved.push(id);
-                    self.unreadable_resources.push((shown, usize::try_from(objects).unwrap_or_default()));
+                    self.reserved_ids.push(id);
+                    self.unreadable_resources.push((remains, usize::try_from(objects).unwrap_or_default()));
                 }
             }
         }
@@ -278,13 +280,13 @@ impl Contents {
 pub(crate) async fn close(writer: SqliteConnection) {
     if let Err(error) = writer.close().await {
         tracing::warn!(
-            error = logged(&error),
+            error = log_text(&error),
             "cannot close the database cleanly, the write-ahead log is replayed at the next start"
         );
     }
 }
 
-/// Closes the writing connection, but leaves the log if the mark says that there is one: its absence would look like a loss.
+/// Closes the writing connection, but keeps the log if the mark records one: the next start would otherwise report lost writes.
 pub(crate) async fn close_as_marked(writer: SqliteConnection, path: &Path) {
     match Mark::read(path) {
         Ok(None) => close(writer).await,
@@ -307,7 +309,7 @@ pub(crate) async fn close_keeping_log(writer: SqliteConnection, path: &Path) {
         Ok(reader) => close(reader).await,
         // A database that cannot be read is not checkpointed either.
         Err(error) => {
-            tracing::warn!(error = logged(&error), "cannot read the database while closing")
+            tracing::warn!(error = log_text(&error), "cannot read the database while closing")
         }
     }
 }
@@ -317,7 +319,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whether_to_sync_is_settled_before_anything_is_written() {
+    async fn the_sync_mode_is_set_before_anything_is_written() {
         let folder = tempfile::tempdir().unwrap();
         for (sync, level) in [(true, 2), (false, 0)] {
             let mut settings = Settings::new(folder.path().join(format!("{sync}.db")));

@@ -8,17 +8,17 @@ use futures::future::BoxFuture;
 use sqlx::sqlite::{SqlitePool, SqlitePoolOptions, SqliteRow};
 use sqlx::{Row, Sqlite, Transaction};
 
-use super::mark::beside;
+use super::mark::sibling;
 use super::open_error::OpenError;
 use super::{failure, files, open, row};
 use crate::checksum;
 use crate::copy::{
-    ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of,
-    part_of,
+    ArchiveCursor, ArchivePart, Changes, CopyError, CopySource, PAGE_STATES, StoreExtent, StoredState,
+    page_end, page_length,
 };
 use crate::identity::Identity;
 use crate::key::{Key, Resource, split_path};
-use crate::owners::{Owners, of_value};
+use crate::owner_source::{OwnerSource, owner_source};
 use crate::seal::Seal;
 
 /// Source of copies from a SQLite file.
@@ -27,7 +27,7 @@ pub struct SqliteSource {
     seal: Arc<Seal>,
     path: PathBuf,
     /// True if the file is read as immutable because no process serves it. A server may still start during the copy.
-    at_rest: bool,
+    is_at_rest: bool,
 }
 
 /// States of a resource (`?1`) at a revision (`?2`) after a key (`?3`, `?4`), in key order, limited to `?5`; includes states that
@@ -52,27 +52,31 @@ impl SqliteSource {
         if !path.exists() {
             return Err(CopyError::Missing(path));
         }
-        let at_rest = !beside(&path, "-wal").exists();
+        let is_at_rest = !sibling(&path, "-wal").exists();
         let pool = SqlitePoolOptions::new().max_connections(1).min_connections(0);
-        let source =
-            Self { pool: pool.connect_lazy_with(open::onlooker_options(&path)), seal, path, at_rest };
+        let source = Self {
+            pool: pool.connect_lazy_with(open::foreign_reader_options(&path)),
+            seal,
+            path,
+            is_at_rest,
+        };
         source.check_schema().await?;
         Ok(source)
     }
 
     /// Returns the source of a store in this process.
-    pub(super) fn of_store(pool: SqlitePool, seal: Arc<Seal>, path: PathBuf) -> Self {
-        Self { pool, seal, path, at_rest: false }
+    pub(super) fn from_store(pool: SqlitePool, seal: Arc<Seal>, path: PathBuf) -> Self {
+        Self { pool, seal, path, is_at_rest: false }
     }
 
     async fn check_schema(&self) -> Result<(), CopyError> {
-        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(&error))?;
+        let mut connection = self.pool.acquire().await.map_err(|error| self.database_error(&error))?;
         let store = |reason: String| CopyError::Store { place: self.place(), reason };
-        match open::found(&mut connection, &self.path).await {
+        match open::read_identity(&mut connection, &self.path).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(store("no store found".to_owned())),
             Err(error @ OpenError::TooNew { .. }) => Err(store(error.to_string())),
-            Err(OpenError::Database { error, .. }) => Err(self.failed(&error)),
+            Err(OpenError::Database { error, .. }) => Err(self.database_error(&error)),
             Err(error) => Err(store(error.to_string())),
         }
     }
@@ -81,36 +85,36 @@ impl SqliteSource {
         self.path.display().to_string()
     }
 
-    pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "cannot read from the source database");
+    pub(super) fn database_error(&self, error: &sqlx::Error) -> CopyError {
+        tracing::debug!(error = failure::log_text(error), "cannot read from the source database");
         CopyError::Store { place: self.place(), reason: failure::reason(error).to_owned() }
     }
 
     /// Starts a read transaction. Returns it with the extent of the store.
-    pub(super) async fn begin(&self) -> Result<(Transaction<'static, Sqlite>, Extent), CopyError> {
+    pub(super) async fn begin(&self) -> Result<(Transaction<'static, Sqlite>, StoreExtent), CopyError> {
         const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1";
-        let failed = |error| self.failed(&error);
+        let failed = |error| self.database_error(&error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         let row = sqlx::query(META).fetch_one(&mut *transaction).await.map_err(failed)?;
-        let extent = || -> Result<Extent, sqlx::Error> {
+        let extent = || -> Result<StoreExtent, sqlx::Error> {
             let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
-            Ok(Extent { identity, revision: row.try_get(2)?, oldest: row.try_get(3)? })
+            Ok(StoreExtent { identity, revision: row.try_get(2)?, oldest: row.try_get(3)? })
         };
         let extent = extent().map_err(failed)?;
         Ok((transaction, extent))
     }
 
     /// Checks after a read that no server has started; otherwise the result is unreliable.
-    pub(super) fn whole<T>(&self, read: T) -> Result<T, CopyError> {
-        match self.at_rest && beside(&self.path, "-wal").exists() {
+    pub(super) fn check_unserved<T>(&self, result: T) -> Result<T, CopyError> {
+        match self.is_at_rest && sibling(&self.path, "-wal").exists() {
             true => Err(CopyError::Served(self.place())),
-            false => Ok(read),
+            false => Ok(result),
         }
     }
 
-    async fn read_extent(&self) -> Result<Extent, CopyError> {
+    async fn read_extent(&self) -> Result<StoreExtent, CopyError> {
         let (_, extent) = self.begin().await?;
-        self.whole(extent)
+        self.check_unserved(extent)
     }
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
@@ -121,18 +125,18 @@ impl SqliteSource {
         let resources = self.resources(&mut transaction).await?;
         let mut states = Vec::new();
         for (resource, id) in resources {
-            let behind = match after {
+            let page_start = match after {
                 Some(after) if *after.resource() > resource => continue,
                 Some(after) if *after.resource() == resource => split_path(after.path()),
                 _ => ("", ""),
             };
-            states = self.page(&mut transaction, &resource, id, revision, behind).await?;
+            states = self.page(&mut transaction, &resource, id, revision, page_start).await?;
             if !states.is_empty() {
                 break;
             }
         }
         drop(transaction);
-        self.whole(states)
+        self.check_unserved(states)
     }
 
     /// Returns all resources in order.
@@ -141,13 +145,13 @@ impl SqliteSource {
         transaction: &mut Transaction<'static, Sqlite>,
     ) -> Result<Vec<(Resource, i64)>, CopyError> {
         let select = sqlx::query("SELECT id, api_group, resource FROM resource");
-        let rows = select.fetch_all(&mut **transaction).await.map_err(|error| self.failed(&error))?;
+        let rows = select.fetch_all(&mut **transaction).await.map_err(|error| self.database_error(&error))?;
         let mut resources = Vec::with_capacity(rows.len());
         for row in rows {
-            let id = row.try_get(0).map_err(|error| self.failed(&error))?;
-            let resource = row::resource(&row, 1).map_err(|error| self.failed(&error))?;
-            let unreadable = |shown: Resource| {
-                CopyError::Unreadable(format!("{}: the name of {shown} cannot be read", self.place()))
+            let id = row.try_get(0).map_err(|error| self.database_error(&error))?;
+            let resource = row::resource(&row, 1).map_err(|error| self.database_error(&error))?;
+            let unreadable = |remains: Resource| {
+                CopyError::Unreadable(format!("{}: the name of {remains} cannot be read", self.place()))
             };
             resources.push((resource.map_err(unreadable)?, id));
         }
@@ -162,15 +166,15 @@ impl SqliteSource {
         resource: &Resource,
         id: i64,
         revision: i64,
-        behind: (&str, &str),
+        after: (&str, &str),
     ) -> Result<Vec<StoredState>, CopyError> {
-        let failed = |error| self.failed(&error);
+        let failed = |error| self.database_error(&error);
         let sizes = format!(
             "SELECT length(l.value) FROM ({STATES}) k CROSS JOIN log l ON l.revision = k.revision \
              ORDER BY k.namespace, k.name"
         );
         let sizes = sqlx::query_scalar(sqlx::AssertSqlSafe(sizes)).bind(id).bind(revision);
-        let sizes = sizes.bind(behind.0).bind(behind.1).bind(PAGE_STATES as i64);
+        let sizes = sizes.bind(after.0).bind(after.1).bind(PAGE_STATES as i64);
         let sizes: Vec<i64> = sizes.fetch_all(&mut **transaction).await.map_err(failed)?;
         let checksum = open::checksum_column(transaction).await.map_err(failed)?;
         let select = format!(
@@ -178,7 +182,7 @@ impl SqliteSource {
              ORDER BY k.namespace, k.name"
         );
         let select = sqlx::query(sqlx::AssertSqlSafe(select)).bind(id).bind(revision);
-        let select = select.bind(behind.0).bind(behind.1).bind(page_of(&sizes));
+        let select = select.bind(after.0).bind(after.1).bind(page_length(&sizes));
         let rows = select.fetch_all(&mut **transaction).await.map_err(failed)?;
         let mut states = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -190,14 +194,14 @@ impl SqliteSource {
     async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
         const SIZES: &str =
             "SELECT revision, length(value) FROM log WHERE revision > ? ORDER BY revision LIMIT ?";
-        let failed = |error| self.failed(&error);
+        let failed = |error| self.database_error(&error);
         let (mut transaction, extent) = self.begin().await?;
         if after < extent.oldest {
             return Err(CopyError::Compacted { revision: after, oldest: extent.oldest });
         }
         let sizes = sqlx::query_as(SIZES).bind(after).bind(PAGE_STATES as i64);
         let sizes: Vec<(i64, i64)> = sizes.fetch_all(&mut *transaction).await.map_err(failed)?;
-        let until = part_of(&sizes, extent.revision);
+        let until = page_end(&sizes, extent.revision);
         let checksum = open::checksum_column(&mut transaction).await.map_err(failed)?;
         let select = format!(
             "SELECT {COLUMNS}, r.api_group, r.resource, {checksum} AS checksum FROM log l LEFT JOIN resource r ON r.id = l.resource \
@@ -208,14 +212,14 @@ impl SqliteSource {
         let mut states = Vec::with_capacity(rows.len());
         for row in &rows {
             let resource = row::resource(row, 8).map_err(failed)?;
-            let unreadable = |shown| {
-                CopyError::Unreadable(format!("{}: the name of {shown} cannot be read", self.place()))
+            let unreadable = |remains| {
+                CopyError::Unreadable(format!("{}: the name of {remains} cannot be read", self.place()))
             };
             states.push(self.state(&resource.map_err(unreadable)?, row, 0).await?);
         }
         let states = self.owners(&mut transaction, states).await?;
         drop(transaction);
-        self.whole(Changes { states, until, revision: extent.revision })
+        self.check_unserved(Changes { states, until, revision: extent.revision })
     }
 
     /// Returns a state from the columns of [`COLUMNS`], and the source of its owners.
@@ -223,23 +227,23 @@ impl SqliteSource {
         &self,
         resource: &Resource,
         row: &SqliteRow,
-        at: usize,
-    ) -> Result<(StoredState, Owners), CopyError> {
-        let failed = |error| self.failed(&error);
-        let key = match row::key(resource, row, at).map_err(failed)? {
+        first_column: usize,
+    ) -> Result<(StoredState, OwnerSource), CopyError> {
+        let failed = |error| self.database_error(&error);
+        let key = match row::key(resource, row, first_column).map_err(failed)? {
             Ok(key) => key,
             Err(damaged) => {
-                return Err(CopyError::Unreadable(format!("{}: {}", damaged.shown, damaged.reason())));
+                return Err(CopyError::Unreadable(format!("{}: {}", damaged.remains, damaged.reason())));
             }
         };
-        let uid = row::text(row, at + 3).map_err(failed)?.shown().into_owned();
+        let uid = row::text(row, first_column + 3).map_err(failed)?.into_display().into_owned();
         let read = || -> Result<StoredState, sqlx::Error> {
             Ok(StoredState {
-                revision: row.try_get(at + 2)?,
+                revision: row.try_get(first_column + 2)?,
                 uid,
-                previous: row.try_get(at + 4)?,
-                deleted: row.try_get::<i64, _>(at + 5)? != 0,
-                value: row.try_get(at + 6)?,
+                previous: row.try_get(first_column + 4)?,
+                deleted: row.try_get::<i64, _>(first_column + 5)? != 0,
+                value: row.try_get(first_column + 6)?,
                 owners: None,
                 key,
             })
@@ -247,8 +251,8 @@ impl SqliteSource {
         let state = read().map_err(failed)?;
         let checksum = row::checksum(row, "checksum").map_err(failed)?;
         checksum::verify_copied(&state.key, state.revision, &state.value, checksum)?;
-        let is_current: bool = row.try_get(at + 7).map_err(failed)?;
-        let owners = of_value(&self.seal, &state, is_current).await;
+        let is_current: bool = row.try_get(first_column + 7).map_err(failed)?;
+        let owners = owner_source(&self.seal, &state, is_current).await;
         Ok((state, owners))
     }
 
@@ -256,38 +260,38 @@ impl SqliteSource {
     async fn owners(
         &self,
         transaction: &mut Transaction<'static, Sqlite>,
-        states: Vec<(StoredState, Owners)>,
+        states: Vec<(StoredState, OwnerSource)>,
     ) -> Result<Vec<StoredState>, CopyError> {
         const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name, o.owner_uid FROM owner o \
             JOIN resource r ON r.id = o.resource WHERE (r.resource, o.namespace, o.name) IN \
             (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))";
-        let failed = |error| self.failed(&error);
-        let asked: Vec<_> = states
+        let failed = |error| self.database_error(&error);
+        let keys: Vec<_> = states
             .iter()
-            .filter(|(_, owners)| matches!(owners, Owners::Indexed))
+            .filter(|(_, owners)| matches!(owners, OwnerSource::Indexed))
             .map(|(state, _)| {
                 let (namespace, name) = split_path(state.key.path());
                 [&*state.key.resource().resource, namespace, name]
             })
             .collect();
         let mut indexed = Vec::new();
-        if !asked.is_empty() {
+        if !keys.is_empty() {
             // Texts always encode.
-            let asked = serde_json::to_string(&asked).unwrap_or_default();
-            let rows = sqlx::query(SELECT).bind(asked).fetch_all(&mut **transaction).await.map_err(failed)?;
+            let keys = serde_json::to_string(&keys).unwrap_or_default();
+            let rows = sqlx::query(SELECT).bind(keys).fetch_all(&mut **transaction).await.map_err(failed)?;
             for row in &rows {
-                let text = |at| row.try_get::<String, _>(at).map_err(failed);
+                let text = |column| row.try_get::<String, _>(column).map_err(failed);
                 let resource = Resource::new(text(0)?, text(1)?);
                 let key = Key::new(&resource, text(2)?.trim_end_matches('/'), &text(3)?);
                 indexed.push((key, text(4)?));
             }
         }
-        Ok(crate::owners::join(states, &indexed))
+        Ok(crate::owner_source::join_indexed(states, &indexed))
     }
 }
 
 impl CopySource for SqliteSource {
-    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+    fn extent(&self) -> BoxFuture<'_, Result<StoreExtent, CopyError>> {
         Box::pin(self.read_extent())
     }
 
@@ -303,15 +307,16 @@ impl CopySource for SqliteSource {
         Box::pin(self.read_changes(after))
     }
 
-    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+    fn archive(&self, revision: i64, after: ArchiveCursor) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
         Box::pin(self.read_archive(revision, after))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
         Box::pin(async move {
-            let select = sqlx::query_scalar(super::find::REVISION_AT);
-            let found = select.bind(time).fetch_one(&self.pool).await.map_err(|error| self.failed(&error))?;
-            self.whole(found)
+            let select = sqlx::query_scalar(super::lookup::REVISION_AT);
+            let found =
+                select.bind(time).fetch_one(&self.pool).await.map_err(|error| self.database_error(&error))?;
+            self.check_unserved(found)
         })
     }
 }

@@ -11,11 +11,11 @@ use super::source::SqliteSource;
 use super::{open, row};
 use crate::checksum;
 use crate::copy::{
-    ArchiveAt, ArchivePart, ArchivedState, CopyError, Extent, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark,
-    page_of,
+    ArchiveContents, ArchiveCursor, ArchivePart, ArchivedState, CopyError, PAGE_MARKS, PAGE_STATES,
+    RevisionGap, StoreExtent, TimeMark, page_length,
 };
 
-type Reading = Transaction<'static, Sqlite>;
+type ReadTransaction = Transaction<'static, Sqlite>;
 
 /// Archived states superseded after a cursor (`?1`, `?2`) and up to a revision (`?3`), limited to `?4`.
 const IN_ARCHIVE: &str = "SELECT revision, until, bytes FROM archive WHERE (until, revision) > (?1, ?2) AND until <= ?3 \
@@ -23,7 +23,7 @@ const IN_ARCHIVE: &str = "SELECT revision, until, bytes FROM archive WHERE (unti
 
 /// Last revision of a piece of the log that begins at a revision (`?1`), ends at most at another (`?2`), and has at most `?3`
 /// rows of any kind; NULL if there are no more.
-const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= ?1 AND revision <= ?2 \
+const PIECE_END: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= ?1 AND revision <= ?2 \
     ORDER BY revision LIMIT ?3)";
 
 /// Returns a query like [`IN_ARCHIVE`] for a piece of the log: states superseded in it, and tombstones.
@@ -43,73 +43,78 @@ impl SqliteSource {
     pub(super) async fn read_archive(
         &self,
         revision: i64,
-        after: ArchiveAt,
+        after: ArchiveCursor,
     ) -> Result<ArchivePart, CopyError> {
-        let (mut reading, extent) = self.begin().await?;
-        let part = self.archive_part(&mut reading, &extent, revision, after).await?;
-        drop(reading);
-        self.whole(part)
+        let (mut transaction, extent) = self.begin().await?;
+        let part = self.archive_part(&mut transaction, &extent, revision, after).await?;
+        drop(transaction);
+        self.check_unserved(part)
     }
 
     async fn archive_part(
         &self,
-        reading: &mut Reading,
-        extent: &Extent,
+        transaction: &mut ReadTransaction,
+        extent: &StoreExtent,
         revision: i64,
-        after: ArchiveAt,
+        after: ArchiveCursor,
     ) -> Result<ArchivePart, CopyError> {
         let mut part = ArchivePart::default();
-        if !self.has_archive(reading).await? {
-            part.kept = Some(Kept::default());
+        if !self.has_archive(transaction).await? {
+            part.contents = Some(ArchiveContents::default());
             return Ok(part);
         }
-        part.states = self.past_states(reading, IN_ARCHIVE, revision, after).await?;
+        part.states = self.past_states(transaction, IN_ARCHIVE, revision, after).await?;
         let mut from = after.until.max(extent.oldest.saturating_add(1));
         while part.states.is_empty()
-            && let Some(to) = self.piece(reading, from, revision).await?
+            && let Some(to) = self.piece_end(transaction, from, revision).await?
         {
-            part.states = self.past_states(reading, &in_log(from, to), revision, after).await?;
+            part.states = self.past_states(transaction, &in_log(from, to), revision, after).await?;
             from = to.saturating_add(1);
         }
         if !part.states.is_empty() {
             return Ok(part);
         }
-        part.marks = self.marks(reading, revision, after.mark).await?;
+        part.marks = self.marks(transaction, revision, after.mark).await?;
         if part.marks.is_empty() {
-            part.kept = Some(self.kept(reading).await?);
+            part.contents = Some(self.contents(transaction).await?);
         }
         Ok(part)
     }
 
     /// Returns true if the file has an archive. A file that was only served by older versions has none.
-    async fn has_archive(&self, reading: &mut Reading) -> Result<bool, CopyError> {
+    async fn has_archive(&self, reading: &mut ReadTransaction) -> Result<bool, CopyError> {
         const TABLES: &str =
             "SELECT count(*) FROM sqlite_schema WHERE name IN ('archive', 'archived', 'lost')";
         let tables: Result<i64, _> = sqlx::query_scalar(TABLES).fetch_one(&mut **reading).await;
-        Ok(tables.map_err(|error| self.failed(&error))? == 3)
+        Ok(tables.map_err(|error| self.database_error(&error))? == 3)
     }
 
     /// Returns the end of the next piece of the log.
-    async fn piece(&self, reading: &mut Reading, from: i64, revision: i64) -> Result<Option<i64>, CopyError> {
-        let piece = sqlx::query_scalar(PIECE).bind(from).bind(revision).bind(PAGE_STATES as i64);
-        piece.fetch_one(&mut **reading).await.map_err(|error| self.failed(&error))
+    async fn piece_end(
+        &self,
+        transaction: &mut ReadTransaction,
+        from: i64,
+        revision: i64,
+    ) -> Result<Option<i64>, CopyError> {
+        let piece = sqlx::query_scalar(PIECE_END).bind(from).bind(revision).bind(PAGE_STATES as i64);
+        piece.fetch_one(&mut **transaction).await.map_err(|error| self.database_error(&error))
     }
 
     async fn past_states(
         &self,
-        reading: &mut Reading,
+        transaction: &mut ReadTransaction,
         keys: &str,
         revision: i64,
-        after: ArchiveAt,
+        after: ArchiveCursor,
     ) -> Result<Vec<ArchivedState>, CopyError> {
-        let failed = |error| self.failed(&error);
+        let failed = |error| self.database_error(&error);
         let sizes = sqlx::query_scalar(AssertSqlSafe(format!("SELECT bytes FROM ({keys})")));
         let sizes = sizes.bind(after.until).bind(after.revision).bind(revision).bind(PAGE_STATES as i64);
-        let sizes: Vec<i64> = sizes.persistent(false).fetch_all(&mut **reading).await.map_err(failed)?;
+        let sizes: Vec<i64> = sizes.persistent(false).fetch_all(&mut **transaction).await.map_err(failed)?;
         if sizes.is_empty() {
             return Ok(Vec::new());
         }
-        let column = open::checksum_column(reading).await.map_err(failed)?;
+        let column = open::checksum_column(transaction).await.map_err(failed)?;
         let checksum = match column {
             "NULL" => column,
             _ => "iif(a.revision IS NULL, l.checksum, a.checksum)",
@@ -121,17 +126,18 @@ impl SqliteSource {
              LEFT JOIN resource r ON r.id = coalesce(a.resource, l.resource) ORDER BY k.until, k.revision"
         );
         let select = sqlx::query(AssertSqlSafe(select)).bind(after.until).bind(after.revision).bind(revision);
-        let rows = select.bind(page_of(&sizes)).persistent(false).fetch_all(&mut **reading).await;
+        let rows = select.bind(page_length(&sizes)).persistent(false).fetch_all(&mut **transaction).await;
         rows.map_err(failed)?.iter().map(|row| self.past_state(row)).collect()
     }
 
     fn past_state(&self, row: &SqliteRow) -> Result<ArchivedState, CopyError> {
-        let failed = |error| self.failed(&error);
-        let unreadable = |shown: String| CopyError::Unreadable(format!("{}: {shown}", self.place()));
+        let failed = |error| self.database_error(&error);
+        let unreadable = |reason: String| CopyError::Unreadable(format!("{}: {reason}", self.place()));
         let resource = row::resource(row, 0).map_err(failed)?;
-        let resource = resource.map_err(|shown| unreadable(format!("the name of {shown} cannot be read")))?;
+        let resource =
+            resource.map_err(|remains| unreadable(format!("the name of {remains} cannot be read")))?;
         let key = row::key(&resource, row, 2).map_err(failed)?;
-        let key = key.map_err(|damaged| unreadable(format!("{}: {}", damaged.shown, damaged.reason())))?;
+        let key = key.map_err(|damaged| unreadable(format!("{}: {}", damaged.remains, damaged.reason())))?;
         let read = || -> Result<ArchivedState, sqlx::Error> {
             Ok(ArchivedState {
                 revision: row.try_get(4)?,
@@ -152,7 +158,7 @@ impl SqliteSource {
     /// the last one.
     async fn marks(
         &self,
-        reading: &mut Reading,
+        transaction: &mut ReadTransaction,
         revision: i64,
         after: i64,
     ) -> Result<Vec<TimeMark>, CopyError> {
@@ -164,24 +170,24 @@ impl SqliteSource {
         }
         let marks = sqlx::query_as(MARKS).bind(after).bind(revision).bind(PAGE_MARKS);
         let marks: Vec<(i64, i64)> =
-            marks.fetch_all(&mut **reading).await.map_err(|error| self.failed(&error))?;
+            marks.fetch_all(&mut **transaction).await.map_err(|error| self.database_error(&error))?;
         Ok(marks.into_iter().map(|(revision, at)| TimeMark { revision, at }).collect())
     }
 
-    async fn kept(&self, reading: &mut Reading) -> Result<Kept, CopyError> {
+    async fn contents(&self, reading: &mut ReadTransaction) -> Result<ArchiveContents, CopyError> {
         const SINCE: &str =
             "SELECT r.api_group, r.resource, d.since FROM archived d JOIN resource r ON r.id = d.resource";
-        let failed = |error| self.failed(&error);
-        let mut kept = Kept::default();
+        let failed = |error| self.database_error(&error);
+        let mut contents = ArchiveContents::default();
         for row in sqlx::query(SINCE).fetch_all(&mut **reading).await.map_err(failed)? {
             // The states of a resource whose name cannot be read are not served.
             if let Ok(resource) = row::resource(&row, 0).map_err(failed)? {
-                kept.since.insert(resource, row.try_get(2).map_err(failed)?);
+                contents.since.insert(resource, row.try_get(2).map_err(failed)?);
             }
         }
-        let lost = sqlx::query_as("SELECT after, until FROM lost ORDER BY after");
-        let lost: Vec<(i64, i64)> = lost.fetch_all(&mut **reading).await.map_err(failed)?;
-        kept.lost = lost.into_iter().map(|(after, until)| Lost { after, until }).collect();
-        Ok(kept)
+        let gaps = sqlx::query_as("SELECT after, until FROM lost ORDER BY after");
+        let gaps: Vec<(i64, i64)> = gaps.fetch_all(&mut **reading).await.map_err(failed)?;
+        contents.gaps = gaps.into_iter().map(|(after, until)| RevisionGap { after, until }).collect();
+        Ok(contents)
     }
 }

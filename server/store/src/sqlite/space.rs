@@ -20,33 +20,33 @@ use serde::de::IgnoredAny;
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use tokio::sync::watch;
 
-use super::allocate::{Disk, extend, write_zeros};
-use super::failure::{NO_SPACE, is_lack, logged};
+use super::allocation::{Disk, extend, write_zeros};
+use super::failure::{NO_SPACE, is_no_space, log_text};
 use super::files;
-use super::mark::beside;
+use super::mark::sibling;
 use super::wal::{FRAME_BYTES, HEADER_BYTES, PAGE_BYTES};
-use crate::txn::{Change, Expect, Operation, Txn};
+use crate::txn::{Change, Operation, Precondition, Txn};
 
 /// Denominator of the part of the size limit that must be free to leave delete-only mode.
-const SPARE_PART: u64 = 8;
+const SPARE_DIVISOR: u64 = 8;
 /// Denominator of the maximum part of the file system for the reserve.
-const MAX_PART: u64 = 4;
+const MAX_RESERVE_DIVISOR: u64 = 4;
 /// Denominator of the maximum part of the file system for the write-ahead log before a checkpoint.
-const LOG_PART: u64 = 8;
+const LOG_DIVISOR: u64 = 8;
 /// Pages of the write-ahead log before a checkpoint, on a large disk.
 const LOG_PAGES: u64 = 4_000;
 /// Size that the write-ahead log keeps when it restarts, while there is space.
 const LOG_KEPT_BYTES: u64 = 64 << 20;
 /// Denominator of the part of the reserve by which the database file is extended beyond the needs of a group.
-const SLACK_PART: u64 = 4;
+const SLACK_DIVISOR: u64 = 4;
 /// Denominator of the part of the reserve that must stay free on the disk when the database file is extended.
-const MARGIN_PART: u64 = 8;
+const MARGIN_DIVISOR: u64 = 8;
 /// Pages that an operation may add to the database, without those of its value.
 const OPERATION_PAGES: u64 = 1;
 /// Denominator of the part of the reserve that the values of a group may use in delete-only mode.
-const GROUP_PART: u64 = 4;
+const GROUP_DIVISOR: u64 = 4;
 /// Denominator of the part of the reserve whose pages one step releases; moving a page writes up to three others.
-const VACUUM_PART: u64 = 8;
+const VACUUM_DIVISOR: u64 = 8;
 /// Size in the write-ahead log of an operation that deletes, without its value.
 const DELETION_BYTES: u64 = 64 * 1024;
 /// Size of the reserve while the database is open: for the index of the log, which the next start may have to create.
@@ -56,7 +56,7 @@ const PROBE_BYTES: usize = 64 * 1024;
 /// Number of pages of a database whose pages were not counted.
 const UNCOUNTED: u64 = u64::MAX / 2;
 /// Interval of attempts to leave delete-only mode.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Disk space of an open database.
 pub(crate) struct Space {
@@ -64,12 +64,12 @@ pub(crate) struct Space {
     /// Database file, while it is locked.
     database: Weak<File>,
     /// Size of the reserve in bytes.
-    bytes: u64,
+    reserve_bytes: u64,
     max_pages: Option<u64>,
     /// Upper bound of the pages of the database, including those in the write-ahead log.
     pages: AtomicU64,
     /// Reason for delete-only mode; `None` in normal mode.
-    full: watch::Sender<Option<String>>,
+    delete_only_reason: watch::Sender<Option<String>>,
 }
 
 impl Space {
@@ -79,19 +79,19 @@ impl Space {
         let space = Self {
             path: path.to_owned(),
             database: Arc::downgrade(database),
-            bytes: bounded(path, bytes),
+            reserve_bytes: limit_reserve(path, bytes),
             max_pages: max_file_bytes.map(max_pages),
             pages: AtomicU64::new(UNCOUNTED),
-            full: watch::Sender::new(None),
+            delete_only_reason: watch::Sender::new(None),
         };
         let allocated = space.allocate_log();
-        if Disk::of(path).is_none_or(|disk| disk.available > space.bytes) {
+        if Disk::of(path).is_none_or(|disk| disk.available > space.reserve_bytes) {
             space.reserve_index();
         }
         let available = Disk::of(path).map_or(u64::MAX, |disk| disk.available);
-        if allocated.as_ref().is_err_and(is_lack) || available < space.bytes / MARGIN_PART {
+        if allocated.as_ref().is_err_and(is_no_space) || available < space.reserve_bytes / MARGIN_DIVISOR {
             tracing::error!("disk is full, accepting only deletions until space is available");
-            space.full.send_replace(Some(NO_SPACE.to_owned()));
+            space.delete_only_reason.send_replace(Some(NO_SPACE.to_owned()));
         } else if let Err(error) = allocated {
             let error = portico_gostd::os::error_text(&error);
             tracing::warn!(error, "cannot reserve disk space for deletions");
@@ -100,42 +100,42 @@ impl Space {
     }
 
     /// Returns the reason for delete-only mode; `None` in normal mode.
-    pub(crate) fn full(&self) -> Option<String> {
-        self.full.borrow().clone()
+    pub(crate) fn delete_only_reason(&self) -> Option<String> {
+        self.delete_only_reason.borrow().clone()
     }
 
     /// Returns the maximum number of operations and bytes of values of a transaction in delete-only mode: the write-ahead log has
     /// blocks for as much.
     pub(crate) fn group_limits(&self) -> (usize, usize) {
         let limit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
-        (limit(self.bytes / DELETION_BYTES), limit(self.bytes / GROUP_PART))
+        (limit(self.reserve_bytes / DELETION_BYTES), limit(self.reserve_bytes / GROUP_DIVISOR))
     }
 
     /// Returns the number of free pages that one step on a full disk releases: the write-ahead log has blocks for moving as many.
     pub(crate) fn vacuum_pages(&self) -> i64 {
-        i64::try_from(self.bytes / PAGE_BYTES / VACUUM_PART).unwrap_or(i64::MAX).max(1)
+        i64::try_from(self.reserve_bytes / PAGE_BYTES / VACUUM_DIVISOR).unwrap_or(i64::MAX).max(1)
     }
 
     /// Enters delete-only mode. Makes the reserved part of the size limit available to deletions.
-    pub(crate) async fn exhausted(&self, connection: &mut SqliteConnection, reason: String) {
+    pub(crate) async fn enter_delete_only(&self, connection: &mut SqliteConnection, reason: String) {
         tracing::error!(
             error = reason,
             "database or disk is full, accepting only deletions until space is available"
         );
-        set(connection, format!("journal_size_limit = {}", self.bytes)).await;
+        set_pragma(connection, format!("journal_size_limit = {}", self.reserve_bytes)).await;
         if let Some(pages) = self.max_pages {
             // A database that exceeded the limit when it was opened is limited to that size.
-            let there = count(connection, "PRAGMA page_count").await.unwrap_or(0);
-            let pages = pages.max(there) + self.bytes.div_ceil(PAGE_BYTES);
-            set(connection, format!("max_page_count = {pages}")).await;
+            let current = query_count(connection, "PRAGMA page_count").await.unwrap_or(0);
+            let pages = pages.max(current) + self.reserve_bytes.div_ceil(PAGE_BYTES);
+            set_pragma(connection, format!("max_page_count = {pages}")).await;
         }
         self.recount();
-        self.full.send_replace(Some(reason));
+        self.delete_only_reason.send_replace(Some(reason));
     }
 
     /// Extends the database file for a group with this number of operations and bytes of values, so that no checkpoint needs
     /// more blocks of the disk.
-    pub(crate) async fn cover(
+    pub(crate) async fn extend_for_group(
         &self,
         connection: &mut SqliteConnection,
         operations: usize,
@@ -150,34 +150,38 @@ impl Space {
             return Ok(());
         }
         // If the pages cannot be counted, SQLite reports the error later.
-        let Ok(used) = count(connection, "PRAGMA page_count").await else { return Ok(()) };
+        let Ok(used) = query_count(connection, "PRAGMA page_count").await else { return Ok(()) };
         self.pages.store(used + needed, Ordering::Relaxed);
         self.extend_to(database, used + needed).await
     }
 
     /// Extends the database file to all pages that it has in the open transaction.
-    pub(crate) async fn cover_written(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn extend_for_transaction(
+        &self,
+        connection: &mut SqliteConnection,
+    ) -> Result<(), sqlx::Error> {
         let Some(database) = self.database.upgrade() else { return Ok(()) };
-        let used = count(connection, "PRAGMA page_count").await?;
+        let used = query_count(connection, "PRAGMA page_count").await?;
         self.recount();
         self.extend_to(database, used).await.map_err(sqlx::Error::Io)
     }
 
     async fn extend_to(&self, database: Arc<File>, pages: u64) -> io::Result<()> {
-        let is_full = self.full().is_some();
-        let beyond = if is_full { self.bytes.div_ceil(PAGE_BYTES) } else { 0 };
-        let most = self.max_pages.map_or(u64::MAX, |pages| pages + beyond);
-        let (length, wanted) = (database.metadata()?.len(), pages.min(most) * PAGE_BYTES);
-        if wanted <= length {
+        let is_full = self.delete_only_reason().is_some();
+        let extra_pages = if is_full { self.reserve_bytes.div_ceil(PAGE_BYTES) } else { 0 };
+        let max_pages = self.max_pages.map_or(u64::MAX, |pages| pages + extra_pages);
+        let (length, needed) = (database.metadata()?.len(), pages.min(max_pages) * PAGE_BYTES);
+        if needed <= length {
             return Ok(());
         }
-        let target = (wanted + self.bytes / SLACK_PART).min(most.saturating_mul(PAGE_BYTES));
+        let target = (needed + self.reserve_bytes / SLACK_DIVISOR).min(max_pages.saturating_mul(PAGE_BYTES));
         // Deletions may use the rest of the disk.
-        let margin = if is_full { 0 } else { self.bytes / MARGIN_PART };
+        let margin = if is_full { 0 } else { self.reserve_bytes / MARGIN_DIVISOR };
         let path = self.path.clone();
         let extended = portico_kit::tasks::blocking(move || {
-            let lacking = |disk: &Disk| disk.available < target.saturating_sub(length).saturating_add(margin);
-            match Disk::of(&path).filter(lacking) {
+            let lacks_space =
+                |disk: &Disk| disk.available < target.saturating_sub(length).saturating_add(margin);
+            match Disk::of(&path).filter(lacks_space) {
                 Some(_) => Err(io::ErrorKind::StorageFull.into()),
                 None => extend(&database, target),
             }
@@ -197,18 +201,18 @@ impl Space {
         connection: &mut SqliteConnection,
         write: impl AsyncFnOnce(&mut SqliteConnection) -> Result<(), sqlx::Error>,
     ) -> Result<bool, sqlx::Error> {
-        set(connection, format!("journal_size_limit = {}", self.bytes)).await;
+        set_pragma(connection, format!("journal_size_limit = {}", self.reserve_bytes)).await;
         let written = write(connection).await;
-        set(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
+        set_pragma(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
         written?;
-        if count(connection, "PRAGMA secure_delete").await? == 0 {
+        if query_count(connection, "PRAGMA secure_delete").await? == 0 {
             return Ok(true);
         }
         let row = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(connection).await?;
         let (busy, frames): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         // After a checkpoint by another program, the number of frames is 0 here.
         let (0, Ok(frames @ 1..)) = (busy, u64::try_from(frames)) else { return Ok(false) };
-        let log = beside(&self.path, "-wal");
+        let log = sibling(&self.path, "-wal");
         let overwritten = portico_kit::tasks::blocking(move || {
             let log = File::options().write(true).open(log)?;
             write_zeros(&log, HEADER_BYTES + frames * FRAME_BYTES, log.metadata()?.len())
@@ -218,9 +222,9 @@ impl Space {
 
     /// Allocates the blocks of the reserve for the write-ahead log. Blocks.
     pub(crate) fn allocate_log(&self) -> io::Result<()> {
-        let log = File::options().write(true).open(beside(&self.path, "-wal"));
+        let log = File::options().write(true).open(sibling(&self.path, "-wal"));
         match log {
-            Ok(log) => extend(&log, self.bytes),
+            Ok(log) => extend(&log, self.reserve_bytes),
             // No log: nothing was ever read or written.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -228,61 +232,64 @@ impl Space {
     }
 
     /// Moves the blocks of the write-ahead log to the reserve file, after the database is closed and the log is gone. Blocks.
-    pub(crate) fn keep(&self) -> io::Result<()> {
-        if beside(&self.path, "-wal").exists() {
+    pub(crate) fn save_reserve(&self) -> io::Result<()> {
+        if sibling(&self.path, "-wal").exists() {
             return Ok(());
         }
-        reserve_bytes(&self.path, self.bytes)
+        write_reserve(&self.path, self.reserve_bytes)
     }
 
     /// Creates the reserve for the index of the log. Ignores errors: a start needs it only if the index was removed.
     fn reserve_index(&self) {
-        let _ = reserve_bytes(&self.path, self.bytes.min(INDEX_BYTES));
+        let _ = write_reserve(&self.path, self.reserve_bytes.min(INDEX_BYTES));
     }
 
     /// Allocates blocks that the write-ahead log has lost, and leaves delete-only mode if there is enough space.
-    pub(crate) async fn relax(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn leave_delete_only(
+        &self,
+        connection: &mut SqliteConnection,
+    ) -> Result<(), sqlx::Error> {
         // Errors show in the check of the disk.
         let allocated = self.allocate_log().is_ok();
-        if self.full().is_none() || !allocated || !self.has_room() {
+        if self.delete_only_reason().is_none() || !allocated || !self.has_room() {
             return Ok(());
         }
         if let Some(pages) = self.max_pages {
-            let used = count(connection, "PRAGMA page_count").await?;
-            let used = used.saturating_sub(count(connection, "PRAGMA freelist_count").await?);
-            let spare = self.bytes.div_ceil(PAGE_BYTES).min(pages / SPARE_PART);
+            let used = query_count(connection, "PRAGMA page_count").await?;
+            let used = used.saturating_sub(query_count(connection, "PRAGMA freelist_count").await?);
+            let spare = self.reserve_bytes.div_ceil(PAGE_BYTES).min(pages / SPARE_DIVISOR);
             if used + spare > pages {
                 return Ok(());
             }
-            set(connection, format!("max_page_count = {pages}")).await;
+            set_pragma(connection, format!("max_page_count = {pages}")).await;
         }
-        set(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
+        set_pragma(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
         self.reserve_index();
         tracing::info!("space available again, accepting all writes");
-        self.full.send_replace(None);
+        self.delete_only_reason.send_replace(None);
         Ok(())
     }
 
     /// Returns true if the disk has room for the write-ahead log at its maximum size, and for the next extension of the database.
     fn has_room(&self) -> bool {
         let Some(disk) = Disk::of(&self.path) else { return true };
-        let log = fs::metadata(beside(&self.path, "-wal")).map_or(0, |file| file.len());
+        let log = fs::metadata(sibling(&self.path, "-wal")).map_or(0, |file| file.len());
         let needed = (log_pages(&self.path) * PAGE_BYTES).saturating_sub(log);
-        disk.available >= needed + self.bytes / 2
+        disk.available >= needed + self.reserve_bytes / 2
     }
 
     /// Waits until space must be checked again. Never returns in normal mode.
-    pub(crate) async fn retry(&self) {
-        let mut full = self.full.subscribe();
+    pub(crate) async fn wait_for_retry(&self) {
+        let mut reason = self.delete_only_reason.subscribe();
         // `self` owns the sender, so the channel stays open.
-        let _ = full.wait_for(Option::is_some).await;
-        tokio::time::sleep(RETRY).await;
+        let _ = reason.wait_for(Option::is_some).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
 /// Returns the number of pages of the write-ahead log before a checkpoint.
 fn log_pages(database: &Path) -> u64 {
-    Disk::of(database).map_or(LOG_PAGES, |disk| (disk.bytes / LOG_PART / PAGE_BYTES).clamp(1, LOG_PAGES))
+    Disk::of(database).map_or(LOG_PAGES, |disk| (disk.bytes / LOG_DIVISOR / PAGE_BYTES).clamp(1, LOG_PAGES))
 }
 
 /// Returns the pragmas that limit the files of a database.
@@ -296,53 +303,53 @@ pub(crate) fn pragmas(database: &Path, max_file_bytes: Option<u64>) -> String {
     pragmas
 }
 
-fn reserve(database: &Path) -> PathBuf {
-    beside(database, ".reserve")
+fn reserve_path(database: &Path) -> PathBuf {
+    sibling(database, ".reserve")
 }
 
 /// Returns the size of the reserve of a database, limited to a part of the disk: a larger one would fill the disk itself.
-fn bounded(database: &Path, bytes: u64) -> u64 {
+fn limit_reserve(database: &Path, bytes: u64) -> u64 {
     let Some(disk) = Disk::of(database) else { return bytes };
-    let most = disk.bytes / MAX_PART;
-    if bytes > most {
+    let limit = disk.bytes / MAX_RESERVE_DIVISOR;
+    if bytes > limit {
         tracing::warn!(
             bytes,
-            limit = most,
+            limit = limit,
             "reserve for deletions exceeds a quarter of the disk, reserve reduced"
         );
     }
-    bytes.min(most)
+    bytes.min(limit)
 }
 
-fn reserve_bytes(database: &Path, bytes: u64) -> io::Result<()> {
-    let path = reserve(database);
-    let kept = File::create(&path).and_then(|file| {
+fn write_reserve(database: &Path, bytes: u64) -> io::Result<()> {
+    let path = reserve_path(database);
+    let result = File::create(&path).and_then(|file| {
         extend(&file, bytes)?;
-        files::give(&file, database)
+        files::match_owner(&file, database)
     });
-    if kept.is_err() {
+    if result.is_err() {
         // An incomplete reserve is useless.
         remove(&path);
     }
-    kept
+    result
 }
 
 /// Frees the reserve of a database for its write-ahead log. Returns its size. Blocks.
-pub(crate) fn release(database: &Path) -> u64 {
-    let path = reserve(database);
+pub(crate) fn release_reserve(database: &Path) -> u64 {
+    let path = reserve_path(database);
     let bytes = fs::metadata(&path).map_or(0, |file| file.len());
     remove(&path);
     bytes
 }
 
 /// Restores the reserve that a failed start has freed: in the log if there is one. Blocks.
-pub(crate) fn restore(database: &Path, bytes: u64) {
+pub(crate) fn restore_reserve(database: &Path, bytes: u64) {
     if bytes == 0 {
         return;
     }
-    let restored = match File::options().write(true).open(beside(database, "-wal")) {
-        Ok(log) => extend(&log, bytes).and_then(|()| reserve_bytes(database, bytes.min(INDEX_BYTES))),
-        Err(_) => reserve_bytes(database, bytes),
+    let restored = match File::options().write(true).open(sibling(database, "-wal")) {
+        Ok(log) => extend(&log, bytes).and_then(|()| write_reserve(database, bytes.min(INDEX_BYTES))),
+        Err(_) => write_reserve(database, bytes),
     };
     if let Err(error) = restored {
         let error = portico_gostd::os::error_text(&error);
@@ -361,21 +368,21 @@ fn remove(reserve: &Path) {
 }
 
 /// Returns true if a file next to a database cannot be written for lack of space. Blocks.
-pub(crate) fn none_left(database: &Path) -> bool {
-    let probe = beside(database, ".probe");
+pub(crate) fn is_disk_full(database: &Path) -> bool {
+    let probe = sibling(database, ".probe");
     let written = fs::write(&probe, [0; PROBE_BYTES]);
     // The file may not exist.
     let _ = fs::remove_file(&probe);
-    written.is_err_and(|error| is_lack(&error))
+    written.is_err_and(|error| is_no_space(&error))
 }
 
-async fn set(connection: &mut SqliteConnection, pragma: String) {
+async fn set_pragma(connection: &mut SqliteConnection, pragma: String) {
     if let Err(error) = sqlx::query(AssertSqlSafe(format!("PRAGMA {pragma}"))).fetch_all(connection).await {
-        tracing::error!(error = logged(&error), pragma, "cannot change a limit of the database");
+        tracing::error!(error = log_text(&error), pragma, "cannot change a limit of the database");
     }
 }
 
-async fn count(connection: &mut SqliteConnection, pragma: &'static str) -> Result<u64, sqlx::Error> {
+async fn query_count(connection: &mut SqliteConnection, pragma: &'static str) -> Result<u64, sqlx::Error> {
     let count: i64 = sqlx::query_scalar(pragma).fetch_one(connection).await?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
@@ -386,9 +393,9 @@ fn max_pages(bytes: u64) -> u64 {
 }
 
 /// Returns true if a Txn deletes objects: it creates none, and deletes one or writes only objects that are being deleted.
-pub(crate) fn frees(txn: &Txn) -> bool {
+pub(crate) fn frees_space(txn: &Txn) -> bool {
     let creates = |operation: &Operation| {
-        matches!((operation.expect, &operation.change), (Expect::Absent, Change::Put(_)))
+        matches!((operation.precondition, &operation.change), (Precondition::Absent, Change::Put(_)))
     };
     if txn.operations.iter().any(creates) {
         return false;
@@ -428,69 +435,78 @@ mod tests {
     use crate::record::Value;
     use sqlx::Connection;
 
-    fn operation(expect: Expect, metadata: &str, data: &str) -> Operation {
+    fn operation(precondition: Precondition, metadata: &str, data: &str) -> Operation {
         let json = format!(r#"{{"kind":"ConfigMap","metadata":{{{metadata}}},"data":{{{data}}}}}"#);
         let value = Value::new(json.into_bytes(), Default::default());
         Operation {
             key: Key::new(&Resource::new("", "configmaps"), "a", "b"),
-            expect,
+            precondition,
             change: Change::Put(value),
         }
     }
 
     #[test]
-    fn only_what_makes_objects_go_frees() {
+    fn only_deletions_and_writes_of_terminating_objects_free_space() {
         const DELETED: &str = r#""deletionTimestamp":"2026-01-01T00:00:00Z""#;
         let deletion = || {
-            let Operation { key, change: Change::Put(value), .. } = operation(Expect::Exists, "", "") else {
+            let Operation { key, change: Change::Put(value), .. } = operation(Precondition::Exists, "", "")
+            else {
                 unreachable!()
             };
-            Operation { key, expect: Expect::Exists, change: Change::Delete(value) }
+            Operation { key, precondition: Precondition::Exists, change: Change::Delete(value) }
         };
-        let live = || operation(Expect::Exists, "", "");
-        for (operations, expected, why) in [
-            (vec![operation(Expect::Revision(5), DELETED, "")], true, "it is being deleted"),
-            (vec![operation(Expect::Revision(5), "", DELETED)], false, "the name of its data alone"),
+        let live = || operation(Precondition::Exists, "", "");
+        for (operations, expected, description) in [
+            (vec![operation(Precondition::Revision(5), DELETED, "")], true, "terminating object"),
+            (vec![operation(Precondition::Revision(5), "", DELETED)], false, "field name in the data only"),
             (
-                vec![operation(Expect::Revision(5), r#""deletionTimestamp":null"#, DELETED)],
+                vec![operation(Precondition::Revision(5), r#""deletionTimestamp":null"#, DELETED)],
                 false,
-                "not deleted",
+                "null deletion timestamp",
             ),
-            (vec![operation(Expect::Absent, DELETED, "")], false, "creations never"),
-            (vec![operation(Expect::Exists, DELETED, ""), live()], false, "another one grows"),
-            (vec![live(), deletion()], true, "an update that a deletion brings along"),
-            (vec![deletion(), operation(Expect::Absent, "", "")], false, "a creation beside a deletion"),
+            (vec![operation(Precondition::Absent, DELETED, "")], false, "creation of a terminating object"),
+            (
+                vec![operation(Precondition::Exists, DELETED, ""), live()],
+                false,
+                "update of another live object",
+            ),
+            (vec![live(), deletion()], true, "update together with a deletion"),
+            (
+                vec![deletion(), operation(Precondition::Absent, "", "")],
+                false,
+                "creation together with a deletion",
+            ),
         ] {
-            assert_eq!(frees(&Txn { operations }), expected, "{why}");
+            assert_eq!(frees_space(&Txn { operations }), expected, "{description}");
         }
     }
 
     #[test]
-    fn a_reserve_is_never_so_large_that_it_fills_its_disk() {
+    fn a_reserve_does_not_fill_its_disk() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
         let disk = Disk::of(&database).unwrap();
-        assert_eq!(bounded(&database, u64::MAX), disk.bytes / MAX_PART);
-        assert_eq!(bounded(&database, 4096), 4096);
+        assert_eq!(limit_reserve(&database, u64::MAX), disk.bytes / MAX_RESERVE_DIVISOR);
+        assert_eq!(limit_reserve(&database, 4096), 4096);
     }
 
     #[test]
-    fn the_reserve_is_the_logs_while_there_is_one_and_a_file_otherwise() {
+    fn the_log_has_the_blocks_of_the_reserve_while_it_exists() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
-        let (log, kept) = (beside(&database, "-wal"), reserve(&database));
+        let (log, reserve) = (sibling(&database, "-wal"), reserve_path(&database));
         fs::write(&database, "").unwrap();
         fs::write(&log, "frames").unwrap();
         let space = Space::new(&database, &Arc::new(File::open(&database).unwrap()), 4096, None);
         assert_eq!(fs::metadata(&log).unwrap().len(), 4096);
-        assert_eq!(release(&database), 4096);
-        space.keep().unwrap();
-        assert!(!kept.exists());
+        assert_eq!(release_reserve(&database), 4096);
+        space.save_reserve().unwrap();
+        assert!(!reserve.exists());
         fs::remove_file(&log).unwrap();
-        space.keep().unwrap();
-        assert_eq!(fs::metadata(&kept).unwrap().len(), 4096);
-        release(&database);
-        assert!(!kept.exists());
+        space.save_reserve().unwrap();
+        assert_eq!(fs::metadata(&reserve).unwrap().len(), 4096);
+        release_reserve(&database);
+        assert!(!reserve.exists());
     }
 
     #[tokio::test]
@@ -503,18 +519,18 @@ mod tests {
         let file = Arc::new(File::options().write(true).open(&database).unwrap());
         let limit = 8 * PAGE_BYTES;
         let space = Space::new(&database, &file, 4096, Some(limit));
-        space.cover(&mut connection, 100, 0).await.unwrap();
+        space.extend_for_group(&mut connection, 100, 0).await.unwrap();
         assert_eq!(file.metadata().unwrap().len(), limit);
-        space.full.send_replace(Some(NO_SPACE.to_owned()));
-        space.cover(&mut connection, 100, 0).await.unwrap();
-        assert_eq!(file.metadata().unwrap().len(), limit + space.bytes);
+        space.delete_only_reason.send_replace(Some(NO_SPACE.to_owned()));
+        space.extend_for_group(&mut connection, 100, 0).await.unwrap();
+        assert_eq!(file.metadata().unwrap().len(), limit + space.reserve_bytes);
     }
 
     #[test]
-    fn where_there_is_space_or_no_folder_none_is_lacking() {
+    fn a_disk_with_space_and_a_missing_folder_do_not_count_as_full() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(!none_left(&folder.path().join("portico.db")));
+        assert!(!is_disk_full(&folder.path().join("portico.db")));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(!none_left(&folder.path().join("nowhere/portico.db")));
+        assert!(!is_disk_full(&folder.path().join("nowhere/portico.db")));
     }
 }

@@ -6,10 +6,10 @@ use sqlx::encode::Encode;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Arguments, AssertSqlSafe, Sqlite, SqliteConnection};
 
-use super::failure::logged;
+use super::failure::log_text;
 
 /// Maximum number of rows in one VALUES list: far below SQLite's 32,766 parameters of a statement.
-const ROWS: usize = 1_000;
+const MAX_ROWS: usize = 1_000;
 
 /// Maximum number of rows of a batch that stays prepared: groups of 16 clients that each create objects sequentially.
 /// Preparing takes as long as running; a prepared statement uses about a kilobyte per row.
@@ -19,19 +19,19 @@ const PREPARED_ROWS: usize = 32;
 pub(crate) async fn rollback(connection: &mut SqliteConnection) {
     if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
         // SQLite rolls back automatically after some errors.
-        tracing::debug!(error = logged(&error), "no transaction to roll back");
+        tracing::debug!(error = log_text(&error), "no transaction to roll back");
     }
 }
 
 /// Statements that run in order, with consecutively numbered arguments.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct StatementBatch {
     sql: String,
     arguments: SqliteArguments,
     rows: usize,
 }
 
-impl Batch {
+impl StatementBatch {
     /// Appends a statement without arguments, or one whose `?` are bound by the next calls of [`StatementBatch::bind`].
     pub(crate) fn statement(&mut self, sql: &str) {
         self.sql.push_str(sql);
@@ -48,7 +48,7 @@ impl Batch {
         items: &[T],
         bind: impl Fn(&mut Self, &T) -> Result<(), sqlx::Error>,
     ) -> Result<(), sqlx::Error> {
-        for chunk in items.chunks(ROWS) {
+        for chunk in items.chunks(MAX_ROWS) {
             self.sql.push_str(head);
             for (index, item) in chunk.iter().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
@@ -75,8 +75,8 @@ impl Batch {
         self,
         connection: &mut SqliteConnection,
     ) -> Result<Vec<sqlx::sqlite::SqliteRow>, sqlx::Error> {
-        let small = self.rows <= PREPARED_ROWS;
-        let query = sqlx::query_with(AssertSqlSafe(self.sql), self.arguments).persistent(small);
+        let is_prepared = self.rows <= PREPARED_ROWS;
+        let query = sqlx::query_with(AssertSqlSafe(self.sql), self.arguments).persistent(is_prepared);
         query.fetch_all(connection).await
     }
 }

@@ -19,14 +19,14 @@ const MAX_PAGE_BYTES: u64 = 65_536;
 
 /// SQLite's checksum. That of a frame continues the checksum of the previous frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Sum(u32, u32);
+struct WalChecksum(u32, u32);
 
-impl Sum {
-    fn read(bytes: &[u8], at: usize) -> Self {
-        Self(word(bytes, at), word(bytes, at + 4))
+impl WalChecksum {
+    fn read(bytes: &[u8], offset: usize) -> Self {
+        Self(word(bytes, offset), word(bytes, offset + 4))
     }
 
-    fn continued(self, bytes: &[u8], big_endian: bool) -> Self {
+    fn extend(self, bytes: &[u8], big_endian: bool) -> Self {
         let (Self(mut a, mut b), mut words) = (self, bytes.chunks_exact(4));
         let mut next = || {
             let word = words.next()?.try_into().ok()?;
@@ -40,13 +40,13 @@ impl Sum {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
+fn word(bytes: &[u8], offset: usize) -> u32 {
+    bytes.get(offset..offset + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
 /// Returns true if a damaged frame is followed by durable transactions. SQLite begins a transaction after the previous one is on
 /// disk, so a valid frame after the end of the damaged transaction proves that the damage is not the result of a crash. Blocks.
-pub(super) fn lost_commits(log: &Path) -> io::Result<bool> {
+pub(super) fn has_lost_commits(log: &Path) -> io::Result<bool> {
     let mut log = match File::open(log) {
         Ok(log) => BufReader::with_capacity(1 << 20, log),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -56,7 +56,7 @@ pub(super) fn lost_commits(log: &Path) -> io::Result<bool> {
     if !fill(&mut log, &mut header)? {
         return Ok(false);
     }
-    let mut walk = Walk::new(&header);
+    let mut walk = FrameReader::new(&header);
     let mut frame = vec![0; FRAME_HEADER_BYTES as usize + walk.page_bytes];
     while fill(&mut log, &mut frame)? {
         if walk.finds_lost_commit(&frame) {
@@ -76,34 +76,34 @@ fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 }
 
 /// Reader of the frames of a log.
-struct Walk {
+struct FrameReader {
     page_bytes: usize,
     big_endian: bool,
     /// Salts of the frames of this log; frames of an earlier log in the same file have others. If the header of the log is
     /// damaged, the salts of its first frame.
     salts: Option<[u8; 8]>,
     /// Checksum of the previous frame.
-    sum: Sum,
+    checksum: WalChecksum,
     /// True if every frame so far is valid.
-    is_whole: bool,
+    is_intact: bool,
     /// True if the transaction of the first damaged frame has ended.
     has_ended: bool,
 }
 
-impl Walk {
+impl FrameReader {
     fn new(header: &[u8]) -> Self {
         let magic = word(header, 0);
         let (big_endian, page_bytes) = (magic & 1 == 1, u64::from(word(header, 8)));
-        let sum = Sum::read(header, SUMMED_HEADER);
-        let is_whole = magic & !1 == MAGIC
+        let checksum = WalChecksum::read(header, SUMMED_HEADER);
+        let is_intact = magic & !1 == MAGIC
             && (512..=MAX_PAGE_BYTES).contains(&page_bytes)
-            && Sum(0, 0).continued(&header[..SUMMED_HEADER], big_endian) == sum;
-        if !is_whole {
+            && WalChecksum(0, 0).extend(&header[..SUMMED_HEADER], big_endian) == checksum;
+        if !is_intact {
             let (page_bytes, big_endian) = (PAGE_BYTES as usize, cfg!(target_endian = "big"));
-            return Self { page_bytes, big_endian, salts: None, sum, is_whole, has_ended: true };
+            return Self { page_bytes, big_endian, salts: None, checksum, is_intact, has_ended: true };
         }
         let salts = header[16..24].try_into().ok();
-        Self { page_bytes: page_bytes as usize, big_endian, salts, sum, is_whole, has_ended: false }
+        Self { page_bytes: page_bytes as usize, big_endian, salts, checksum, is_intact, has_ended: false }
     }
 
     /// Reads the next frame. Returns true if it shows that an earlier transaction is damaged and was durable.
@@ -111,14 +111,14 @@ impl Walk {
         let (head, page) = frame.split_at(FRAME_HEADER_BYTES as usize);
         let salts: [u8; 8] = head[8..16].try_into().unwrap_or_default();
         let is_of_log = *self.salts.get_or_insert(salts) == salts && salts != [0; 8];
-        let stored = Sum::read(head, 16);
-        let sum = self.sum.continued(&head[..SUMMED_FRAME], self.big_endian);
-        let is_right = is_of_log && sum.continued(page, self.big_endian) == stored;
-        let (was_whole, had_ended) = (self.is_whole, self.has_ended);
-        self.sum = stored;
-        self.is_whole &= is_right;
+        let stored = WalChecksum::read(head, 16);
+        let sum = self.checksum.extend(&head[..SUMMED_FRAME], self.big_endian);
+        let is_right = is_of_log && sum.extend(page, self.big_endian) == stored;
+        let (was_whole, had_ended) = (self.is_intact, self.has_ended);
+        self.checksum = stored;
+        self.is_intact &= is_right;
         let is_commit = is_of_log && word(head, 4) != 0;
-        self.has_ended |= is_commit && !self.is_whole && (is_right || was_whole);
+        self.has_ended |= is_commit && !self.is_intact && (is_right || was_whole);
         !was_whole && had_ended && is_right
     }
 }

@@ -13,29 +13,29 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lock::FileLock;
-use super::maintenance::{Maintenance, SAME_PAGE, Step, compact, restart};
+use super::maintenance::{Maintenance, REWRITE_PAGE, Step, compact, restart_log};
 use super::mark::{MARK_REVISIONS, Mark};
-use super::persist::{History, Tick};
-use super::read::{Reader, failed};
+use super::persistence::{HistoryMode, NewSecond};
+use super::reader::{Reader, store_error};
 use super::space::{self, Space};
-use super::{before, failure, open, persist, statement};
+use super::{failure, open, persistence, prior_states, statement};
 use crate::archive_rules::ArchiveRules;
-use crate::basis::Basis;
 use crate::group::Group;
 use crate::identity::Identity;
+use crate::prior_states::PriorStates;
 use crate::publish::Publisher;
-use crate::submit::{CommitRequest, Results, answer};
+use crate::submit::{CommitRequest, Results, send_results};
 use crate::subscription::selection::Batch;
-use crate::txn::{Prepared, TxnError};
+use crate::txn::{PreparedTxn, TxnError};
 use crate::unix_time;
 
 /// Maximum bytes of values in one transaction, not counting the last request in it.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// Revisions of history that are deleted at a time when the disk is full, ...
-const SHORT_REVISIONS: i64 = 16 * 1_024;
-/// ... and divisor of this number for the next attempt if the log has no blocks for more.
-const SHORT_PART: i64 = 8;
+/// Number of revisions of history that one step deletes when the disk is full.
+const FULL_DISK_REVISIONS: i64 = 16 * 1_024;
+/// Divisor of [`FULL_DISK_REVISIONS`] for the next attempt if the log has no blocks for a step.
+const FULL_DISK_DIVISOR: i64 = 8;
 
 /// Request to the writer.
 pub(crate) enum Request {
@@ -53,16 +53,16 @@ impl From<CommitRequest> for Request {
 
 /// Error after which the database cannot be trusted or reached: the process must end and restart from the disk.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fatal {
+pub(crate) enum FatalError {
     #[error("the cache and the database hold different states of an object")]
-    Disagree,
+    StateMismatch,
     #[error("cannot use the database any more: {0}")]
-    Lost(sqlx::Error),
+    DatabaseLost(sqlx::Error),
 }
 
 pub(crate) struct Writer {
     /// Closed by [`Writer::run`] only. If the runtime ends first (a start that failed later), the log must stay, because the mark
-    /// says that there is one: the files are then as after a kill.
+    /// records it: the files are then as after a kill.
     pub(crate) connection: ManuallyDrop<SqliteConnection>,
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) publisher: Publisher,
@@ -73,7 +73,7 @@ pub(crate) struct Writer {
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     /// Revision at which the mark was written, or could not be written.
-    pub(crate) marked: i64,
+    pub(crate) marked_revision: i64,
     pub(crate) space: Arc<Space>,
     /// Unix time in seconds of the last group that this process wrote.
     pub(crate) marked_second: Option<i64>,
@@ -87,18 +87,18 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Serves requests until the store closes, then the queued ones, then closes the database.
-    pub(crate) async fn run(mut self) -> Result<(), Fatal> {
-        let served = self.serve().await;
+    pub(crate) async fn run(mut self) -> Result<(), FatalError> {
+        let result = self.serve().await;
         // The mark is written before the log is removed with the last connection. Its revision is the last acknowledged one.
         // After `FatalError::DatabaseLost` the database may contain one more group, whose outcome is unknown to its callers:
         // the mark may be behind the database, but never ahead of it.
-        let marked = self.mark(false).await;
+        let is_marked = self.mark(false).await;
         // The last connection that closes checkpoints the log, which readers cannot do. The lock is released after everything
         // that has the file open, also after an error.
-        self.reader.scans.close();
+        self.reader.scan_permits.close();
         self.reader.pool.close().await;
         let connection = ManuallyDrop::into_inner(self.connection);
-        if marked {
+        if is_marked {
             open::close(connection).await;
         } else {
             tracing::warn!(
@@ -106,32 +106,34 @@ impl Writer {
             );
             open::close_keeping_log(connection, &self.path).await;
         }
-        let (space, is_there) = (self.space.clone(), self.lock.is_at(&self.path));
-        if is_there && let Some(Err(error)) = portico_kit::tasks::blocking(move || space.keep()).await {
+        let (space, is_at_path) = (self.space.clone(), self.lock.is_at(&self.path));
+        if is_at_path
+            && let Some(Err(error)) = portico_kit::tasks::blocking(move || space.save_reserve()).await
+        {
             let error = portico_gostd::os::error_text(&error);
             tracing::warn!(error, "cannot allocate the reserve for deletions");
         }
         drop(self.lock);
-        served
+        result
     }
 
-    async fn serve(&mut self) -> Result<(), Fatal> {
-        if let Some(why) = self.space.full() {
-            self.run_short(&why).await;
+    async fn serve(&mut self) -> Result<(), FatalError> {
+        if let Some(reason) = self.space.delete_only_reason() {
+            self.enter_delete_only(&reason).await;
         }
         while let Some(request) = self.next().await {
             match request {
                 Request::Commit(first) => {
-                    let (group, other) = self.take_group(first);
+                    let (group, maintenance) = self.take_group(first);
                     self.commit(group).await?;
-                    if let Some(maintenance) = other {
+                    if let Some(maintenance) = maintenance {
                         self.maintain(maintenance).await;
                     }
                 }
                 Request::Maintain(maintenance) => self.maintain(maintenance).await,
             }
             self.publisher.metrics.queue_depth.set(i64::try_from(self.requests.len()).unwrap_or(i64::MAX));
-            if self.revision >= self.marked.saturating_add(MARK_REVISIONS) {
+            if self.revision >= self.marked_revision.saturating_add(MARK_REVISIONS) {
                 self.mark(true).await;
             }
         }
@@ -170,7 +172,7 @@ impl Writer {
     /// Writes the mark of the database. Returns true if it was written. A failure while the database is open has no effect,
     /// since a mark may be behind: it is retried after [`mark::MARK_REVISIONS`] more, or at the next compaction.
     async fn mark(&mut self, open: bool) -> bool {
-        self.marked = self.revision;
+        self.marked_revision = self.revision;
         if !self.lock.is_at(&self.path) {
             tracing::error!(
                 path = %self.path.display(),
@@ -182,24 +184,24 @@ impl Writer {
     }
 
     /// Commits a group. If there is no space for it, commits only the Txns that delete objects.
-    async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
-        let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
-        let freeing = freeing(&txns);
-        let why = match self.space.full() {
-            Some(why) => why,
+    async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), FatalError> {
+        let txns: Vec<Vec<PreparedTxn>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
+        let freeing_txns = select_freeing(&txns);
+        let reason = match self.space.delete_only_reason() {
+            Some(reason) => reason,
             None => match self.commit_all(&mut requests, txns).await? {
-                Some(why) => {
-                    self.run_short(&why).await;
-                    why
+                Some(reason) => {
+                    self.enter_delete_only(&reason).await;
+                    reason
                 }
                 None => return Ok(()),
             },
         };
         let mut results = Vec::with_capacity(requests.len());
-        for txns in freeing {
-            results.push(self.commit_freeing(txns, &why).await?);
+        for txns in freeing_txns {
+            results.push(self.commit_freeing(txns, &reason).await?);
         }
-        answer(requests, results);
+        send_results(requests, results);
         Ok(())
     }
 
@@ -207,52 +209,52 @@ impl Writer {
     async fn commit_all(
         &mut self,
         requests: &mut Vec<CommitRequest>,
-        txns: Vec<Vec<Prepared>>,
-    ) -> Result<Option<String>, Fatal> {
+        txns: Vec<Vec<PreparedTxn>>,
+    ) -> Result<Option<String>, FatalError> {
         let started = Instant::now();
-        if self.cover(&txns).await.is_err_and(|error| failure::is_lack(&error)) {
+        if self.extend_for_group(&txns).await.is_err_and(|error| failure::is_no_space(&error)) {
             return Ok(Some(failure::NO_SPACE.to_owned()));
         }
-        let basis = match self.basis(&txns).await {
-            Ok(basis) => basis,
+        let prior_states = match self.prior_states(&txns).await {
+            Ok(states) => states,
             Err(error) => {
-                let failure = self.failed(error).await?;
+                let failure = self.handle_failure(error).await?;
                 let refused = txns.iter().map(|txns| vec![Err(failure.clone()); txns.len()]).collect();
-                answer(std::mem::take(requests), refused);
+                send_results(std::mem::take(requests), refused);
                 return Ok(None);
             }
         };
-        let offered = txns.into_iter().map(|txns| txns.into_iter().map(Ok).collect()).collect();
-        let (group, mut results) = check(&basis, self.revision, offered);
-        let Err(error) = self.persist(&group, History::Kept).await else {
+        let txns_by_request = txns.into_iter().map(|txns| txns.into_iter().map(Ok).collect()).collect();
+        let (group, mut results) = validate(&prior_states, self.revision, txns_by_request);
+        let Err(error) = self.persist(&group, HistoryMode::Keep).await else {
             self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
             let (events, revision) = (Batch::from(group.events), group.revision);
-            self.show(&events, revision, &results);
-            answer(std::mem::take(requests), results);
-            self.dispatch(&events, revision);
+            self.publish(&events, revision, &results);
+            send_results(std::mem::take(requests), results);
+            self.fan_out(&events, revision);
             return Ok(None);
         };
-        match self.failed(error).await? {
-            TxnError::Full(why) => return Ok(Some(why)),
+        match self.handle_failure(error).await? {
+            TxnError::Full(reason) => return Ok(Some(reason)),
             // Txns may have been rejected because of states that were not written.
             failure => results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone())),
         }
-        answer(std::mem::take(requests), results);
+        send_results(std::mem::take(requests), results);
         Ok(None)
     }
 
     /// Extends the database file for the pages that a group adds.
-    async fn cover(&mut self, txns: &[Vec<Prepared>]) -> std::io::Result<()> {
-        let all = || txns.iter().flatten();
-        let operations = all().map(|prepared| prepared.txn.operations.len()).sum();
-        let bytes = all().map(Prepared::bytes).sum();
-        self.space.cover(&mut self.connection, operations, bytes).await
+    async fn extend_for_group(&mut self, txns: &[Vec<PreparedTxn>]) -> std::io::Result<()> {
+        let prepared_txns = || txns.iter().flatten();
+        let operations = prepared_txns().map(|prepared| prepared.txn.operations.len()).sum();
+        let bytes = prepared_txns().map(PreparedTxn::bytes).sum();
+        self.space.extend_for_group(&mut self.connection, operations, bytes).await
     }
 
     /// Enters delete-only mode: deletes all history, in parts for which the log has blocks.
-    async fn run_short(&mut self, why: &str) {
-        self.space.exhausted(&mut self.connection, why.to_owned()).await;
-        let (mut revisions, mut restarted) = (SHORT_REVISIONS, false);
+    async fn enter_delete_only(&mut self, reason: &str) {
+        self.space.enter_delete_only(&mut self.connection, reason.to_owned()).await;
+        let (mut revisions, mut restarted) = (FULL_DISK_REVISIONS, false);
         while self.compacted < self.revision && revisions > 0 {
             let until = self.revision.min(self.compacted.saturating_add(revisions));
             let compacted = &mut self.compacted;
@@ -261,11 +263,11 @@ impl Writer {
                 Err(_) if !restarted => restarted = self.restart_log().await,
                 Err(error) => {
                     tracing::warn!(
-                        error = failure::logged(&error),
+                        error = failure::log_text(&error),
                         revisions,
                         "cannot discard history, retrying in smaller steps"
                     );
-                    revisions /= SHORT_PART;
+                    revisions /= FULL_DISK_DIVISOR;
                     restarted = false;
                 }
             }
@@ -278,54 +280,65 @@ impl Writer {
 
     /// Restarts the write-ahead log to reuse its blocks for the next group. Other maintenance runs after that group.
     async fn restart_log(&mut self) -> bool {
-        if let Err(error) = restart(&mut self.connection).await {
-            tracing::warn!(error = failure::logged(&error), "cannot checkpoint the write-ahead log");
+        if let Err(error) = restart_log(&mut self.connection).await {
+            tracing::warn!(error = failure::log_text(&error), "cannot checkpoint the write-ahead log");
         }
         true
     }
 
     /// Commits Txns that free space, without history, in groups for which the log has blocks.
-    async fn commit_freeing(&mut self, txns: Vec<Option<Prepared>>, why: &str) -> Result<Results, Fatal> {
-        let (most_operations, most_bytes) = self.space.group_limits();
+    async fn commit_freeing(
+        &mut self,
+        txns: Vec<Option<PreparedTxn>>,
+        reason: &str,
+    ) -> Result<Results, FatalError> {
+        let (max_operations, max_bytes) = self.space.group_limits();
         let mut results = Vec::with_capacity(txns.len());
         let mut txns = txns.into_iter().peekable();
         while txns.peek().is_some() {
             let (mut operations, mut bytes, mut group) = (0, 0, Vec::new());
-            while let Some(txn) = txns.next_if(|_| operations < most_operations && bytes < most_bytes) {
+            while let Some(txn) = txns.next_if(|_| operations < max_operations && bytes < max_bytes) {
                 operations += txn.as_ref().map_or(0, |prepared| prepared.txn.operations.len());
-                bytes += txn.as_ref().map_or(0, Prepared::bytes);
-                group.push(txn.ok_or_else(|| TxnError::Full(format!("{why}; only deletions are written"))));
+                bytes += txn.as_ref().map_or(0, PreparedTxn::bytes);
+                group
+                    .push(txn.ok_or_else(|| TxnError::Full(format!("{reason}; only deletions are written"))));
             }
-            results.extend(self.commit_short(group).await?);
+            results.extend(self.commit_delete_only(group).await?);
         }
         Ok(results)
     }
 
-    async fn commit_short(&mut self, txns: Vec<Result<Prepared, TxnError>>) -> Result<Results, Fatal> {
-        let prepared: Vec<Vec<Prepared>> =
+    async fn commit_delete_only(
+        &mut self,
+        txns: Vec<Result<PreparedTxn, TxnError>>,
+    ) -> Result<Results, FatalError> {
+        let prepared: Vec<Vec<PreparedTxn>> =
             vec![txns.iter().filter_map(|txn| txn.as_ref().ok()).cloned().collect()];
         // A deletion that adds pages uses free blocks if there are any; it is attempted in any case.
-        let _ = self.cover(&prepared).await;
-        let basis = match self.basis(&prepared).await {
-            Ok(basis) => basis,
+        let _ = self.extend_for_group(&prepared).await;
+        let prior_states = match self.prior_states(&prepared).await {
+            Ok(states) => states,
             Err(error) => {
-                let failure = self.failed(error).await?;
+                let failure = self.handle_failure(error).await?;
                 return Ok(txns
                     .into_iter()
                     .map(|txn| Err(txn.err().unwrap_or_else(|| failure.clone())))
                     .collect());
             }
         };
-        let (group, results) = check(&basis, self.revision, vec![txns]);
+        let (group, results) = validate(&prior_states, self.revision, vec![txns]);
         let mut results: Results = results.into_iter().flatten().collect();
-        for again in [true, false] {
-            let since = self.compacted;
+        for may_retry in [true, false] {
+            let previous_compacted = self.compacted;
             self.publisher.hub.compact_reads(group.revision);
-            let Err(error) = self.persist(&group, History::Forgotten { since }).await else { break };
-            self.publisher.hub.undo_compacted(since);
-            let failure = self.failed(error).await?;
+            let Err(error) = self.persist(&group, HistoryMode::Discard { since: previous_compacted }).await
+            else {
+                break;
+            };
+            self.publisher.hub.undo_compacted(previous_compacted);
+            let failure = self.handle_failure(error).await?;
             self.restart_log().await;
-            if !again {
+            if !may_retry {
                 results.iter_mut().for_each(|result| *result = Err(failure.clone()));
                 return Ok(results);
             }
@@ -333,8 +346,8 @@ impl Writer {
         if !group.events.is_empty() {
             let (events, revision) = (Batch::from(group.events), group.revision);
             self.compacted = revision;
-            self.show(&events, revision, std::slice::from_ref(&results));
-            self.dispatch(&events, revision);
+            self.publish(&events, revision, std::slice::from_ref(&results));
+            self.fan_out(&events, revision);
             self.publisher.history.bytes.store(0, Ordering::Relaxed);
             self.restart_log().await;
         }
@@ -342,68 +355,71 @@ impl Writer {
     }
 
     /// Returns the prior states for the validation of a group.
-    async fn basis(&mut self, txns: &[Vec<Prepared>]) -> Result<Basis, sqlx::Error> {
+    async fn prior_states(&mut self, txns: &[Vec<PreparedTxn>]) -> Result<PriorStates, sqlx::Error> {
         let cache = &self.publisher.cache;
-        let (mut basis, unread) = Basis::new(cache, txns.iter().flatten());
-        if !unread.is_empty() {
+        let (mut prior_states, uncached_keys) = PriorStates::new(cache, txns.iter().flatten());
+        if !uncached_keys.is_empty() {
             let decoder = self.reader.decoder();
-            basis.read(before::read(&mut self.connection, &decoder, cache, unread).await?);
+            prior_states.set_read_states(
+                prior_states::read_prior_states(&mut self.connection, &decoder, cache, uncached_keys).await?,
+            );
         }
-        Ok(basis)
+        Ok(prior_states)
     }
 
     /// Makes a group durable. Writes nothing if all Txns are rejected: the states that they were checked against are those of
     /// the last commit.
-    async fn persist(&mut self, group: &Group<'_>, history: History) -> Result<(), sqlx::Error> {
+    async fn persist(&mut self, group: &Group<'_>, history: HistoryMode) -> Result<(), sqlx::Error> {
         if group.events.is_empty() {
             return Ok(());
         }
-        let at = unix_time::now();
-        let tick = (self.marked_second != Some(at)).then_some(Tick { at, previous: self.revision });
-        persist::commit(&mut self.connection, &self.publisher.cache, group, tick, history).await?;
-        if tick.is_some() {
-            self.marked_second = Some(at);
+        let time = unix_time::now();
+        let new_second =
+            (self.marked_second != Some(time)).then_some(NewSecond { time, previous: self.revision });
+        persistence::commit(&mut self.connection, &self.publisher.cache, group, new_second, history).await?;
+        if new_second.is_some() {
+            self.marked_second = Some(time);
         }
         Ok(())
     }
 
     /// Publishes a durable group: updates the cache and the revision. The callers and then the subscriptions follow.
-    fn show(&mut self, events: &Batch, revision: i64, results: &[Results]) {
+    fn publish(&mut self, events: &Batch, revision: i64, results: &[Results]) {
         let refused = results.iter().flatten().filter(|result| result.is_err()).count();
         self.publisher.metrics.refused.inc_by(refused as u64);
         if !events.is_empty() {
             self.revision = revision;
-            self.publisher.show(events, revision);
+            self.publisher.publish(events, revision);
         }
     }
 
-    fn dispatch(&self, events: &Batch, revision: i64) {
+    fn fan_out(&self, events: &Batch, revision: i64) {
         if !events.is_empty() {
-            self.publisher.dispatch(events, revision);
+            self.publisher.fan_out(events, revision);
         }
     }
 
     /// Rolls back after an error and ensures that no part of the group remains.
-    async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
-        tracing::error!(error = failure::logged(&error), "database rejected a group of writes");
+    async fn handle_failure(&mut self, error: sqlx::Error) -> Result<TxnError, FatalError> {
+        tracing::error!(error = failure::log_text(&error), "database rejected a group of writes");
         self.publisher.metrics.failures.inc();
         statement::rollback(&mut self.connection).await;
-        if persist::disagreed(&error) {
-            return Err(Fatal::Disagree);
+        if persistence::is_state_mismatch(&error) {
+            return Err(FatalError::StateMismatch);
         }
         let revision = sqlx::query_scalar("SELECT revision FROM meta WHERE id = 1");
         let revision: i64 = match revision.fetch_one(&mut *self.connection).await {
             Ok(revision) => revision,
-            Err(error) => return Err(Fatal::Lost(error)),
+            Err(error) => return Err(FatalError::DatabaseLost(error)),
         };
         if revision != self.revision {
             // The group failed although its revision is stored: only a restart shows the actual state.
-            return Err(Fatal::Lost(error));
+            return Err(FatalError::DatabaseLost(error));
         }
-        let is_undone = self.overwrite().await || failure::is_full(&error);
+        let is_undone = self.overwrite_log_end().await || failure::is_full(&error);
         let (path, reason) = (self.path.clone(), failure::reason(&error));
         if !is_undone {
-            return Ok(TxnError::Unknown(reason.to_owned()));
+            return Ok(TxnError::InDoubt(reason.to_owned()));
         }
         let found = portico_kit::tasks::blocking(move || txn_error(&error, &path)).await;
         Ok(found.unwrap_or_else(|| TxnError::Unavailable(reason.to_owned())))
@@ -411,9 +427,9 @@ impl Writer {
 
     /// Overwrites the remains of a failed group at the end of the log. Returns false if it cannot. Otherwise a transaction that
     /// was written completely, but whose sync failed, would be committed after a kill.
-    async fn overwrite(&mut self) -> bool {
+    async fn overwrite_log_end(&mut self) -> bool {
         for _ in 0..2 {
-            if sqlx::raw_sql(SAME_PAGE).execute(&mut *self.connection).await.is_ok() {
+            if sqlx::raw_sql(REWRITE_PAGE).execute(&mut *self.connection).await.is_ok() {
                 return true;
             }
             statement::rollback(&mut self.connection).await;
@@ -423,20 +439,20 @@ impl Writer {
     }
 
     async fn maintain(&mut self, maintenance: Maintenance) {
-        if matches!(maintenance.step, Step::ForgetMarks { .. }) {
+        if matches!(maintenance.step, Step::DeleteMarks { .. }) {
             self.mark(true).await;
         }
-        let mut done = self.run_maintenance(&maintenance).await;
-        if done.as_ref().is_err_and(failure::is_full) {
-            match self.space.full() {
-                None => self.run_short(failure::NO_SPACE).await,
+        let mut result = self.run_maintenance(&maintenance).await;
+        if result.as_ref().is_err_and(failure::is_full) {
+            match self.space.delete_only_reason() {
+                None => self.enter_delete_only(failure::NO_SPACE).await,
                 Some(_) => drop(self.restart_log().await),
             }
-            done = self.run_maintenance(&maintenance).await;
+            result = self.run_maintenance(&maintenance).await;
         }
         self.space.recount();
         // A caller that is gone does not stop the work.
-        let _gone = maintenance.reply.send(done.map_err(failed));
+        let _gone = maintenance.reply.send(result.map_err(store_error));
         self.publisher.metrics.compacted.set(self.publisher.hub.compacted());
         self.publisher.metrics.history_bytes.set(self.publisher.history.bytes.load(Ordering::Relaxed));
     }
@@ -449,26 +465,30 @@ impl Writer {
 }
 
 /// Txns by request, or the errors of Txns that were already rejected.
-type Offered = Vec<Vec<Result<Prepared, TxnError>>>;
+type TxnsByRequest = Vec<Vec<Result<PreparedTxn, TxnError>>>;
 
 /// Returns the Txns that free space, at their positions.
-fn freeing(txns: &[Vec<Prepared>]) -> Vec<Vec<Option<Prepared>>> {
-    let freeing = |prepared: &Prepared| space::frees(&prepared.txn).then(|| prepared.clone());
+fn select_freeing(txns: &[Vec<PreparedTxn>]) -> Vec<Vec<Option<PreparedTxn>>> {
+    let freeing = |prepared: &PreparedTxn| space::frees_space(&prepared.txn).then(|| prepared.clone());
     txns.iter().map(|txns| txns.iter().map(freeing).collect()).collect()
 }
 
-fn check(basis: &Basis, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
-    let mut group = Group::new(basis, revision);
-    let mut of_request = |txns: Vec<Result<Prepared, TxnError>>| -> Results {
-        txns.into_iter().map(|txn| txn.and_then(|txn| group.check(txn))).collect()
+fn validate(
+    prior_states: &PriorStates,
+    revision: i64,
+    txns_by_request: TxnsByRequest,
+) -> (Group<'_>, Vec<Results>) {
+    let mut group = Group::new(prior_states, revision);
+    let mut validate_request = |txns: Vec<Result<PreparedTxn, TxnError>>| -> Results {
+        txns.into_iter().map(|txn| txn.and_then(|txn| group.validate(txn))).collect()
     };
-    let results = offered.into_iter().map(&mut of_request).collect();
+    let results = txns_by_request.into_iter().map(&mut validate_request).collect();
     (group, results)
 }
 
 /// Converts an error of the database. Blocks.
 fn txn_error(error: &sqlx::Error, database: &Path) -> TxnError {
-    match failure::lacks_space(error, || space::none_left(database)) {
+    match failure::lacks_space(error, || space::is_disk_full(database)) {
         true => TxnError::Full(failure::NO_SPACE.to_owned()),
         false => TxnError::Unavailable(failure::reason(error).to_owned()),
     }

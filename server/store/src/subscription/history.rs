@@ -27,31 +27,31 @@ pub(crate) struct HistoryPage {
     /// Events in revision order.
     pub(crate) events: Vec<Arc<Event>>,
     /// True if more events may follow.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
 }
 
 /// Extent of a page of past events, limited by number and size.
-pub(crate) struct Extent {
+pub(crate) struct PageExtent {
     /// Revision of the last event of the page.
     pub(crate) until: i64,
     /// Number of events.
     pub(crate) events: usize,
     /// True if more events may follow.
-    pub(crate) more: bool,
+    pub(crate) has_more: bool,
     bytes: usize,
 }
 
-impl Extent {
+impl PageExtent {
     /// Creates an empty page after a revision.
     pub(crate) fn new(after: i64) -> Self {
-        Self { until: after, events: 0, more: false, bytes: 0 }
+        Self { until: after, events: 0, has_more: false, bytes: 0 }
     }
 
     /// Adds the next event if it is within the limits. Returns true if it was added.
-    pub(crate) fn take(&mut self, revision: i64, length: i64, limit: usize, max_bytes: usize) -> bool {
+    pub(crate) fn push(&mut self, revision: i64, length: i64, limit: usize, max_bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(usize::try_from(length).unwrap_or_default());
         if self.events == limit || (self.events > 0 && self.bytes > max_bytes) {
-            self.more = true;
+            self.has_more = true;
             return false;
         }
         self.events += 1;

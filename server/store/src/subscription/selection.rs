@@ -17,20 +17,20 @@ pub(crate) enum Selection {
 }
 
 impl Selection {
-    pub(crate) fn takes_resource(&self, resource: &Resource) -> bool {
+    pub(crate) fn selects_resource(&self, resource: &Resource) -> bool {
         match self {
             Self::Scope(scope) => scope.resource == *resource,
             Self::Filter(filter) => filter(resource),
         }
     }
 
-    pub(crate) fn takes(&self, event: &Event) -> bool {
+    pub(crate) fn selects(&self, event: &Event) -> bool {
         let key = &event.record.key;
         match self {
             Self::Scope(scope) => {
                 scope.resource == *key.resource()
                     && scope.namespace.as_deref().is_none_or(|namespace| namespace == key.namespace())
-                    && event.states().any(|state| scope.only.may_hold(state))
+                    && event.states().any(|state| scope.filter.may_match(state))
             }
             Self::Filter(filter) => filter(key.resource()),
         }

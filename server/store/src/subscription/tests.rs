@@ -23,7 +23,7 @@ impl History for NoHistory {
         _: usize,
         _: usize,
     ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
-        Box::pin(std::future::ready(Ok(HistoryPage { events: Vec::new(), more: false })))
+        Box::pin(std::future::ready(Ok(HistoryPage { events: Vec::new(), has_more: false })))
     }
 }
 
@@ -35,7 +35,7 @@ fn event(namespace: &str, name: &str, revision: i64) -> Arc<Event> {
     let value = Value::new(&b"{}"[..], Indexed::default());
     let record = Arc::new(Record { key: Key::new(&resource(), namespace, name), revision, value });
     let (event_type, previous) = (EventType::Added, None);
-    Arc::new(Event { event_type, record, previous, unreadable: None, is_held: false })
+    Arc::new(Event { event_type, record, previous, unreadable: None, is_record_cached: false })
 }
 
 /// Returns a hub at revision 1 with this limit of events for each subscription.
@@ -49,17 +49,17 @@ fn watch(hub: &Arc<Hub>, namespace: &str) -> Subscription {
     Subscription::start(hub, selection, 1, Arc::new(NoHistory)).unwrap()
 }
 
-fn show(hub: &Hub, events: Vec<Arc<Event>>) {
+fn publish(hub: &Hub, events: Vec<Arc<Event>>) {
     let (events, revision): (Batch, _) = (events.clone().into(), events.last().unwrap().revision());
     hub.publish(&events, revision);
-    hub.dispatch(&events, revision);
+    hub.fan_out(&events, revision);
 }
 
 #[tokio::test]
-async fn more_events_of_a_revision_are_known_of_until_the_last_one_that_the_subscription_takes() {
+async fn is_within_revision_is_true_until_the_last_selected_event_of_a_revision() {
     let hub = hub(100);
     let mut watch = watch(&hub, "x");
-    show(&hub, vec![event("x", "a", 5), event("x", "b", 5), event("y", "c", 5), event("x", "d", 6)]);
+    publish(&hub, vec![event("x", "a", 5), event("x", "b", 5), event("y", "c", 5), event("x", "d", 6)]);
     let mut within = Vec::new();
     while let Some(event) = watch.try_next() {
         within.push((event.revision(), watch.is_within_revision()));
@@ -68,12 +68,12 @@ async fn more_events_of_a_revision_are_known_of_until_the_last_one_that_the_subs
 }
 
 #[tokio::test]
-async fn a_subscription_is_not_cut_for_events_that_it_does_not_take() {
+async fn events_that_a_subscription_does_not_select_do_not_cut_it() {
     let hub = hub(4);
     let (mut narrow, mut busy) = (watch(&hub, "x"), watch(&hub, "y"));
     for revision in (2..14).step_by(3) {
         let [first, second, last] = [revision, revision + 1, revision + 2];
-        show(&hub, vec![event("y", "a", first), event("y", "b", second), event("x", "c", last)]);
+        publish(&hub, vec![event("y", "a", first), event("y", "b", second), event("x", "c", last)]);
     }
     for revision in (4..14).step_by(3) {
         assert_eq!(narrow.next().await.unwrap().revision(), revision);

@@ -6,189 +6,196 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_store::{
-    ArchiveAt, Backup, CopyError, CopySource, Doctor, Expect, Finding, Kept, MetadataIndexer, Migration,
-    PastQuery, Restoring, Scope, Settings, SqliteTarget, Store, StoreError, StoreSwitch, Txn, back_up,
-    check_backup, migrate, restore, restore_from,
+    ArchiveContents, ArchiveCursor, Backup, CopyError, CopySource, Doctor, Finding, MetadataIndexer,
+    Migration, PastQuery, Precondition, RestoreOptions, Scope, Settings, SqliteTarget, Store, StoreError,
+    StoreSwitch, Txn, back_up, check_backup, migrate, restore, restore_from,
 };
-use portico_tests::until;
+use portico_tests::wait_until;
 
-use crate::archive::{archiving, at, past, shown, write};
-use crate::copies::{BUMP, Paged, Place, backup_of, file_in, restoring};
+use crate::archive::{enable_archive, list_at_revision, past_states, state_lines, write};
+use crate::copies::{BUMP, PagedSource, StoreLocation, backup_of, file_in, restore_options};
 use crate::harness::*;
 use crate::unreadable::execute;
 
 /// Disables periodic compaction, so that history stays in the log.
-fn quiet(settings: &mut Settings) {
-    archiving(settings);
+fn disable_compaction(settings: &mut Settings) {
+    enable_archive(settings);
     settings.compaction_interval = Duration::from_secs(3_600);
 }
 
-impl Place {
+impl StoreLocation {
     async fn open_archiving(&self) -> Arc<dyn Store> {
         match self {
-            Self::Sqlite(sqlite) => sqlite.open_with(&archiving).await,
-            Self::Postgres(postgres) => postgres.open_with(&archiving).await,
+            Self::Sqlite(sqlite) => sqlite.open_with(&enable_archive).await,
+            Self::Postgres(postgres) => postgres.open_with(&enable_archive).await,
             Self::Etcd(etcd) => etcd.open().await,
         }
     }
 }
 
-async fn kept(source: &dyn CopySource) -> Kept {
-    source.archive(i64::MAX, ArchiveAt::END).await.unwrap().kept.unwrap()
+async fn contents(source: &dyn CopySource) -> ArchiveContents {
+    source.archive(i64::MAX, ArchiveCursor::END).await.unwrap().contents.unwrap()
 }
 
 /// Waits until the archived resources are recorded.
-async fn noted(source: &dyn CopySource) {
-    until("nothing is archived", async || !kept(source).await.is_empty()).await;
+async fn wait_until_archived(source: &dyn CopySource) {
+    wait_until("nothing is archived", async || !contents(source).await.is_empty()).await;
 }
 
 /// Past states of objects, and lists at each revision.
 #[derive(Debug, PartialEq)]
-struct History {
+struct RecordedHistory {
     states: Vec<Vec<String>>,
     written: Vec<Option<i64>>,
     lists: Vec<Vec<String>>,
 }
 
-async fn history(store: &dyn Store, last: i64) -> History {
-    let mut history = History { states: Vec::new(), written: Vec::new(), lists: Vec::new() };
+async fn history(store: &dyn Store, last: i64) -> RecordedHistory {
+    let mut history = RecordedHistory { states: Vec::new(), written: Vec::new(), lists: Vec::new() };
     for path in ["a/1", "a/2"] {
-        let states = past(store, path).await;
-        history.states.push(shown(&states));
-        history.written.extend(states.iter().map(|state| state.written));
+        let states = past_states(store, path).await;
+        history.states.push(state_lines(&states));
+        history.written.extend(states.iter().map(|state| state.written_at));
     }
     for revision in 2..=last {
-        history.lists.push(lines(&store.list_past(at(revision)).await.unwrap().records));
+        history.lists.push(lines(&store.list_past(list_at_revision(revision)).await.unwrap().records));
     }
     history
 }
 
 /// Returns a store whose history is in the archive up to revision 4 and in the log after that, with its current revision.
-async fn filled(place: &Place) -> (Arc<dyn Store>, i64) {
+async fn filled(place: &StoreLocation) -> (Arc<dyn Store>, i64) {
     let store = place.open_archiving().await;
     write(&*store).await;
-    noted(&*place.source().await).await;
+    wait_until_archived(&*place.source().await).await;
     store.compact(4).await.unwrap();
     let last = store.revision();
     (store, last)
 }
 
-async fn is_lost(store: &dyn Store, revision: i64, after: i64) {
-    let list = store.list_past(at(revision)).await;
+async fn assert_revision_lost(store: &dyn Store, revision: i64, after: i64) {
+    let list = store.list_past(list_at_revision(revision)).await;
     assert!(matches!(list, Err(StoreError::Lost { after: found, .. }) if found == after), "{list:?}");
     let states = PastQuery { key: key("a/1"), before: Some(revision + 1), limit: 1 };
-    assert!(matches!(store.past(states).await, Err(StoreError::Lost { .. })));
+    assert!(matches!(store.past_states(states).await, Err(StoreError::Lost { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_comes_back_from_a_backup_into_every_database() {
-    for from in Place::databases() {
+async fn history_is_restored_from_a_backup_into_every_database() {
+    for from in StoreLocation::databases() {
         let (folder, (store, last)) = (tempfile::tempdir().unwrap(), filled(&from).await);
         let expected = history(&*store, last).await;
         assert_eq!(expected.states[0], ["Added@6=5", "Deleted@5=gone", "Modified@4=3", "Added@2=1"]);
         assert!(expected.written.iter().all(Option::is_some), "{expected:?}");
         let file = file_in(&folder);
-        let done = back_up(&*from.source().await, &backup_of(&file)).await.unwrap();
+        let summary = back_up(&*from.source().await, &backup_of(&file)).await.unwrap();
         // Three past states of `a/1`, one of them a tombstone.
-        assert_eq!((done.counts.objects, done.counts.past), (3, Some(3)));
-        assert_eq!(check_backup(&file).unwrap(), (done.header.clone(), done.counts));
+        assert_eq!((summary.counts.objects, summary.counts.past_states), (3, Some(3)));
+        assert_eq!(check_backup(&file).unwrap(), (summary.header.clone(), summary.counts));
         let lost = put(&*store, &key("a/1"), "lost").await;
-        for to in Place::databases() {
-            let target = to.target(&done.header.store_id, false).await.unwrap();
-            let restored = restore_from(&file, target, restoring(BUMP)).await.unwrap();
-            assert_eq!((restored.objects, restored.past, restored.left_behind), (3, 3, 0));
-            let there = to.open_archiving().await;
-            assert_eq!(history(&*there, last).await, expected);
-            is_lost(&*there, lost, last).await;
-            let begins = restored.becomes.revision;
-            assert_eq!(lines(&there.list_past(at(begins)).await.unwrap().records).len(), 2);
+        for to in StoreLocation::databases() {
+            let target = to.target(&summary.header.store_id, false).await.unwrap();
+            let restored = restore_from(&file, target, restore_options(BUMP)).await.unwrap();
+            assert_eq!((restored.objects, restored.past_states, restored.skipped_past_states), (3, 3, 0));
+            let target_store = to.open_archiving().await;
+            assert_eq!(history(&*target_store, last).await, expected);
+            assert_revision_lost(&*target_store, lost, last).await;
+            let begins = restored.extent.revision;
+            assert_eq!(
+                lines(&target_store.list_past(list_at_revision(begins)).await.unwrap().records).len(),
+                2
+            );
             // The store continues from the restored history.
-            let written = put(&*there, &key("a/1"), "later").await;
-            there.compact(written).await.unwrap();
-            let states = shown(&past(&*there, "a/1").await);
+            let written = put(&*target_store, &key("a/1"), "later").await;
+            target_store.compact(written).await.unwrap();
+            let states = state_lines(&past_states(&*target_store, "a/1").await);
             assert_eq!(states[0], format!("Modified@{written}=later"));
             assert_eq!(states[1..], expected.states[0]);
             assert_eq!(
-                lines(&there.list_past(at(last)).await.unwrap().records),
+                lines(&target_store.list_past(list_at_revision(last)).await.unwrap().records),
                 expected.lists[last as usize - 2]
             );
             // A backup of the restored store contains the history as well.
-            let again = folder.path().join("again");
-            let source = there.copy_source();
-            noted(&*source).await;
-            back_up(&*source, &backup_of(&again)).await.unwrap();
+            let second_backup = folder.path().join("again");
+            let source = target_store.copy_source();
+            wait_until_archived(&*source).await;
+            back_up(&*source, &backup_of(&second_backup)).await.unwrap();
             let third = Sqlite::new();
-            let target = SqliteTarget::open(&third.path(), &done.header.store_id, false).await.unwrap();
-            restore_from(&again, Box::new(target), restoring(BUMP)).await.unwrap();
-            let third = third.open_with(&archiving).await;
-            assert_eq!(shown(&past(&*third, "a/1").await), states);
-            is_lost(&*third, lost, last).await;
-            is_lost(&*third, written + 1, written).await;
-            std::fs::remove_file(&again).unwrap();
+            let target = SqliteTarget::open(&third.path(), &summary.header.store_id, false).await.unwrap();
+            restore_from(&second_backup, Box::new(target), restore_options(BUMP)).await.unwrap();
+            let third = third.open_with(&enable_archive).await;
+            assert_eq!(state_lines(&past_states(&*third, "a/1").await), states);
+            assert_revision_lost(&*third, lost, last).await;
+            assert_revision_lost(&*third, written + 1, written).await;
+            std::fs::remove_file(&second_backup).unwrap();
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_is_left_out_where_that_is_wanted_and_reported_where_there_is_no_place_for_it() {
-    let (folder, from) = (tempfile::tempdir().unwrap(), Place::Sqlite(Sqlite::new()));
+async fn history_is_omitted_on_request_and_reported_if_the_target_has_no_archive() {
+    let (folder, from) = (tempfile::tempdir().unwrap(), StoreLocation::Sqlite(Sqlite::new()));
     let (store, last) = filled(&from).await;
     let (without, with) = (folder.path().join("without"), folder.path().join("with"));
     let source = from.source().await;
-    let done = back_up(&*source, &Backup { history: false, ..backup_of(&without) }).await.unwrap();
-    assert_eq!(done.counts.past, None);
+    let summary = back_up(&*source, &Backup { history: false, ..backup_of(&without) }).await.unwrap();
+    assert_eq!(summary.counts.past_states, None);
     assert!(std::fs::read(&without).unwrap().starts_with(b"PORTICO-BACKUP 1\n"));
     back_up(&*source, &backup_of(&with)).await.unwrap();
     let store_id = &store.identity().store_id;
-    for to in Place::all() {
+    for to in StoreLocation::all() {
         for (file, history) in [(&without, true), (&with, false)] {
             let target = to.target(store_id, true).await.unwrap();
-            let restored = restore_from(file, target, Restoring { bump: BUMP, history }).await.unwrap();
+            let restored = restore_from(file, target, RestoreOptions { bump: BUMP, history }).await.unwrap();
             let left_behind = if history { 0 } else { 3 };
-            assert_eq!((restored.past, restored.left_behind), (0, left_behind));
-            let there = to.open_archiving().await;
-            assert_eq!(past(&*there, "a/1").await.len(), 1);
-            assert!(matches!(there.list_past(at(last)).await, Err(StoreError::Compacted { .. })));
-            there.close().await;
-            drop(there);
-            closed(&to, store_id).await;
+            assert_eq!((restored.past_states, restored.skipped_past_states), (0, left_behind));
+            let target_store = to.open_archiving().await;
+            assert_eq!(past_states(&*target_store, "a/1").await.len(), 1);
+            assert!(matches!(
+                target_store.list_past(list_at_revision(last)).await,
+                Err(StoreError::Compacted { .. })
+            ));
+            target_store.close().await;
+            drop(target_store);
+            wait_until_closed(&to, store_id).await;
         }
     }
-    let etcd = Place::all().find(|place| matches!(place, Place::Etcd(_)));
+    let etcd = StoreLocation::all().find(|place| matches!(place, StoreLocation::Etcd(_)));
     let Some(etcd) = etcd else { return };
-    let restored = restore_from(&with, etcd.target(store_id, false).await.unwrap(), restoring(BUMP)).await;
-    assert_eq!(restored.unwrap().left_behind, 3);
+    let restored =
+        restore_from(&with, etcd.target(store_id, false).await.unwrap(), restore_options(BUMP)).await;
+    assert_eq!(restored.unwrap().skipped_past_states, 3);
     let switch = StoreSwitch(store.clone());
     let migration = Migration { source: &*source, switch: &switch, reason: "moved", history: true };
     let moved = migrate(&migration, etcd.target(store_id, true).await.unwrap(), &mut |_| ()).await.unwrap();
-    assert!(moved.left_behind && moved.past == 0, "{moved:?}");
+    assert!(moved.history_skipped && moved.past_states == 0, "{moved:?}");
 }
 
 /// Waits for the connections of a closed store, which end a moment after it.
-async fn closed(place: &Place, store_id: &str) {
-    until("the database stays in use", async || {
+async fn wait_until_closed(place: &StoreLocation, store_id: &str) {
+    wait_until("the database stays in use", async || {
         !matches!(place.target(store_id, true).await, Err(CopyError::InUse { .. }))
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_over_a_database_leaves_nothing_of_its_history() {
-    let (folder, from) = (tempfile::tempdir().unwrap(), Place::Sqlite(Sqlite::new()));
+async fn a_restore_over_a_database_deletes_its_history() {
+    let (folder, from) = (tempfile::tempdir().unwrap(), StoreLocation::Sqlite(Sqlite::new()));
     let store = from.open().await;
     put(&*store, &key("a/1"), "another store's").await;
     let file = file_in(&folder);
     back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
-    for to in Place::databases() {
-        let (there, _) = filled(&to).await;
-        there.close().await;
-        drop(there);
+    for to in StoreLocation::databases() {
+        let (target_store, _) = filled(&to).await;
+        target_store.close().await;
+        drop(target_store);
         let store_id = &store.identity().store_id;
-        closed(&to, store_id).await;
+        wait_until_closed(&to, store_id).await;
         let target = to.target(store_id, true).await.unwrap();
-        restore_from(&file, target, restoring(BUMP)).await.unwrap();
-        let there = to.open_archiving().await;
-        assert_eq!(shown(&past(&*there, "a/1").await), ["Added@2=another store's"]);
+        restore_from(&file, target, restore_options(BUMP)).await.unwrap();
+        let target_store = to.open_archiving().await;
+        assert_eq!(state_lines(&past_states(&*target_store, "a/1").await), ["Added@2=another store's"]);
     }
 }
 
@@ -204,7 +211,7 @@ async fn storm(store: &dyn Store, stop: &std::sync::atomic::AtomicBool) -> BTree
             20..25 if written.contains_key(&path) => delete(store, &key(&path)).await,
             _ => {
                 let change = portico_store::Change::Put(value(&key(&path), &n.to_string()));
-                let txn = Txn::one(key(&path), Expect::Any, change);
+                let txn = Txn::single(key(&path), Precondition::Any, change);
                 commit(store, txn).await.unwrap().revision
             }
         };
@@ -217,16 +224,16 @@ async fn storm(store: &dyn Store, stop: &std::sync::atomic::AtomicBool) -> BTree
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_that_is_taken_while_states_move_into_the_archive_has_each_of_them() {
-    for from in Place::databases() {
+async fn a_backup_during_compaction_contains_each_archived_state() {
+    for from in StoreLocation::databases() {
         let (folder, store) = (tempfile::tempdir().unwrap(), from.open_archiving().await);
         put(&*store, &key("w/0"), "first").await;
-        noted(&*from.source().await).await;
-        let source = Paged::slow(from.source().await);
+        wait_until_archived(&*from.source().await).await;
+        let source = PagedSource::slow(from.source().await);
         let stop = std::sync::atomic::AtomicBool::new(false);
         let file = file_in(&folder);
         let making = async {
-            store.wait_for(store.revision() + 300).await.unwrap();
+            store.wait_for_revision(store.revision() + 300).await.unwrap();
             let done = loop {
                 // The five objects are usually read before the next compaction.
                 match back_up(&source, &backup_of(&file)).await {
@@ -240,12 +247,18 @@ async fn a_backup_that_is_taken_while_states_move_into_the_archive_has_each_of_t
         let (written, done) = tokio::join!(storm(&*store, &stop), making);
         let (to, last) = (Sqlite::new(), done.header.revision);
         let target = SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
-        restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
-        let there = to.open_with(&quiet).await;
+        restore_from(&file, Box::new(target), restore_options(BUMP)).await.unwrap();
+        let target_store = to.open_with(&disable_compaction).await;
         for (path, revisions) in written {
             let query = PastQuery { key: key(&path), before: None, limit: 100_000 };
-            let mut found: Vec<i64> =
-                there.past(query).await.unwrap().states.iter().map(|state| state.revision()).collect();
+            let mut found: Vec<i64> = target_store
+                .past_states(query)
+                .await
+                .unwrap()
+                .states
+                .iter()
+                .map(|state| state.revision())
+                .collect();
             found.reverse();
             found.retain(|revision| *revision > 2);
             let expected: Vec<i64> = revisions.into_iter().filter(|revision| *revision <= last).collect();
@@ -255,40 +268,43 @@ async fn a_backup_that_is_taken_while_states_move_into_the_archive_has_each_of_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_that_was_cut_off_in_its_archive_is_gone_on_with() {
-    for from in Place::databases() {
+async fn an_interrupted_backup_resumes_within_its_archive() {
+    for from in StoreLocation::databases() {
         let (folder, store) = (tempfile::tempdir().unwrap(), from.open_archiving().await);
         for n in 0..40 {
             put(&*store, &key(&format!("a/{}", n % 2)), &n.to_string()).await;
         }
         let source = from.source().await;
-        noted(&*source).await;
+        wait_until_archived(&*source).await;
         let (file, whole) = (file_in(&folder), folder.path().join("whole"));
-        back_up(&Paged::slow(source.clone()), &backup_of(&whole)).await.unwrap();
+        back_up(&PagedSource::slow(source.clone()), &backup_of(&whole)).await.unwrap();
         // Fails after one page of objects, its end, and parts of the archive.
-        back_up(&Paged::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
+        back_up(&PagedSource::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
         let partial = folder.path().join("backup.partial");
         let error = check_backup(&partial).unwrap_err().to_string();
         assert!(error.contains("intact up to 2 objects and past state 15"), "{error}");
         // The log no longer contains these states; the archive does.
         let revision = put(&*store, &key("a/3"), "meanwhile").await;
         store.compact(revision).await.unwrap();
-        let done = back_up(&Paged::slow(source.clone()), &backup_of(&file)).await.unwrap();
-        assert_eq!((done.resumed, done.began_anew, done.counts.past), (2, None, Some(38)));
-        assert!(done.header.revision < revision);
+        let summary = back_up(&PagedSource::slow(source.clone()), &backup_of(&file)).await.unwrap();
+        assert_eq!(
+            (summary.resumed_objects, summary.restart_reason, summary.counts.past_states),
+            (2, None, Some(38))
+        );
+        assert!(summary.header.revision < revision);
         assert_eq!(check_backup(&file).unwrap(), check_backup(&whole).unwrap());
         // A backup without history cannot resume one with history.
         std::fs::remove_file(&file).unwrap();
-        back_up(&Paged::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
-        let done = back_up(&*source, &Backup { history: false, ..backup_of(&file) }).await.unwrap();
-        assert!(done.began_anew.unwrap().contains("was made with history"));
+        back_up(&PagedSource::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
+        let summary = back_up(&*source, &Backup { history: false, ..backup_of(&file) }).await.unwrap();
+        assert!(summary.restart_reason.unwrap().contains("was made with history"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn history_is_moved_with_its_store() {
-    for from in Place::databases() {
-        for to in Place::databases() {
+    for from in StoreLocation::databases() {
+        for to in StoreLocation::databases() {
             let Some(from) = another(&from) else { continue };
             let (store, last) = filled(&from).await;
             let expected = history(&*store, last).await;
@@ -296,37 +312,37 @@ async fn history_is_moved_with_its_store() {
             let migration = Migration { source: &*source, switch: &switch, reason: "moved", history: true };
             let target = to.target(&store.identity().store_id, false).await.unwrap();
             let moved = migrate(&migration, target, &mut |_| ()).await.unwrap();
-            assert_eq!((moved.past, moved.left_behind, moved.is_new_epoch), (3, false, false));
-            let there = to.open_archiving().await;
-            assert_eq!(history(&*there, last).await, expected);
-            let written = put(&*there, &key("a/1"), "later").await;
-            there.compact(written).await.unwrap();
-            assert_eq!(shown(&past(&*there, "a/1").await)[1..], expected.states[0]);
-            assert_eq!(history(&*there, last).await.lists, expected.lists);
+            assert_eq!((moved.past_states, moved.history_skipped, moved.is_new_epoch), (3, false, false));
+            let target_store = to.open_archiving().await;
+            assert_eq!(history(&*target_store, last).await, expected);
+            let written = put(&*target_store, &key("a/1"), "later").await;
+            target_store.compact(written).await.unwrap();
+            assert_eq!(state_lines(&past_states(&*target_store, "a/1").await)[1..], expected.states[0]);
+            assert_eq!(history(&*target_store, last).await.lists, expected.lists);
         }
     }
 }
 
 /// Returns a new place of the same engine.
-fn another(place: &Place) -> Option<Place> {
-    Place::databases().find(|other| std::mem::discriminant(other) == std::mem::discriminant(place))
+fn another(place: &StoreLocation) -> Option<StoreLocation> {
+    StoreLocation::databases().find(|other| std::mem::discriminant(other) == std::mem::discriminant(place))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_the_file_keeps_history_in_a_new_epoch() {
-    let (folder, from) = (tempfile::tempdir().unwrap(), Place::Sqlite(Sqlite::new()));
+    let (folder, from) = (tempfile::tempdir().unwrap(), StoreLocation::Sqlite(Sqlite::new()));
     let (store, last) = filled(&from).await;
     let expected = history(&*store, last).await;
     let (copy, database) = (folder.path().join("copy"), folder.path().join("portico.db"));
-    let Place::Sqlite(sqlite) = &from else { unreachable!() };
+    let StoreLocation::Sqlite(sqlite) = &from else { unreachable!() };
     copy_database(&sqlite.path(), &copy).await;
     let lost = put(&*store, &key("a/1"), "lost").await;
     restore(&copy, &database, BUMP).await.unwrap();
-    let there = open_sqlite(database.clone(), &archiving).await.unwrap();
-    assert_eq!(history(&there, last).await, expected);
-    is_lost(&there, lost, last).await;
-    assert!(there.watch(Scope::all(&config_maps()), last).is_err());
-    there.close().await;
+    let restored = open_sqlite(database.clone(), &enable_archive).await.unwrap();
+    assert_eq!(history(&restored, last).await, expected);
+    assert_revision_lost(&restored, lost, last).await;
+    assert!(restored.watch(Scope::all(&config_maps()), last).is_err());
+    restored.close().await;
     let examined = examine(&database).await;
     assert_eq!(examined, Vec::<String>::new());
 }
@@ -338,23 +354,29 @@ async fn examine(database: &Path) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_doctor_finds_past_states_that_cannot_be_read_and_removes_them() {
-    let place = Place::Sqlite(Sqlite::new());
-    let (store, last) = filled(&place).await;
+    let location = StoreLocation::Sqlite(Sqlite::new());
+    let (store, last) = filled(&location).await;
     store.close().await;
     drop(store);
-    let Place::Sqlite(sqlite) = &place else { unreachable!() };
+    let StoreLocation::Sqlite(sqlite) = &location else { unreachable!() };
     assert_eq!(examine(&sqlite.path()).await, Vec::<String>::new());
     execute(sqlite, "UPDATE archive SET value = x'09' WHERE revision = 2").await;
     let text = "unreadable past state: configmaps/a/1 at revision 2: unknown value format 9";
     assert_eq!(examine(&sqlite.path()).await, [text]);
     Doctor::new(sqlite.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
     assert_eq!(examine(&sqlite.path()).await, Vec::<String>::new());
-    let store = sqlite.open_with(&archiving).await;
+    let store = sqlite.open_with(&enable_archive).await;
     // The past states of the log are in the archive now; incomplete revisions are rejected.
-    assert_eq!(shown(&past(&*store, "a/1").await), ["Added@6=5", "Deleted@5=gone", "Modified@4=3"]);
-    assert!(matches!(store.list_past(at(3)).await, Err(StoreError::Compacted { oldest: 4 })));
-    assert_eq!(lines(&store.list_past(at(4)).await.unwrap().records), ["a/1@4=3", "a/2@3=2"]);
-    assert_eq!(lines(&store.list_past(at(last)).await.unwrap().records), ["a/1@6=5", "a/2@3=2"]);
+    assert_eq!(
+        state_lines(&past_states(&*store, "a/1").await),
+        ["Added@6=5", "Deleted@5=gone", "Modified@4=3"]
+    );
+    assert!(matches!(store.list_past(list_at_revision(3)).await, Err(StoreError::Compacted { oldest: 4 })));
+    assert_eq!(lines(&store.list_past(list_at_revision(4)).await.unwrap().records), ["a/1@4=3", "a/2@3=2"]);
+    assert_eq!(
+        lines(&store.list_past(list_at_revision(last)).await.unwrap().records),
+        ["a/1@6=5", "a/2@3=2"]
+    );
     store.close().await;
     for (sql, text) in [
         (

@@ -19,7 +19,7 @@ async fn lines_of(store: &dyn Store) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
+async fn a_restore_begins_a_new_epoch_that_rejects_earlier_revisions() {
     let backend = Sqlite::new();
     let file = backend.path().with_file_name("backup");
     let store = backend.open().await;
@@ -29,13 +29,13 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
     copy_database(&backend.path(), &file).await;
     let copied = store.revision();
     put(&*store, &key("a/2"), "lost").await;
-    let shown = put(&*store, &key("a/3"), "lost").await;
-    let kept = lines_of(&*store).await;
+    let latest_revision = put(&*store, &key("a/3"), "lost").await;
+    let saved_lines = lines_of(&*store).await;
     store.close().await;
     drop(store);
 
     // Restores a second time: revisions of the first restored epoch become invalid as well.
-    let (mut latest, mut shown) = (shown, vec![copied, shown]);
+    let (mut latest, mut shown) = (latest_revision, vec![copied, latest_revision]);
     for epoch in 2..=3 {
         let restored = restore(&file, &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
         assert_eq!((restored.epoch, &restored.store_id), (epoch, &identity.store_id));
@@ -53,24 +53,24 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
                 revision: *earlier,
                 after: Some("a/1".to_owned()),
                 limit: Some(1),
-                counted: true,
+                exact_count: true,
             };
             assert!(matches!(store.list_at(next_page).await, Err(StoreError::Compacted { .. })), "{earlier}");
         }
         let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
         latest = put(&*store, &key("a/4"), "new").await;
         shown.push(latest);
-        assert_eq!(reported(&take(&mut watch, 1).await), [format!("Added a/4@{latest}")]);
+        assert_eq!(event_lines(&take(&mut watch, 1).await), [format!("Added a/4@{latest}")]);
         store.close().await;
     }
     // The database that was replaced first is complete.
     let first = Sqlite::new();
     restore(&backend.path().with_file_name("portico.db.epoch-1"), &first.path(), 1).await.unwrap();
-    assert_eq!(lines_of(&*first.open().await).await, kept);
+    assert_eq!(lines_of(&*first.open().await).await, saved_lines);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_restored_is_left_as_it_was() {
+async fn a_failed_restore_changes_nothing() {
     let backend = Sqlite::new();
     let file = backend.path().with_file_name("backup");
     let nothing = restore(&file, &backend.path(), 1).await;
@@ -97,7 +97,7 @@ async fn what_cannot_be_restored_is_left_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_copy_is_refused_until_it_is_restored_in_place() {
+async fn an_older_copy_is_rejected_until_it_is_restored_in_place() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
@@ -109,7 +109,7 @@ async fn an_older_copy_is_refused_until_it_is_restored_in_place() {
     store.close().await;
     drop(store);
     std::fs::copy(&copy, backend.path()).unwrap();
-    let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
+    let Err(error) = backend.try_open(&|_| ()).await else { panic!("the database was opened") };
     let message = "older copy: revision 2, expected 3. `portico restore ";
     assert!(error.to_string().contains(message), "{error}");
     let restored = restore(&backend.path(), &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
@@ -144,9 +144,9 @@ fn print_line(line: &str) {
 
 /// Child process: writes, reports its progress, and waits to be killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the program that a test of this file starts and kills, no test of its own"]
-async fn writer() {
-    let path = std::env::var(CHILD).expect("started by the test that kills it");
+#[ignore = "child process of a test in this file"]
+async fn child_process() {
+    let path = std::env::var(CHILD).expect("set by the test that starts this process");
     let store = open_sqlite(PathBuf::from(path), &|_| ()).await.unwrap();
     for n in 0.. {
         put(&store, &key(&format!("a/{}", n % 100)), &"x".repeat(10_000)).await;
@@ -157,26 +157,26 @@ async fn writer() {
 }
 
 /// Kills a server in the middle of its writes.
-fn killed_writer(path: &Path, meanwhile: impl FnOnce()) {
+fn run_and_kill_child(path: &Path, before_kill: impl FnOnce()) {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "backups::writer", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "backups::child_process", "--ignored", "--nocapture", "--test-threads=1"])
         .env(CHILD, path)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(output.any(|line| line.unwrap().ends_with("written")), "the child ended early");
-    meanwhile();
+    before_kill();
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
+async fn a_write_ahead_log_missing_after_a_crash_is_detected() {
     let backend = Sqlite::new();
     backend.open().await.close().await;
-    killed_writer(&backend.path(), || ());
+    run_and_kill_child(&backend.path(), || ());
     let path = backend.path();
     let log = path.with_file_name("portico.db-wal");
     // With its log the database is intact: the log is replayed.
@@ -185,20 +185,20 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     assert!(revision > 300 && epoch == 1);
     store.close().await;
     drop(store);
-    killed_writer(&path, || ());
+    run_and_kill_child(&path, || ());
     std::fs::remove_file(&log).unwrap();
     // An examination creates no log, which would hide that the log is missing.
     Doctor::new(&path, &MetadataIndexer).examine().await.unwrap();
     assert!(!log.exists());
     let store = backend.open().await;
-    assert_eq!(store.identity().epoch, 2, "there is no new epoch");
+    assert_eq!(store.identity().epoch, 2, "no new epoch has begun");
     assert!(store.revision() >= revision + DEFAULT_REVISION_BUMP);
     assert!(matches!(store.watch(Scope::all(&config_maps()), revision), Err(WatchError::Compacted { .. })));
     store.close().await;
     drop(store);
     // A crash before anything reached the database file: it is empty, which is reported.
     let fresh = Sqlite::new();
-    killed_writer(&fresh.path(), || ());
+    run_and_kill_child(&fresh.path(), || ());
     std::fs::remove_file(fresh.path().with_file_name("portico.db-wal")).unwrap();
     std::fs::write(fresh.path(), "").unwrap();
     let error = fresh.try_open(&|_| ()).await.err().unwrap();
@@ -215,7 +215,7 @@ fn copy_as_killed(from: &Path, to: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_ahead_log_that_is_damaged_after_a_crash_is_noticed() {
+async fn a_write_ahead_log_damaged_after_a_crash_is_detected() {
     const FRAME: usize = 24 + 4096;
     let backend = Sqlite::new();
     backend.open().await.close().await;
@@ -268,7 +268,7 @@ async fn a_write_ahead_log_that_is_damaged_after_a_crash_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
+async fn an_interrupted_restore_is_rejected_and_can_be_repeated() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
@@ -298,12 +298,12 @@ async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_epoch_never_begins_where_revisions_end() {
-    let (backend, there) = (Sqlite::new(), Sqlite::new());
+async fn a_new_epoch_requires_enough_revisions() {
+    let (backend, target) = (Sqlite::new(), Sqlite::new());
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
     store.close().await;
-    let refused = restore(&backend.path(), &there.path(), i64::MAX - 1).await;
+    let refused = restore(&backend.path(), &target.path(), i64::MAX - 1).await;
     assert!(matches!(refused, Err(BackupError::Open(OpenError::Exhausted { .. }))), "{refused:?}");
-    assert!(!there.path().with_file_name("portico.db.mark").exists());
+    assert!(!target.path().with_file_name("portico.db.mark").exists());
 }

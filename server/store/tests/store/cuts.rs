@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use futures::StreamExt;
-use portico_store::{Change, Expect, Scope, Settings, Store, Txn, TxnError, WatchError};
+use portico_store::{Change, Precondition, Scope, Settings, Store, Txn, TxnError, WatchError};
 use portico_tests::disk::{Shim, lose_power};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -18,15 +18,15 @@ use crate::harness::*;
 /// Environment variable for the child process, which runs this program: path of its database.
 const CHILD: &str = "PORTICO_STORE_CUT";
 /// Upper bound of the steps of a start, a write and a stop.
-const MOST_STEPS: u64 = 400;
+const MAX_STEPS: u64 = 400;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 /// State before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+enum InitialState {
     /// No files.
-    Nothing,
+    Empty,
     /// Files after a stop.
     Stopped,
     /// Files after a kill: a log exists.
@@ -37,7 +37,7 @@ enum Before {
 
 /// Kind of interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
+enum Interruption {
     Kill,
     Power,
     /// One step fails.
@@ -46,8 +46,15 @@ enum Cut {
     Lasting(i32),
 }
 
-const BEFORE: [Before; 4] = [Before::Nothing, Before::Stopped, Before::Killed, Before::WithoutLog];
-const CUTS: [Cut; 5] = [Cut::Kill, Cut::Power, Cut::Once(EIO), Cut::Lasting(EIO), Cut::Lasting(ENOSPC)];
+const INITIAL_STATES: [InitialState; 4] =
+    [InitialState::Empty, InitialState::Stopped, InitialState::Killed, InitialState::WithoutLog];
+const INTERRUPTIONS: [Interruption; 5] = [
+    Interruption::Kill,
+    Interruption::Power,
+    Interruption::Once(EIO),
+    Interruption::Lasting(EIO),
+    Interruption::Lasting(ENOSPC),
+];
 
 fn tune(settings: &mut Settings) {
     settings.reserve_bytes = 64 << 10;
@@ -59,19 +66,19 @@ fn report(line: &str) {
 
 /// Child process: starts, writes, stops, and reports the results.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the program that a test of this file starts and cuts off, no test of its own"]
-async fn serving() {
-    let path = std::env::var(CHILD).expect("started by the test that cuts it off");
+#[ignore = "child process of a test in this file"]
+async fn child_process() {
+    let path = std::env::var(CHILD).expect("set by the test that starts this process");
     let store = match open_sqlite(path.into(), &tune).await {
         Ok(store) => store,
         Err(error) => return report(&format!("refused {error}")),
     };
     report(&format!("epoch {}", store.identity().epoch));
     let key = key("a/late");
-    let txn = Txn::one(key.clone(), Expect::Any, Change::Put(value(&key, "late")));
+    let txn = Txn::single(key.clone(), Precondition::Any, Change::Put(value(&key, "late")));
     match commit(&store, txn).await {
         Ok(written) => report(&format!("written {}", written.revision)),
-        Err(TxnError::Unknown(_)) => {}
+        Err(TxnError::InDoubt(_)) => {}
         Err(error) => {
             report(&format!("refused-write {error}"));
             // Like a kill: the next start commits the content of the log.
@@ -88,18 +95,18 @@ struct Prepared {
 }
 
 impl Prepared {
-    async fn make() -> Self {
+    async fn create() -> Self {
         let (folder, backend) = (tempfile::tempdir().unwrap(), Sqlite::new());
-        let there = backend.path();
-        let copy = |suffixes: &[&str], before: Before| {
+        let database = backend.path();
+        let copy = |suffixes: &[&str], before: InitialState| {
             let data = folder.path().join(format!("{before:?}"));
             fs::create_dir(&data).unwrap();
             for suffix in suffixes {
                 let name = format!("portico.db{suffix}");
-                fs::copy(there.with_file_name(&name), data.join(&name)).unwrap();
+                fs::copy(database.with_file_name(&name), data.join(&name)).unwrap();
             }
         };
-        fs::create_dir(folder.path().join(format!("{:?}", Before::Nothing))).unwrap();
+        fs::create_dir(folder.path().join(format!("{:?}", InitialState::Empty))).unwrap();
         let mut revision = 0;
         for round in 0..2 {
             let store = backend.try_open(&tune).await.unwrap();
@@ -107,12 +114,12 @@ impl Prepared {
                 revision = put(&store, &key(&format!("a/{round}-{n}")), "x").await;
             }
             if round == 1 {
-                copy(&["", "-wal", ".mark"], Before::Killed);
-                copy(&["", ".mark"], Before::WithoutLog);
+                copy(&["", "-wal", ".mark"], InitialState::Killed);
+                copy(&["", ".mark"], InitialState::WithoutLog);
             }
             store.close().await;
             if round == 0 {
-                copy(&["", ".mark"], Before::Stopped);
+                copy(&["", ".mark"], InitialState::Stopped);
             }
         }
         Self { folder, revision }
@@ -130,14 +137,14 @@ struct Report {
 }
 
 /// Runs the child process on the files of `data` and interrupts it at a step.
-fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Report {
+fn interrupt(mut shim: Shim, data: &Path, interruption: Interruption, step: u64) -> Report {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "cuts::serving", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "cuts::child_process", "--ignored", "--nocapture", "--test-threads=1"]);
     shim.prepare(data, command.env(CHILD, data.join("portico.db"))).unwrap();
-    let (last, errno) = match cut {
-        Cut::Kill | Cut::Power => (step, None),
-        Cut::Once(errno) => (step, Some(errno)),
-        Cut::Lasting(errno) => (u64::MAX, Some(errno)),
+    let (last, errno) = match interruption {
+        Interruption::Kill | Interruption::Power => (step, None),
+        Interruption::Once(errno) => (step, Some(errno)),
+        Interruption::Lasting(errno) => (u64::MAX, Some(errno)),
     };
     shim.cut(step..=last, errno).unwrap();
     let output = command.output().unwrap();
@@ -145,12 +152,12 @@ fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Report {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         match line.split_once("report ").and_then(|(_, report)| report.split_once(' ')) {
             Some(("epoch", epoch)) => report.epoch = Some(epoch.parse().unwrap()),
-            Some(("refused-write", why)) => report.refused = Some(why.to_owned()),
+            Some(("refused-write", error)) => report.refused = Some(error.to_owned()),
             Some(("written", revision)) => report.written = Some(revision.parse().unwrap()),
             _ => {}
         }
     }
-    if cut == Cut::Power && report.steps >= step {
+    if interruption == Interruption::Power && report.steps >= step {
         lose_power(shim.shadow(), data, &mut StdRng::seed_from_u64(step)).unwrap();
     }
     report
@@ -163,51 +170,62 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// Interrupts a start at every step, and starts again each time. Returns the number of steps, and the failures.
-async fn walk(shim: &Shim, prepared: &Prepared, before: Before, cut: Cut) -> (u64, Vec<String>) {
-    let mut wrong = Vec::new();
-    for step in 1..MOST_STEPS {
-        let what = format!("{before:?}, {cut:?} at step {step}");
+async fn test_all_steps(
+    shim: &Shim,
+    prepared: &Prepared,
+    before: InitialState,
+    interruption: Interruption,
+) -> (u64, Vec<String>) {
+    let mut failures = Vec::new();
+    for step in 1..MAX_STEPS {
+        let description = format!("{before:?}, {interruption:?} at step {step}");
         let folder = folder();
         let data = folder.path().join("data");
         let template = prepared.folder.path().join(format!("{before:?}"));
         let mut copied = Command::new("cp");
         copied.arg("-r").arg(template).arg(&data);
         assert!(copied.status().unwrap().success());
-        let (own, served) = (shim.of(folder.path()).unwrap(), data.clone());
-        let report = tokio::task::spawn_blocking(move || cut_off(own, &served, cut, step)).await.unwrap();
+        let (folder_shim, served_data) = (shim.for_folder(folder.path()).unwrap(), data.clone());
+        let report =
+            tokio::task::spawn_blocking(move || interrupt(folder_shim, &served_data, interruption, step))
+                .await
+                .unwrap();
         let checked = check(&data.join("portico.db"), before, prepared.revision, &report).await;
-        wrong.extend(checked.err().map(|why| format!("{what}: {why} ({report:?})")));
+        failures.extend(checked.err().map(|error| format!("{description}: {error} ({report:?})")));
         if report.steps < step {
-            assert!(report.written.is_some(), "{what}: {report:?}");
-            return (step, wrong);
+            assert!(report.written.is_some(), "{description}: {report:?}");
+            return (step, failures);
         }
     }
-    panic!("{before:?}, {cut:?}: there is no end of steps");
+    panic!("{before:?}, {interruption:?}: more than {MAX_STEPS} steps");
 }
 
 /// Checks the start after the interruption, and the next one. Returns the failure.
-async fn check(path: &Path, before: Before, last: i64, report: &Report) -> Result<(), String> {
-    let epoch = if before == Before::WithoutLog { 2 } else { 1 };
-    let right = |what: &str, is_right: bool| if is_right { Ok(()) } else { Err(what.to_owned()) };
-    right("it served in the wrong epoch", report.epoch.is_none_or(|report| report == epoch))?;
-    for start in ["the next start", "the start after it"] {
+async fn check(path: &Path, before: InitialState, last: i64, report: &Report) -> Result<(), String> {
+    let epoch = if before == InitialState::WithoutLog { 2 } else { 1 };
+    let ensure = |description: &str, holds: bool| if holds { Ok(()) } else { Err(description.to_owned()) };
+    ensure("served in the wrong epoch", report.epoch.is_none_or(|report| report == epoch))?;
+    for start in ["next start", "second start"] {
         let opened = open_sqlite(path.to_owned(), &tune).await;
         let store = opened.map_err(|error| format!("{start}: {error}"))?;
         let found = store.identity().epoch;
-        right(&format!("{start} is of epoch {found}"), found == epoch)?;
+        ensure(&format!("{start}: epoch {found}"), found == epoch)?;
         if let Some(written) = report.written {
             let snapshot = store.snapshot(&config_maps()).await.unwrap();
             let found = snapshot.get_path("a/late").map(|record| record.revision);
-            right(&format!("{start} has lost a write"), found == Some(written))?;
+            ensure(&format!("{start}: acknowledged write lost"), found == Some(written))?;
         }
         if report.refused.is_some() {
             let snapshot = store.snapshot(&config_maps()).await.unwrap();
-            right(&format!("{start} has a write that was refused"), snapshot.get_path("a/late").is_none())?;
+            ensure(&format!("{start}: rejected write present"), snapshot.get_path("a/late").is_none())?;
         }
-        if before == Before::Killed || before == Before::WithoutLog {
+        if before == InitialState::Killed || before == InitialState::WithoutLog {
             let watch = store.watch(Scope::all(&config_maps()), last);
-            let goes_on = !matches!(watch, Err(WatchError::Compacted { .. }));
-            right(&format!("{start}: a watch goes on: {goes_on}"), goes_on == (before == Before::Killed))?;
+            let can_resume = !matches!(watch, Err(WatchError::Compacted { .. }));
+            ensure(
+                &format!("{start}: a watch can resume: {can_resume}"),
+                can_resume == (before == InitialState::Killed),
+            )?;
         }
         store.close().await;
     }
@@ -215,23 +233,23 @@ async fn check(path: &Path, before: Before, last: i64, report: &Report) -> Resul
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_that_is_cut_off_at_any_step_is_followed_by_one_that_serves_in_the_right_epoch() {
+async fn after_an_interruption_at_any_step_the_next_start_serves_in_the_right_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let shim = match Shim::compile(folder.path()).unwrap() {
         Ok(shim) => shim,
-        Err(why) => return portico_tests::skipped(&format!("starts that are cut off: {why}")),
+        Err(reason) => return portico_tests::report_skip(&format!("interrupted starts: {reason}")),
     };
-    let prepared = Prepared::make().await;
-    let all = BEFORE.into_iter().flat_map(|before| CUTS.map(|cut| (before, cut)));
-    let walks = futures::stream::iter(all).map(|(before, cut)| walk(&shim, &prepared, before, cut));
-    let (steps, wrong): (Vec<u64>, Vec<Vec<String>>) = walks.buffer_unordered(2).unzip().await;
-    assert!(wrong.iter().all(Vec::is_empty), "{}", wrong.concat().join("\n"));
+    let prepared = Prepared::create().await;
+    let all = INITIAL_STATES.into_iter().flat_map(|before| INTERRUPTIONS.map(|cut| (before, cut)));
+    let runs = futures::stream::iter(all).map(|(before, cut)| test_all_steps(&shim, &prepared, before, cut));
+    let (steps, failures): (Vec<u64>, Vec<Vec<String>>) = runs.buffer_unordered(2).unzip().await;
+    assert!(failures.iter().all(Vec::is_empty), "{}", failures.concat().join("\n"));
     // A start must have durable effects.
     assert!(steps.iter().all(|steps| *steps > 10), "{steps:?}");
 }
 
 #[test]
-fn a_store_whose_runtime_ends_first_leaves_its_log_and_is_the_same_when_it_opens_again() {
+fn a_store_whose_runtime_ends_first_keeps_its_log_and_state() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (backend, first) = (Sqlite::new(), runtime());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use portico_store::{
-    Change, Doctor, Expect, Finding, Incomplete, Key, ListAt, MetadataIndexer, Resource, Scope, Store,
-    StoreError, Txn, WatchError,
+    Change, Doctor, Finding, Key, ListAt, MetadataIndexer, MissingStates, Precondition, Resource, Scope,
+    Store, StoreError, Txn, WatchError,
 };
 
 use crate::harness::*;
@@ -23,8 +23,8 @@ const DAMAGES: [(&str, &str, bool, &str); 6] = [
 async fn filled(backend: &Sqlite) {
     let store = backend.open().await;
     for path in ["a/1", "a/2", "b/3", "b/4", "c/5"] {
-        let change = Change::Put(owned(&key(path), "x", &["owner"]));
-        commit(&*store, Txn::one(key(path), Expect::Absent, change)).await.unwrap();
+        let change = Change::Put(value_with_owners(&key(path), "x", &["owner"]));
+        commit(&*store, Txn::single(key(path), Precondition::Absent, change)).await.unwrap();
     }
     put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
     store.close().await;
@@ -46,10 +46,10 @@ fn page(namespace: Option<&str>, revision: i64, after: Option<String>, limit: Op
         Some(namespace) => Scope::namespace(&config_maps(), namespace),
         None => Scope::all(&config_maps()),
     };
-    ListAt { scope, revision, after, limit, counted: true }
+    ListAt { scope, revision, after, limit, exact_count: true }
 }
 
-async fn an_object_without_its_key_is_named_and_every_other_is_served() {
+async fn an_object_without_a_key_is_reported_and_all_others_are_served() {
     for (set, shown, _, reason) in DAMAGES {
         let backend = Sqlite::new();
         let store = damaged(&backend, set).await;
@@ -73,9 +73,9 @@ async fn an_object_without_its_key_is_named_and_every_other_is_served() {
 
         // The index of owners still contains it; reads across resources do not fail.
         assert_eq!(store.dependents("owner").await.unwrap().len(), 5, "{set}");
-        assert_eq!(store.owners().await.unwrap(), ["owner"]);
-        assert!(store.deleting().await.unwrap().is_empty());
-        assert_eq!(store.counts().await.unwrap()[0], (config_maps(), 5));
+        assert_eq!(store.owner_uids().await.unwrap(), ["owner"]);
+        assert!(store.terminating_keys().await.unwrap().is_empty());
+        assert_eq!(store.object_counts().await.unwrap()[0], (config_maps(), 5));
         assert_eq!(store.resources_in("c").await.unwrap(), [config_maps()]);
 
         // Its real key is free, and the damaged row does not affect writes and compaction.
@@ -88,7 +88,7 @@ async fn an_object_without_its_key_is_named_and_every_other_is_served() {
     }
 }
 
-async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
+async fn exact_reads_omit_and_report_objects_without_a_key() {
     for (set, shown, ..) in DAMAGES {
         let backend = Sqlite::new();
         let store = damaged(&backend, set).await;
@@ -98,7 +98,7 @@ async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
         for limit in [None, Some(1), Some(2), Some(3), Some(4)] {
             let (mut found, mut unreadable, mut after) = (Vec::new(), Vec::new(), None);
             for left in (0..10).rev() {
-                assert!(left > 0, "{set}: the pages have no end");
+                assert!(left > 0, "{set}: too many pages");
                 let read = store.list_at(page(None, revision, after, limit)).await.unwrap();
                 found.extend(lines(&read.records));
                 unreadable.extend(read.unreadable.iter().map(|object| object.key().path().to_owned()));
@@ -113,12 +113,12 @@ async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
         let read = store.list_at(page(Some("c"), revision, None, None)).await.unwrap();
         assert_eq!((lines(&read.records), read.unreadable.len()), (vec!["c/5@6=x".to_owned()], 0), "{set}");
         let mut uncounted = page(None, revision, None, Some(1));
-        uncounted.counted = false;
+        uncounted.exact_count = false;
         assert_eq!(store.list_at(uncounted).await.unwrap().remaining, 1);
     }
 }
 
-async fn past_states_that_cannot_be_read_end_watches_that_would_have_to_show_them_and_no_others() {
+async fn unreadable_past_states_end_only_the_watches_that_select_them() {
     let value = ("value = x'09'", "b/3", true, "");
     for (set, shown, in_namespace, _) in DAMAGES.into_iter().chain([value]) {
         let backend = Sqlite::new();
@@ -135,13 +135,13 @@ async fn past_states_that_cannot_be_read_end_watches_that_would_have_to_show_the
         };
         assert_eq!(ends(Scope::all(&config_maps())).await.as_deref(), Some(shown), "{set}");
         // If the namespace is damaged, the event may belong to any namespace.
-        let elsewhere = ends(Scope::namespace(&config_maps(), "c")).await;
-        assert_eq!(elsewhere.as_deref(), (!in_namespace).then_some(shown), "{set}");
+        let in_other_namespace = ends(Scope::namespace(&config_maps(), "c")).await;
+        assert_eq!(in_other_namespace.as_deref(), (!in_namespace).then_some(shown), "{set}");
         assert_eq!(ends(Scope::all(&leases())).await, None, "{set}");
     }
 }
 
-async fn the_doctor_names_and_removes_what_has_lost_its_key() {
+async fn the_doctor_reports_and_removes_objects_without_keys() {
     for (set, shown, _, reason) in DAMAGES {
         let backend = Sqlite::new();
         damaged(&backend, set).await.close().await;
@@ -156,7 +156,7 @@ async fn the_doctor_names_and_removes_what_has_lost_its_key() {
             })
             .await
             .unwrap();
-        assert_eq!((exported, end.left_out), (5, 1));
+        assert_eq!((exported, end.unreadable), (5, 1));
         let removed = doctor.remove_unreadable().await.unwrap();
         assert_eq!(removed.iter().map(|o| o.revision()).collect::<Vec<_>>(), [4], "{set}");
         assert_eq!(findings(&backend).await, Vec::<String>::new(), "{set}");
@@ -166,7 +166,7 @@ async fn the_doctor_names_and_removes_what_has_lost_its_key() {
     }
 }
 
-async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
+async fn a_damaged_index_of_owners_and_damaged_uids_cause_no_failures() {
     let backend = Sqlite::new();
     filled(&backend).await;
     execute(&backend, "UPDATE owner SET name = CAST(x'ff' AS TEXT) WHERE name = '1'").await;
@@ -175,7 +175,7 @@ async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
     execute(&backend, "UPDATE log SET value = x'09' WHERE name = '5'").await;
     let store = backend.open().await;
     assert_eq!(store.dependents("owner").await.unwrap(), [key("b/3"), key("b/4"), key("c/5")]);
-    assert_eq!(store.owners().await.unwrap(), ["owner"]);
+    assert_eq!(store.owner_uids().await.unwrap(), ["owner"]);
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     assert_eq!((snapshot.len(), snapshot.unreadable("c/5").unwrap().uid()), (4, ""));
     store.close().await;
@@ -190,18 +190,18 @@ async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
     }
 }
 
-async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
+async fn a_resource_without_a_name_does_not_affect_other_resources() {
     let backend = Sqlite::new();
     filled(&backend).await;
     let set = "UPDATE resource SET resource = CAST(x'6cff' AS TEXT) WHERE resource = 'leases'";
     assert_eq!(execute(&backend, set).await, 1);
     let store = backend.open().await;
     assert_eq!(store.condition().unreadable_resources, [r"l\xff.coordination.k8s.io"]);
-    assert!(store.why_incomplete(&leases()).is_some_and(|why| why.contains(r"l\xff")));
-    assert_eq!(store.why_incomplete(&config_maps()), None, "they have another group");
+    assert!(store.incomplete_reason(&leases()).is_some_and(|reason| reason.contains(r"l\xff")));
+    assert_eq!(store.incomplete_reason(&config_maps()), None, "the resource has another group");
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 5);
     assert_eq!(store.resources_in("a").await.unwrap(), [config_maps()]);
-    assert!(store.deleting().await.unwrap().is_empty());
+    assert!(store.terminating_keys().await.unwrap().is_empty());
     // A new resource does not get its ID.
     put(&*store, &Key::new(&leases(), "a", "new"), "x").await;
     assert_eq!(store.snapshot(&leases()).await.unwrap().len(), 1);
@@ -222,16 +222,16 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
 }
 
 /// Changes the log without updating its index of keys.
-async fn without_index(backend: &Sqlite, change: &str) {
+async fn change_without_index(backend: &Sqlite, change: &str) {
     use sqlx::{Connection as _, Row as _};
     const INDEX: &str = "SELECT tbl_name, rootpage, sql FROM sqlite_schema WHERE name = 'log_key'";
-    let mut connection = crate::unreadable::raw(backend).await;
+    let mut connection = crate::unreadable::raw_connection(backend).await;
     let index = sqlx::query(INDEX).fetch_one(&mut connection).await.unwrap();
     let hide = "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'log_key'";
     sqlx::raw_sql(hide).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     execute(backend, change).await;
-    let mut connection = crate::unreadable::raw(backend).await;
+    let mut connection = crate::unreadable::raw_connection(backend).await;
     sqlx::query("PRAGMA writable_schema = ON").execute(&mut connection).await.unwrap();
     let show = sqlx::query("INSERT INTO sqlite_schema VALUES ('index', 'log_key', ?, ?, ?)");
     let show = show.bind(index.get::<String, _>(0)).bind(index.get::<i64, _>(1));
@@ -240,7 +240,7 @@ async fn without_index(backend: &Sqlite, change: &str) {
 }
 
 /// Writes five objects, changes the log without its index, and returns the resources that the store reports as incomplete.
-async fn incomplete_after(change: Option<&str>) -> Incomplete {
+async fn incomplete_after(change: Option<&str>) -> MissingStates {
     let backend = Sqlite::new();
     let store = backend.open().await;
     for n in 0..5 {
@@ -249,34 +249,34 @@ async fn incomplete_after(change: Option<&str>) -> Incomplete {
     store.close().await;
     drop(store);
     if let Some(change) = change {
-        without_index(&backend, change).await;
+        change_without_index(&backend, change).await;
     }
     let store = backend.open().await;
     put(&*store, &key("a/0"), "y").await;
-    let compared = async || store.condition().incomplete != Incomplete::Unknown;
-    portico_tests::until("it is compared", compared).await;
-    let incomplete = store.condition().incomplete;
+    let compared = async || store.condition().missing_states != MissingStates::Unknown;
+    portico_tests::wait_until("the file is not compared with the index", compared).await;
+    let incomplete = store.condition().missing_states;
     let is_of = |resource: &Resource| match &incomplete {
-        Incomplete::Resources(resources) => resources.contains(resource),
-        incomplete => *incomplete == Incomplete::Any,
+        MissingStates::Resources(resources) => resources.contains(resource),
+        incomplete => *incomplete == MissingStates::Any,
     };
     for resource in [config_maps(), leases()] {
-        assert_eq!(store.why_incomplete(&resource).is_some(), is_of(&resource), "{resource}");
+        assert_eq!(store.incomplete_reason(&resource).is_some(), is_of(&resource), "{resource}");
     }
     store.close().await;
     incomplete
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn states_that_are_missing_in_the_log_or_in_its_index_are_noticed() {
+async fn states_missing_in_the_log_or_its_index_are_detected() {
     const COPY: &str =
         "INSERT INTO log SELECT 1, resource, namespace, 'n', uid, 0, 0, value, NULL FROM log LIMIT 1";
-    let of_config_maps = || Incomplete::Resources(vec![config_maps()]);
+    let of_config_maps = || MissingStates::Resources(vec![config_maps()]);
     for (change, expected) in [
         (Some("DELETE FROM log WHERE name = '3'"), of_config_maps()),
         (Some(COPY), of_config_maps()),
-        (Some("UPDATE log SET resource = 99 WHERE name = '3'"), Incomplete::Any),
-        (None, Incomplete::None),
+        (Some("UPDATE log SET resource = 99 WHERE name = '3'"), MissingStates::Any),
+        (None, MissingStates::None),
     ] {
         assert_eq!(incomplete_after(change).await, expected, "{change:?}");
     }
@@ -299,9 +299,9 @@ async fn a_store_closes_and_opens_again_while_its_file_is_compared_in_several_st
         store.close().await;
     }
     let store = backend.open().await;
-    let compared = async || store.condition().incomplete != Incomplete::Unknown;
-    portico_tests::until("it is compared", compared).await;
-    assert_eq!(store.condition().incomplete, Incomplete::None);
+    let compared = async || store.condition().missing_states != MissingStates::Unknown;
+    portico_tests::wait_until("the file is not compared with the index", compared).await;
+    assert_eq!(store.condition().missing_states, MissingStates::None);
 }
 
 /// Damages after which a row points to the row of another object, or hides it.
@@ -316,7 +316,7 @@ const CHAINS: [&str; 4] = [
 ];
 
 /// Writes objects `a/1` (states 2 and 7), `a/2` (3), `b/3` (4, deleted at 8), `b/4` (5), `c/5` (6), then applies the damage.
-async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
+async fn damaged_chain(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
     let store = backend.open().await;
     for path in ["a/1", "a/2", "b/3", "b/4", "c/5", "a/1"] {
         put(&*store, &key(path), "x").await;
@@ -330,16 +330,16 @@ async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
     backend.open().await
 }
 
-async fn forgetting_history_removes_no_current_state_whatever_damaged_rows_point_to() {
+async fn compaction_removes_no_current_state_despite_damaged_references() {
     for damage in CHAINS {
         let backend = Sqlite::new();
-        let store = chained(&backend, damage).await;
+        let store = damaged_chain(&backend, damage).await;
         let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
         store.compact(i64::MAX).await.unwrap();
         // Cache and database agree on every object, otherwise the writer would end.
         for path in ["a/1", "a/2", "b/3", "b/4", "c/5", "a/9"] {
-            let check = Txn::one(key(path), Expect::Any, Change::Check);
-            let touch = Txn::one(key("z/0"), Expect::Any, Change::Put(value(&key("z/0"), path)));
+            let check = Txn::single(key(path), Precondition::Any, Change::Check);
+            let touch = Txn::single(key("z/0"), Precondition::Any, Change::Put(value(&key("z/0"), path)));
             let both = Txn { operations: [check.operations, touch.operations].concat() };
             commit(&*store, both).await.unwrap_or_else(|error| panic!("{damage}: {path}: {error}"));
         }
@@ -351,10 +351,10 @@ async fn forgetting_history_removes_no_current_state_whatever_damaged_rows_point
     }
 }
 
-async fn a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point_to() {
+async fn a_new_epoch_contains_every_current_state_despite_damaged_references() {
     for damage in CHAINS {
         let backend = Sqlite::new();
-        let store = chained(&backend, damage).await;
+        let store = damaged_chain(&backend, damage).await;
         let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
         store.close().await;
         drop(store);
@@ -369,23 +369,23 @@ async fn a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point
     }
 }
 
-async fn a_watch_never_shows_another_objects_state_as_the_one_before() {
+async fn a_watch_never_reports_the_state_of_another_object_as_the_previous_one() {
     let backend = Sqlite::new();
-    let store = chained(&backend, "UPDATE log SET previous = 3 WHERE revision = 7").await;
+    let store = damaged_chain(&backend, "UPDATE log SET previous = 3 WHERE revision = 7").await;
     let mut watch = store.watch(Scope::namespace(&config_maps(), "a"), 3).unwrap();
     let events = take(&mut watch, 1).await;
-    assert_eq!(reported(&events), ["Modified a/1@7"]);
-    assert!(events[0].is_of_unreadable());
+    assert_eq!(event_lines(&events), ["Modified a/1@7"]);
+    assert!(events[0].has_unreadable_previous());
 }
 
-crate::in_memory_and_past_it! {
-    an_object_without_its_key_is_named_and_every_other_is_served,
-    exact_reads_leave_out_an_object_without_its_key_and_name_it,
-    past_states_that_cannot_be_read_end_watches_that_would_have_to_show_them_and_no_others,
-    the_doctor_names_and_removes_what_has_lost_its_key,
-    a_damaged_index_of_owners_and_damaged_uids_fail_nobody,
-    a_resource_without_its_name_keeps_the_store_from_nothing_else,
-    forgetting_history_removes_no_current_state_whatever_damaged_rows_point_to,
-    a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point_to,
-    a_watch_never_shows_another_objects_state_as_the_one_before,
+crate::cached_and_uncached! {
+    an_object_without_a_key_is_reported_and_all_others_are_served,
+    exact_reads_omit_and_report_objects_without_a_key,
+    unreadable_past_states_end_only_the_watches_that_select_them,
+    the_doctor_reports_and_removes_objects_without_keys,
+    a_damaged_index_of_owners_and_damaged_uids_cause_no_failures,
+    a_resource_without_a_name_does_not_affect_other_resources,
+    compaction_removes_no_current_state_despite_damaged_references,
+    a_new_epoch_contains_every_current_state_despite_damaged_references,
+    a_watch_never_reports_the_state_of_another_object_as_the_previous_one,
 }

@@ -9,8 +9,13 @@ async fn filled(backend: &Sqlite) {
     let store = backend.open().await;
     for name in 0..4 {
         put(&*store, &key(&format!("a/{name}")), "old").await;
-        let change = portico_store::Change::Put(owned(&key(&format!("a/{name}")), "new", &["owner"]));
-        let txn = portico_store::Txn::one(key(&format!("a/{name}")), portico_store::Expect::Exists, change);
+        let change =
+            portico_store::Change::Put(value_with_owners(&key(&format!("a/{name}")), "new", &["owner"]));
+        let txn = portico_store::Txn::single(
+            key(&format!("a/{name}")),
+            portico_store::Precondition::Exists,
+            change,
+        );
         commit(&*store, txn).await.unwrap();
     }
     delete(&*store, &key("a/3")).await;
@@ -23,7 +28,7 @@ async fn findings(backend: &Sqlite) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sound_database_is_sound_served_or_not() {
+async fn an_intact_database_has_no_findings_whether_served_or_not() {
     let backend = Sqlite::new();
     filled(&backend).await;
     let doctor = |path| Doctor::new(path, &MetadataIndexer);
@@ -38,7 +43,7 @@ async fn a_sound_database_is_sound_served_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_read_is_named_left_out_and_removed_for_good() {
+async fn unreadable_objects_are_reported_omitted_and_removed() {
     let backend = Sqlite::new();
     filled(&backend).await;
     damage(&backend, "1", "x'09'").await;
@@ -53,7 +58,7 @@ async fn what_cannot_be_read_is_named_left_out_and_removed_for_good() {
         })
         .await
         .unwrap();
-    let left_out = end.left_out;
+    let left_out = end.unreadable;
     assert_eq!((exported, end.lost, end.damage), (vec!["a/0=new".to_owned(), "a/2=new".to_owned()], 0, None));
     assert_eq!(left_out, 1);
     let removed = doctor.remove_unreadable().await.unwrap();
@@ -70,7 +75,7 @@ async fn what_cannot_be_read_is_named_left_out_and_removed_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contradictions_are_found() {
+async fn inconsistencies_are_found() {
     for (sql, text) in [
         ("UPDATE meta SET revision = 9", "inconsistent: 1 states are newer than the store's revision"),
         ("DELETE FROM resource", "inconsistent: 9 states belong to no resource"),
@@ -118,7 +123,7 @@ async fn a_past_state_that_cannot_be_read_and_a_damaged_page_are_distinguished()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_copy_is_not_made_the_served_database_by_removing_from_it() {
+async fn removing_objects_from_an_older_copy_does_not_make_it_the_served_database() {
     let backend = Sqlite::new();
     filled(&backend).await;
     let copy = backend.path().with_file_name("copy");
@@ -139,7 +144,7 @@ async fn an_older_copy_is_not_made_the_served_database_by_removing_from_it() {
 /// Returns the newest state of each object that an export passes on.
 async fn exported(
     backend: &Sqlite,
-) -> (std::collections::BTreeMap<String, String>, portico_store::ExportEnd) {
+) -> (std::collections::BTreeMap<String, String>, portico_store::ExportSummary) {
     let mut found = std::collections::BTreeMap::new();
     let doctor = Doctor::new(backend.path(), &MetadataIndexer);
     let take = |record: &portico_store::Record| {
@@ -152,7 +157,7 @@ async fn exported(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_on_a_damaged_page_is_exported_and_what_is_lost_is_counted() {
+async fn states_outside_of_damaged_pages_are_exported_and_lost_ones_are_counted() {
     const OBJECTS: usize = 300;
     const PAGE: usize = 4096;
     let backend = Sqlite::new();
@@ -166,7 +171,7 @@ async fn what_is_not_on_a_damaged_page_is_exported_and_what_is_lost_is_counted()
     delete(&*store, &key("a/007")).await;
     store.close().await;
     let (all, end) = exported(&backend).await;
-    assert_eq!((all.len(), end), (OBJECTS - 1, portico_store::ExportEnd::default()));
+    assert_eq!((all.len(), end), (OBJECTS - 1, portico_store::ExportSummary::default()));
     let whole = std::fs::read(backend.path()).unwrap();
     let (pages, mut damaged, mut incomplete) = (whole.len() / PAGE, 0, 0);
     assert!(pages > 20, "{pages}");
@@ -188,7 +193,11 @@ async fn what_is_not_on_a_damaged_page_is_exported_and_what_is_lost_is_counted()
         let is_root = found.is_empty();
         assert!(is_root || found.len() > OBJECTS / 2, "page {page}: {} of {}", found.len(), all.len());
         if page == other {
-            assert_eq!(found.len() + lost + usize::try_from(end.left_out).unwrap(), all.len(), "page {page}");
+            assert_eq!(
+                found.len() + lost + usize::try_from(end.unreadable).unwrap(),
+                all.len(),
+                "page {page}"
+            );
             assert!(found.iter().all(|(name, text)| all.get(name) == Some(text)), "page {page}");
         }
     }

@@ -8,13 +8,13 @@ use portico_store::{
     Migration, PostgresError, PostgresSource, PostgresSwitch, PostgresTarget, Scope, Seal, Store, WatchError,
     migrate,
 };
-use portico_tests::until;
+use portico_tests::wait_until;
 
 use crate::harness::*;
 use crate::postgres::Postgres;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_acknowledges_before_it_is_durable_is_told_otherwise() {
+async fn a_database_with_asynchronous_commits_is_set_to_synchronous_ones() {
     const NOTE: &str = "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
         INSERT INTO noted VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$";
     for (setting, expected) in [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")] {
@@ -31,18 +31,18 @@ async fn a_database_that_acknowledges_before_it_is_durable_is_told_otherwise() {
 
 /// Function that precedes PostgreSQL's own in the search path, and fails in a transaction with strict isolation.
 const STRICT: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
-    IF current_setting('transaction_isolation') <> 'read committed' THEN RAISE EXCEPTION 'it is strict'; END IF; \
+    IF current_setting('transaction_isolation') <> 'read committed' THEN RAISE EXCEPTION 'strict isolation'; END IF; \
     RETURN pg_catalog.octet_length($1); END $$";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_isolates_strictly_ends_no_read_in_favour_of_others() {
+async fn reads_are_not_cancelled_in_a_database_with_strict_isolation() {
     for database in [Postgres::direct(), Postgres::pooled().await] {
         let Some(database) = database else { continue };
         database.psql("CREATE SCHEMA shadow");
         database.psql(STRICT);
         database.set("search_path", "shadow, public, pg_catalog");
         database.set("default_transaction_isolation", "serializable");
-        database.cut();
+        database.terminate_connections();
         let store = database.process(&|settings| settings.ring_events = 0).await.store;
         let first = put(&*store, &key("a/1"), "1").await;
         let second = put(&*store, &key("a/1"), "2").await;
@@ -83,7 +83,7 @@ async fn a_database_that_lost_writes_while_no_process_ran_begins_one_new_epoch()
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let follower = open_in(&database, folders[1].path()).await;
         let last = write_and_stop(&database, folders[0].path()).await;
-        follower.wait_for(last).await.unwrap();
+        follower.wait_for_revision(last).await.unwrap();
         follower.close().await;
         database.psql(failover);
         let [store, other] = [0, 1].map(|at| open_in(&database, folders[at].path()));
@@ -93,7 +93,7 @@ async fn a_database_that_lost_writes_while_no_process_ran_begins_one_new_epoch()
         let watch = store.watch(Scope::all(&config_maps()), last);
         assert!(matches!(watch, Err(WatchError::Compacted { .. })));
         let written = put(&*store, &key("a/1"), "new").await;
-        other.wait_for(written).await.unwrap();
+        other.wait_for_revision(written).await.unwrap();
         for store in [store, other] {
             store.close().await;
         }
@@ -127,7 +127,8 @@ async fn a_running_process_records_its_revision() {
     let store = open_in(&database, folder.path()).await;
     let last = put(&*store, &key("a/1"), "1").await;
     let mark = || std::fs::read_to_string(folder.path().join("postgres.mark")).unwrap_or_default();
-    until("it is recorded", async || mark().contains(&format!(r#""revision":{last},"#))).await;
+    wait_until("the revision is not recorded", async || mark().contains(&format!(r#""revision":{last},"#)))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -137,7 +138,7 @@ async fn a_store_that_is_moved_to_another_database_stays_in_its_epoch() {
     write_and_stop(&from, folder.path()).await;
     let source = PostgresSource::open(from.settings(), Seal::none()).await.unwrap();
     let switch = PostgresSwitch(from.settings());
-    let migration = Migration { source: &source, switch: &switch, reason: "it is moved", history: false };
+    let migration = Migration { source: &source, switch: &switch, reason: "migrated", history: false };
     let target = Box::new(PostgresTarget::open(to.settings(), false).await.unwrap());
     assert!(!migrate(&migration, target, &mut |_| ()).await.unwrap().is_new_epoch);
     let store = open_in(&to, folder.path()).await;
@@ -167,11 +168,11 @@ async fn a_state_that_differs_from_its_checksum_is_unreadable_in_postgres() {
 
 /// Function that precedes PostgreSQL's own in the search path, and fails in the statement that computes the total size.
 const UNCOUNTABLE: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
-    IF current_query() LIKE 'SELECT coalesce(sum(bytes)%' THEN RAISE EXCEPTION 'it takes too long'; END IF; \
+    IF current_query() LIKE 'SELECT coalesce(sum(bytes)%' THEN RAISE EXCEPTION 'timeout'; END IF; \
     RETURN pg_catalog.octet_length($1); END $$";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_ages_though_its_bytes_cannot_be_counted() {
+async fn history_is_compacted_by_age_if_its_size_cannot_be_computed() {
     let Some(database) = Postgres::direct() else { return };
     database.psql("CREATE SCHEMA shadow");
     database.psql(UNCOUNTABLE);
@@ -182,5 +183,5 @@ async fn history_ages_though_its_bytes_cannot_be_counted() {
     };
     let store = database.process(&tune).await.store;
     let last = put(&*store, &key("a/1"), "0").await;
-    until("what was before is forgotten", async || store.compacted() >= last).await;
+    wait_until("history is not compacted", async || store.compacted() >= last).await;
 }

@@ -8,8 +8,8 @@ use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::GroupResource;
 use portico_store::{
-    Change, EtcdError, EtcdSettings, EtcdStore, Expect, Known, Layout, Metrics, Operation, Resource, Scope,
-    Seal, Settings, Store, StoreError, Txn, TxnError, Value, WatchError,
+    Change, EtcdError, EtcdSettings, EtcdStore, Layout, Metrics, ObjectCodec, Operation, Precondition,
+    Resource, Scope, Seal, Settings, Store, StoreError, Txn, TxnError, Value, WatchError,
 };
 use portico_tests::EtcdServer;
 
@@ -20,14 +20,14 @@ use crate::unopened::{rules, seal};
 pub struct Etcd {
     pub server: EtcdServer,
     /// Timeout of this process.
-    within: Duration,
+    request_timeout: Duration,
 }
 
 impl Etcd {
     /// Starts a new server; `None` if etcd is not installed.
     pub fn new() -> Option<Self> {
         let server = EtcdServer::start_with(&["--unsafe-no-fsync", "--max-request-bytes=8000000"])?;
-        Some(Self { server, within: Duration::from_secs(10) })
+        Some(Self { server, request_timeout: Duration::from_secs(10) })
     }
 
     pub async fn try_open(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Result<Process, EtcdError> {
@@ -37,8 +37,8 @@ impl Etcd {
     /// Returns the settings of a store in this server.
     pub fn settings(&self) -> EtcdSettings {
         let mut etcd = EtcdSettings::new(vec![self.server.url()]);
-        etcd.connect_timeout = self.within;
-        etcd.request_timeout = self.within;
+        etcd.connect_timeout = self.request_timeout;
+        etcd.request_timeout = self.request_timeout;
         etcd
     }
 
@@ -60,7 +60,7 @@ impl Etcd {
 
 async fn open(etcd: EtcdSettings, settings: Settings, seal: Arc<Seal>) -> Result<Process, EtcdError> {
     let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
-    let store = EtcdStore::open(etcd, settings, known(seal), metrics, &tasks).await?;
+    let store = EtcdStore::open(etcd, settings, codec(seal), metrics, &tasks).await?;
     Ok(Process { store: Arc::new(store), tasks })
 }
 
@@ -81,24 +81,24 @@ impl Backend for Etcd {
     }
 
     /// Counts the write of the identity record.
-    fn written_before(&self) -> i64 {
+    fn initial_writes(&self) -> i64 {
         1
     }
 
-    fn shows_deletions_as_stored_before(&self) -> bool {
+    fn deletion_events_have_stored_state(&self) -> bool {
         true
     }
 }
 
 /// Returns the codec for the objects of tests.
-pub fn known(seal: Arc<Seal>) -> Known {
-    Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal }
+pub fn codec(seal: Arc<Seal>) -> ObjectCodec {
+    ObjectCodec { indexer: Arc::new(WithNodeName), layout: Arc::new(PlainLayout), seal }
 }
 
 /// Layout with plain JSON, and resources by group and name.
-struct AsTheyAre;
+struct PlainLayout;
 
-impl Layout for AsTheyAre {
+impl Layout for PlainLayout {
     fn path(&self, resource: &GroupResource) -> String {
         match &*resource.group {
             "" => resource.resource.clone(),
@@ -128,61 +128,67 @@ impl Layout for AsTheyAre {
     }
 }
 
-fn operation(path: &str, expect: Expect, text: &str) -> Operation {
-    Operation { key: key(path), expect, change: Change::Put(value(&key(path), text)) }
+fn operation(path: &str, precondition: Precondition, text: &str) -> Operation {
+    Operation { key: key(path), precondition, change: Change::Put(value(&key(path), text)) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_txn_writes_has_one_revision_and_is_seen_whole() {
+async fn all_writes_of_a_txn_have_one_revision_and_become_visible_together() {
     let Some(etcd) = Etcd::new() else { return };
     // Events outside the ring are read from etcd.
     for ring_events in [16_384, 1] {
         let store = etcd.open_with(&|settings| settings.ring_events = ring_events).await;
         let from = store.revision();
-        let operations = ["a/1", "a/2", "b/1"].map(|path| operation(path, Expect::Any, "x")).to_vec();
+        let operations = ["a/1", "a/2", "b/1"].map(|path| operation(path, Precondition::Any, "x")).to_vec();
         let committed = commit(&*store, Txn { operations }).await.unwrap();
         let revisions = committed.records.iter().flatten().map(|record| record.revision);
         assert_eq!(revisions.collect::<Vec<_>>(), [committed.revision; 3]);
         let later = put(&*store, &key("a/1"), "y").await;
         let mut watch = store.watch(Scope::all(&config_maps()), from).unwrap();
         let events = take(&mut watch, 4).await;
-        let seen: Vec<_> = events.iter().map(|event| (event.record.key.path(), event.revision())).collect();
+        let received: Vec<_> =
+            events.iter().map(|event| (event.record.key.path(), event.revision())).collect();
         let written = committed.revision;
-        assert_eq!(seen, [("a/1", written), ("a/2", written), ("b/1", written), ("a/1", later)]);
+        assert_eq!(received, [("a/1", written), ("a/2", written), ("b/1", written), ("a/1", later)]);
         assert!(watch.try_next().is_none());
         store.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_txn_does_to_one_object_shows_as_the_last_of_it() {
+async fn several_operations_on_one_object_appear_as_the_last_one() {
     let Some(etcd) = Etcd::new() else { return };
     let store = etcd.open().await;
     let (a, from) = (key("a/1"), store.revision());
     let operations = vec![
-        operation("a/1", Expect::Absent, "1"),
-        Operation { key: a.clone(), expect: Expect::Exists, change: Change::Delete(value(&a, "2")) },
-        Operation { key: a.clone(), expect: Expect::Absent, change: Change::Check },
-        operation("a/1", Expect::Absent, "3"),
-        operation("a/1", Expect::Exists, "4"),
+        operation("a/1", Precondition::Absent, "1"),
+        Operation {
+            key: a.clone(),
+            precondition: Precondition::Exists,
+            change: Change::Delete(value(&a, "2")),
+        },
+        Operation { key: a.clone(), precondition: Precondition::Absent, change: Change::Check },
+        operation("a/1", Precondition::Absent, "3"),
+        operation("a/1", Precondition::Exists, "4"),
     ];
     commit(&*store, Txn { operations }).await.unwrap();
     let mut watch = store.watch(Scope::all(&config_maps()), from).unwrap();
     let events = take(&mut watch, 1).await;
     assert_eq!(text(&events[0].record), "4");
-    let contradiction = vec![operation("a/2", Expect::Absent, "1"), operation("a/2", Expect::Absent, "2")];
+    let contradiction =
+        vec![operation("a/2", Precondition::Absent, "1"), operation("a/2", Precondition::Absent, "2")];
     let refused = commit(&*store, Txn { operations: contradiction }).await;
     assert!(matches!(refused, Err(TxnError::Exists { .. })));
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_etcd_does_not_take_at_once_is_refused_with_its_setting() {
+async fn txns_beyond_the_limits_of_etcd_are_rejected_with_the_name_of_the_setting() {
     let Some(server) = EtcdServer::start() else { return };
-    let etcd = Etcd { server, within: Duration::from_secs(10) };
+    let etcd = Etcd { server, request_timeout: Duration::from_secs(10) };
     let store = etcd.open().await;
     let many = |count: usize| Txn {
-        operations: (0..count).map(|n| operation(&format!("a/{n}"), Expect::Absent, "x")).collect(),
+        operations: (0..count).map(|n| operation(&format!("a/{n}"), Precondition::Absent, "x")).collect(),
     };
     commit(&*store, many(Txn::SHARED_OPERATIONS)).await.unwrap();
     let refused = commit(&*store, many(129)).await.unwrap_err();
@@ -207,29 +213,31 @@ async fn processes_on_one_etcd_see_each_others_writes_at_once() {
         assert_eq!(text(snapshot.get_path(&format!("a/{}", round % 3)).unwrap()), round.to_string());
         written.push(revision);
     }
-    let seen: Vec<_> = take(&mut watch, 50).await.iter().map(|event| event.revision()).collect();
-    assert_eq!(seen, written);
+    let revisions: Vec<_> = take(&mut watch, 50).await.iter().map(|event| event.revision()).collect();
+    assert_eq!(revisions, written);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
+async fn an_outage_of_etcd_fails_writes_and_loses_no_acknowledged_ones() {
     let Some(mut etcd) = Etcd::new() else { return };
-    etcd.within = Duration::from_secs(2);
+    etcd.request_timeout = Duration::from_secs(2);
     let store = etcd.open().await;
     let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
     put(&*store, &key("a/1"), "kept").await;
     etcd.server.kill();
     let lost = commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await;
-    assert!(matches!(lost, Err(TxnError::Unavailable(_) | TxnError::Unknown(_))), "{lost:?}");
+    assert!(matches!(lost, Err(TxnError::Unavailable(_) | TxnError::InDoubt(_))), "{lost:?}");
     assert!(matches!(store.snapshot(&config_maps()).await, Err(StoreError::Unavailable(_))));
-    assert_eq!(lines(store.cached(&config_maps()).unwrap().iter()).len(), 1);
-    etcd.server.start_again();
+    assert_eq!(lines(store.cached_snapshot(&config_maps()).unwrap().iter()).len(), 1);
+    etcd.server.restart();
     let again = async {
         loop {
             let key = key("a/3");
-            match commit(&*store, Txn::one(key.clone(), Expect::Any, Change::Put(value(&key, "y")))).await {
+            match commit(&*store, Txn::single(key.clone(), Precondition::Any, Change::Put(value(&key, "y"))))
+                .await
+            {
                 Ok(committed) => break committed.revision,
-                Err(TxnError::Unavailable(_) | TxnError::Unknown(_)) => {
+                Err(TxnError::Unavailable(_) | TxnError::InDoubt(_)) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 Err(error) => panic!("{error}"),
@@ -239,9 +247,9 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
     let again = tokio::time::timeout(Duration::from_secs(60), again).await.unwrap();
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     assert_eq!(text(snapshot.get_path("a/1").unwrap()), "kept");
-    let events = take(&mut watch, 2).await;
-    assert_eq!(events[0].record.key.path(), "a/1");
-    let last = if events[1].revision() == again { again } else { take(&mut watch, 1).await[0].revision() };
+    let received = take(&mut watch, 2).await;
+    assert_eq!(received[0].record.key.path(), "a/1");
+    let last = if received[1].revision() == again { again } else { take(&mut watch, 1).await[0].revision() };
     assert!(last <= again);
 }
 
@@ -251,26 +259,29 @@ async fn an_etcd_that_has_lost_writes_begins_a_new_epoch() {
     let process = etcd.process().await;
     put(&*process.store, &key("a/1"), "kept").await;
     etcd.server.kill();
-    etcd.server.keep("before");
-    etcd.server.start_again();
+    etcd.server.save_copy("before");
+    etcd.server.restart();
     let mut shown = process.store.watch(Scope::all(&config_maps()), process.store.revision()).unwrap();
     let other = etcd.process().await.store;
     put(&*other, &key("a/2"), "lost").await;
     take(&mut shown, 1).await;
     other.close().await;
     etcd.server.kill();
-    etcd.server.bring_back("before");
-    etcd.server.start_again();
+    etcd.server.restore_copy("before");
+    etcd.server.restart();
     let failed = tokio::time::timeout(Duration::from_secs(60), process.tasks.failed()).await.unwrap();
     assert!(failed.to_string().contains("new epoch"), "{failed}");
     process.store.close().await;
-    let again = etcd.process().await.store;
-    assert_eq!((again.identity().epoch, &again.identity().store_id), (2, &process.store.identity().store_id));
-    assert_eq!(again.snapshot(&config_maps()).await.unwrap().len(), 1);
+    let reopened = etcd.process().await.store;
+    assert_eq!(
+        (reopened.identity().epoch, &reopened.identity().store_id),
+        (2, &process.store.identity().store_id)
+    );
+    assert_eq!(reopened.snapshot(&config_maps()).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_that_expire_go_by_themselves_and_are_seen_to_go() {
+async fn expiring_objects_are_deleted_with_events() {
     let Some(etcd) = Etcd::new() else { return };
     let store = etcd.open().await;
     let events = Resource::new("", "events");
@@ -278,15 +289,15 @@ async fn objects_that_expire_go_by_themselves_and_are_seen_to_go() {
     let event = portico_store::Key::new(&events, "a", "e");
     put(&*store, &event, "x").await;
     put(&*store, &key("a/1"), "stays").await;
-    let seen = take(&mut watch, 2).await;
-    assert_eq!(seen[1].event_type, portico_store::EventType::Deleted);
-    assert_eq!(text(&seen[1].record), "x");
+    let received = take(&mut watch, 2).await;
+    assert_eq!(received[1].event_type, portico_store::EventType::Deleted);
+    assert_eq!(text(&received[1].record), "x");
     assert!(store.snapshot(&events).await.unwrap().is_empty());
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
+async fn unreadable_writes_of_other_processes_do_not_affect_other_objects() {
     let Some(etcd) = Etcd::new() else { return };
     let store = etcd.open().await;
     put(&*store, &key("a/1"), "1").await;
@@ -301,7 +312,7 @@ async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
     assert!(snapshot.is_empty() && snapshot.unreadable("a/1").is_some());
     assert_eq!(store.condition().unreadable.len(), 1);
     let a = key("a/1");
-    let put = Txn::one(a.clone(), Expect::Exists, Change::Put(value(&a, "2")));
+    let put = Txn::single(a.clone(), Precondition::Exists, Change::Put(value(&a, "2")));
     assert!(matches!(commit(&*store, put).await, Err(TxnError::Unreadable { .. })));
     delete(&*store, &a).await;
     assert!(store.condition().unreadable.is_empty());
@@ -312,11 +323,11 @@ async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_is_full_reports_so_and_takes_deletions() {
+async fn a_full_etcd_is_reported_and_accepts_deletions() {
     let Some(server) = EtcdServer::start_with(&["--unsafe-no-fsync", "--quota-backend-bytes=2000000"]) else {
         return;
     };
-    let etcd = Etcd { server, within: Duration::from_secs(10) };
+    let etcd = Etcd { server, request_timeout: Duration::from_secs(10) };
     let store = etcd.open().await;
     let large = |n: usize| {
         let key = key(&format!("a/{n}"));
@@ -338,10 +349,10 @@ async fn an_etcd_that_is_full_reports_so_and_takes_deletions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_have_sealed_comes_back_with_its_key() {
+async fn values_sealed_by_other_processes_become_readable_with_their_key() {
     let Some(etcd) = Etcd::new() else { return };
-    let own = seal(&["b"]);
-    let behind = etcd.try_open_sealing(own.clone(), &|_| ()).await.unwrap();
+    let follower_seal = seal(&["b"]);
+    let behind = etcd.try_open_sealing(follower_seal.clone(), &|_| ()).await.unwrap();
     let ahead = etcd.try_open_sealing(seal(&["a", "b"]), &|_| ()).await.unwrap();
     let store = &*behind.store;
     put(store, &key("x/rest"), "0").await;
@@ -350,51 +361,51 @@ async fn what_others_have_sealed_comes_back_with_its_key() {
     assert_eq!(snapshot.iter().map(|record| record.key.path()).collect::<Vec<_>>(), ["x/rest"]);
     assert!(snapshot.unreadable("x/new").unwrap().is_sealed());
     let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
-    own.replace(rules(&["b", "a"]));
-    let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    follower_seal.replace(rules(&["b", "a"]));
+    let ended = tokio::time::timeout(WAIT_LIMIT, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 2);
     assert!(store.condition().unreadable.is_empty());
     // Values that were not sealed with the first key are stale.
-    let stale = store.sealed_otherwise(&config_maps()).await.unwrap();
+    let stale = store.stale_seals(&config_maps()).await.unwrap();
     assert_eq!((stale.objects, stale.stale.len(), stale.unreadable), (2, 1, 0));
     assert_eq!(store.sealed_resources(), [config_maps()]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_asks_again_after_a_write_that_others_were_faster_than() {
+async fn a_request_queries_the_revision_again_after_a_conflicting_write() {
     let Some(etcd) = Etcd::new() else { return };
     let (first, second) = (etcd.process().await, etcd.process().await);
-    a_request_asks_again_after_a_refused_write(&*first.store, &*second.store).await;
+    check_revision_query_after_conflict(&*first.store, &*second.store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watches_of_what_did_not_change_resume_as_others_do() {
+async fn watches_of_unchanged_resources_resume() {
     let Some(etcd) = Etcd::new() else { return };
     let before = etcd.process().await;
     let from = put(&*before.store, &key("a/1"), "1").await;
     let last = put(&*before.store, &key("a/1"), "2").await;
     // The new process has seen none of these writes, and waits one second for etcd.
-    let etcd = Etcd { within: Duration::from_secs(1), ..etcd };
+    let etcd = Etcd { request_timeout: Duration::from_secs(1), ..etcd };
     let store = etcd.process().await.store;
-    let quiet = async || {
+    let watch_without_events = async || {
         let mut watch = store.watch(Scope::all(&leases()), from).unwrap();
         let nothing = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
         assert!(nothing.is_err(), "{nothing:?}");
         assert!(watch.progress() >= last, "{} of {last}", watch.progress());
     };
-    futures::future::join_all((0..100).map(|_| quiet())).await;
+    futures::future::join_all((0..100).map(|_| watch_without_events())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watches_whose_events_are_in_memory_go_on_when_others_compact() {
+async fn watches_with_events_in_memory_continue_after_a_compaction() {
     let Some(etcd) = Etcd::new() else { return };
     let frequent = |settings: &mut Settings| settings.compaction_interval = Duration::from_millis(20);
     let store = etcd.try_open(&frequent).await.unwrap().store;
     let first = put(&*store, &key("a/1"), "1").await;
     let last = put(&*store, &key("a/1"), "2").await;
     etcd.process().await.store.compact(last).await.unwrap();
-    portico_tests::until("the compaction is noticed", async || store.compacted() >= last).await;
+    portico_tests::wait_until("the compaction is not detected", async || store.compacted() >= last).await;
     let mut watch = store.watch(Scope::all(&config_maps()), first).unwrap();
     assert_eq!(take(&mut watch, 1).await[0].revision(), last);
     // etcd no longer has that state.

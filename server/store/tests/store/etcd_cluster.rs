@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portico_store::{Scope, Store, Subscription, Txn, TxnError};
-use portico_tests::{ETCD_MEMBERS, EtcdCluster, measured};
+use portico_tests::{ETCD_MEMBERS, EtcdCluster, report_measurement};
 
 use crate::etcd::open_at;
 use crate::harness::*;
 
 /// Maximum time until readers and writers use another leader: an election takes one to two
 /// seconds, and the machine may be busy.
-const WITHIN: Duration = Duration::from_secs(15);
+const MAX_INTERRUPTION: Duration = Duration::from_secs(15);
 /// Duration of each fault.
-const LASTING: Duration = Duration::from_secs(3);
+const FAULT_DURATION: Duration = Duration::from_secs(3);
 /// Timeout of a response.
-const LATE: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Path of the last write.
-const END: &str = "a/end";
+const LAST_PATH: &str = "a/end";
 
 /// Fault of a member.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ fn cluster() -> Option<EtcdCluster> {
 async fn read(store: Arc<dyn Store>, until: Instant) -> (Duration, u64) {
     let (mut last, mut longest, mut failed) = (Instant::now(), Duration::ZERO, 0);
     while Instant::now() < until {
-        match tokio::time::timeout(LATE, store.snapshot(&config_maps())).await {
+        match tokio::time::timeout(RESPONSE_TIMEOUT, store.snapshot(&config_maps())).await {
             Ok(Ok(_)) => {
                 longest = longest.max(last.elapsed());
                 last = Instant::now();
@@ -63,7 +63,7 @@ async fn write(store: Arc<dyn Store>, name: String, until: Instant) -> (Vec<(Str
                 longest = longest.max(last.elapsed());
                 last = Instant::now();
             }
-            Err(TxnError::Unknown(_) | TxnError::Unavailable(_)) => {}
+            Err(TxnError::InDoubt(_) | TxnError::Unavailable(_)) => {}
             Err(error) => panic!("{}: {error}", key.path()),
         }
     }
@@ -72,16 +72,16 @@ async fn write(store: Arc<dyn Store>, name: String, until: Instant) -> (Vec<(Str
 
 /// Returns the events of a watch until the last write.
 async fn follow(mut watch: Subscription) -> Vec<(String, i64)> {
-    let mut seen = Vec::new();
-    while seen.last().is_none_or(|(path, _)| path != END) {
+    let mut received = Vec::new();
+    while received.last().is_none_or(|(path, _)| path != LAST_PATH) {
         let events = take(&mut watch, 1).await;
-        seen.extend(events.iter().map(|event| (event.record.key.path().to_owned(), event.revision())));
+        received.extend(events.iter().map(|event| (event.record.key.path().to_owned(), event.revision())));
     }
-    seen
+    received
 }
 
 /// Results of reads and writes during a fault.
-struct Load {
+struct LoadResult {
     longest_read: Duration,
     failed_reads: u64,
     longest_write: Duration,
@@ -91,42 +91,42 @@ struct Load {
 }
 
 /// Reads and writes while a member is killed or paused and restored, then writes a last time.
-async fn load(
+async fn run_load(
     etcd: &mut EtcdCluster,
     one: &Arc<dyn Store>,
     other: &Arc<dyn Store>,
-    goes_wrong: Wrong,
-) -> Load {
-    let until = Instant::now() + 3 * LASTING;
+    member_fault: MemberFault,
+) -> LoadResult {
+    let until = Instant::now() + 3 * FAULT_DURATION;
     let happens = async {
-        tokio::time::sleep(LASTING / 3).await;
-        match goes_wrong.fault {
-            Fault::Kill => tokio::task::block_in_place(|| etcd.kill(goes_wrong.member)),
-            Fault::Pause => etcd.pause(goes_wrong.member, true),
+        tokio::time::sleep(FAULT_DURATION / 3).await;
+        match member_fault.fault {
+            Fault::Kill => tokio::task::block_in_place(|| etcd.kill(member_fault.member)),
+            Fault::Pause => etcd.pause(member_fault.member, true),
         }
-        tokio::time::sleep(LASTING).await;
+        tokio::time::sleep(FAULT_DURATION).await;
         etcd.heal();
     };
     let written = [(one, "one"), (other, "other")]
-        .map(|(store, name)| write(store.clone(), format!("{}-{name}", goes_wrong.name), until));
+        .map(|(store, name)| write(store.clone(), format!("{}-{name}", member_fault.name), until));
     let written = futures::future::join_all(written);
     let ((longest_read, failed_reads), written, ()) =
         tokio::join!(read(one.clone(), until), written, happens);
     let longest_write = written.iter().map(|(_, longest)| *longest).max().unwrap();
     let acknowledged = written.into_iter().flat_map(|(writes, _)| writes).collect();
-    let end = put(&**one, &key(END), "x").await;
-    Load { longest_read, failed_reads, longest_write, acknowledged, end }
+    let end = put(&**one, &key(LAST_PATH), "x").await;
+    LoadResult { longest_read, failed_reads, longest_write, acknowledged, end }
 }
 
 /// Fault and the affected member.
-struct Wrong {
+struct MemberFault {
     fault: Fault,
     member: usize,
     name: String,
 }
 
 /// Tests one fault of a member under load.
-async fn survives(etcd: &mut EtcdCluster, fault: Fault, leads: bool) {
+async fn test_fault(etcd: &mut EtcdCluster, fault: Fault, leads: bool) {
     let urls: Vec<String> = (0..ETCD_MEMBERS).map(|at| format!("http://{}", etcd.address(at))).collect();
     let (one, other) = (open_at(urls.clone()).await, open_at(urls).await);
     let watch = other.store.watch(Scope::all(&config_maps()), one.store.revision()).unwrap();
@@ -134,21 +134,21 @@ async fn survives(etcd: &mut EtcdCluster, fault: Fault, leads: bool) {
     let member = if leads { leader } else { (leader + 1) % ETCD_MEMBERS };
     let name =
         format!("{}-{}", format!("{fault:?}").to_lowercase(), if leads { "leader" } else { "follower" });
-    let goes_wrong = Wrong { fault, member, name: name.clone() };
-    let (seen, load) = tokio::join!(follow(watch), load(etcd, &one.store, &other.store, goes_wrong));
-    let Load { longest_read, failed_reads, longest_write, acknowledged, end } = load;
-    measured(&format!(
+    let goes_wrong = MemberFault { fault, member, name: name.clone() };
+    let (seen, load) = tokio::join!(follow(watch), run_load(etcd, &one.store, &other.store, goes_wrong));
+    let LoadResult { longest_read, failed_reads, longest_write, acknowledged, end } = load;
+    report_measurement(&format!(
         "{name}: reads stood still for {longest_read:?} at most ({failed_reads} failed), writes for {longest_write:?}; \
          {} writes",
         acknowledged.len()
     ));
-    assert!(longest_read < WITHIN, "{name}: no read for {longest_read:?}");
+    assert!(longest_read < MAX_INTERRUPTION, "{name}: no read for {longest_read:?}");
     assert!(!acknowledged.is_empty());
     let snapshot = other.store.snapshot(&config_maps()).await.unwrap();
     for (path, revision) in &acknowledged {
         assert_eq!(snapshot.get_path(path).map(|record| record.revision), Some(*revision), "{path}");
     }
-    assert!(seen.contains(&(END.to_owned(), end)));
+    assert!(seen.contains(&(LAST_PATH.to_owned(), end)));
     assert!(seen.is_sorted_by(|a, b| a.1 < b.1), "the watch is out of order");
     let seen: HashSet<_> = seen.into_iter().collect();
     assert!(acknowledged.iter().all(|write| seen.contains(write)), "the watch misses writes");
@@ -159,11 +159,11 @@ async fn survives(etcd: &mut EtcdCluster, fault: Fault, leads: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_is_killed_or_paused_costs_a_moment_and_nothing_that_was_acknowledged() {
+async fn a_killed_or_paused_member_causes_a_short_interruption_and_no_loss() {
     let Some(mut etcd) = cluster() else { return };
     for fault in [Fault::Kill, Fault::Pause] {
         for leads in [true, false] {
-            survives(&mut etcd, fault, leads).await;
+            test_fault(&mut etcd, fault, leads).await;
         }
     }
 }

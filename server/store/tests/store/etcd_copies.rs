@@ -4,42 +4,42 @@
 use std::time::Duration;
 
 use portico_store::{
-    CopyError, CopyTarget, EtcdError, EtcdSource, EtcdTarget, Expect, Migration, Operation, Scope, Seal,
-    Store, StoreSwitch, Txn, WatchError, back_up, migrate, restore_from,
+    CopyError, CopyTarget, EtcdError, EtcdSource, EtcdTarget, Migration, Operation, Precondition, Scope,
+    Seal, Store, StoreSwitch, Txn, WatchError, back_up, migrate, restore_from,
 };
 
-use crate::copies::{BUMP, Paged, Place, all_of, backup_of, file_in, fill, restoring};
-use crate::etcd::{Etcd, known};
+use crate::copies::{BUMP, PagedSource, StoreLocation, all_of, backup_of, file_in, fill, restore_options};
+use crate::etcd::{Etcd, codec};
 use crate::harness::*;
 use crate::unopened::seal;
 
 async fn target(etcd: &Etcd, force: bool) -> Result<EtcdTarget, CopyError> {
-    EtcdTarget::open(&etcd.settings(), known(Seal::none()), 0, force).await
+    EtcdTarget::open(&etcd.settings(), codec(Seal::none()), 0, force).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_that_is_wanted() {
+async fn an_interrupted_restore_is_not_served_and_restarts_only_with_force() {
     let Some(etcd) = Etcd::new() else { return };
     let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
     let store = from.open().await;
     fill(&*store).await;
     let (file, expected) = (file_in(&folder), all_of(&*store).await);
-    back_up(&Paged::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
+    back_up(&PagedSource::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
     let whole = std::fs::read(&file).unwrap();
     std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    let error = restore_from(&file, Box::new(target(&etcd, false).await.unwrap()), restoring(BUMP))
+    let error = restore_from(&file, Box::new(target(&etcd, false).await.unwrap()), restore_options(BUMP))
         .await
         .unwrap_err();
     assert!(error.to_string().contains("truncated at byte"), "{error}");
     let opened = etcd.try_open(&|_| ()).await.err().unwrap();
     assert!(matches!(&opened, EtcdError::HalfRestored { .. }), "{opened}");
-    let source = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.err().unwrap();
+    let source = EtcdSource::open(&etcd.settings(), codec(Seal::none())).await.err().unwrap();
     assert!(matches!(&source, CopyError::HalfRestored(_)), "{source}");
-    let again = target(&etcd, false).await.err().unwrap();
-    assert!(again.to_string().contains("--force starts over"), "{again}");
+    let second_attempt = target(&etcd, false).await.err().unwrap();
+    assert!(second_attempt.to_string().contains("--force starts over"), "{second_attempt}");
     std::fs::write(&file, &whole).unwrap();
     let to = Box::new(target(&etcd, true).await.unwrap());
-    restore_from(&file, to, restoring(BUMP)).await.unwrap();
+    restore_from(&file, to, restore_options(BUMP)).await.unwrap();
     let there = all_of(&*etcd.open().await).await;
     let names = |lines: &[String]| -> Vec<String> {
         lines.iter().map(|line| line.split('@').next().unwrap().to_owned()).collect()
@@ -48,7 +48,7 @@ async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_serves_a_store_that_is_restored_ends_and_what_it_held_is_gone() {
+async fn a_restore_ends_processes_that_serve_the_store_and_replaces_its_content() {
     let Some(etcd) = Etcd::new() else { return };
     let (folder, process) = (tempfile::tempdir().unwrap(), etcd.process().await);
     fill(&*process.store).await;
@@ -62,20 +62,20 @@ async fn who_serves_a_store_that_is_restored_ends_and_what_it_held_is_gone() {
         "{refused}"
     );
     let to = Box::new(target(&etcd, true).await.unwrap());
-    let restored = restore_from(&file, to, restoring(BUMP)).await.unwrap();
+    let restored = restore_from(&file, to, restore_options(BUMP)).await.unwrap();
     let failed = tokio::time::timeout(Duration::from_secs(60), process.tasks.failed()).await.unwrap();
     assert!(failed.to_string().contains("a restore of the store has begun"), "{failed}");
-    let there = etcd.open().await;
-    assert_eq!((there.identity(), there.identity().epoch), (&restored.becomes.identity, 2));
-    let snapshot = there.snapshot(&config_maps()).await.unwrap();
+    let target_store = etcd.open().await;
+    assert_eq!((target_store.identity(), target_store.identity().epoch), (&restored.extent.identity, 2));
+    let snapshot = target_store.snapshot(&config_maps()).await.unwrap();
     assert!(snapshot.get_path("a/lost").is_none());
     assert_eq!(text(snapshot.get_path("a/1").unwrap()), "0");
-    let old = there.watch(Scope::all(&config_maps()), last);
+    let old = target_store.watch(Scope::all(&config_maps()), last);
     assert!(matches!(old, Err(WatchError::Compacted { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_restores_at_a_time_the_later_one_is_done() {
+async fn of_two_concurrent_restores_the_later_one_succeeds() {
     let Some(etcd) = Etcd::new() else { return };
     let from = Sqlite::new();
     let store = from.open().await;
@@ -92,10 +92,10 @@ async fn of_two_restores_at_a_time_the_later_one_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_is_far_behind_what_clients_may_hold_is_refused_and_one_that_is_near_catches_up() {
+async fn an_etcd_far_behind_the_revisions_of_clients_is_rejected_and_a_near_one_catches_up() {
     let Some(etcd) = Etcd::new() else { return };
     let open =
-        async |revision| EtcdTarget::open(&etcd.settings(), known(Seal::none()), revision, false).await;
+        async |revision| EtcdTarget::open(&etcd.settings(), codec(Seal::none()), revision, false).await;
     let far = open(1_000_000_000).await.err().unwrap();
     assert!(far.to_string().contains("etcdutl snapshot restore --bump-revision"), "{far}");
     let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
@@ -104,10 +104,10 @@ async fn an_etcd_that_is_far_behind_what_clients_may_hold_is_refused_and_one_tha
     let file = file_in(&folder);
     back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
     let near = Box::new(open(5_000).await.unwrap());
-    let restored = restore_from(&file, near, restoring(5_000)).await.unwrap();
-    assert!(restored.becomes.revision > 5_000);
-    let there = etcd.open().await;
-    assert!(there.compacted() > 5_000 && there.revision() >= restored.becomes.revision);
+    let restored = restore_from(&file, near, restore_options(5_000)).await.unwrap();
+    assert!(restored.extent.revision > 5_000);
+    let target_store = etcd.open().await;
+    assert!(target_store.compacted() > 5_000 && target_store.revision() >= restored.extent.revision);
 }
 
 /// Writes objects with one shared revision, which are changed and deleted together.
@@ -117,27 +117,27 @@ async fn write_together(store: &dyn Store, round: &str) {
             ("t/3", "2") => portico_store::Change::Delete(value(&key(path), round)),
             _ => portico_store::Change::Put(value(&key(path), round)),
         };
-        Operation { key: key(path), expect: Expect::Any, change }
+        Operation { key: key(path), precondition: Precondition::Any, change }
     });
     commit(store, Txn { operations: operations.to_vec() }).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epoch_begins() {
-    for to in Place::databases() {
+async fn objects_with_a_shared_revision_get_distinct_ones_in_a_database_with_a_new_epoch() {
+    for to in StoreLocation::databases() {
         let Some(etcd) = Etcd::new() else { return };
         let (folder, store) = (tempfile::tempdir().unwrap(), etcd.open().await);
         fill(&*store).await;
         write_together(&*store, "1").await;
         let file = file_in(&folder);
-        let done = back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
+        let summary = back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
         let other = Sqlite::new();
-        let target = portico_store::SqliteTarget::open(&other.path(), &done.header.store_id, false).await;
-        restore_from(&file, Box::new(target.unwrap()), restoring(BUMP)).await.unwrap();
+        let target = portico_store::SqliteTarget::open(&other.path(), &summary.header.store_id, false).await;
+        restore_from(&file, Box::new(target.unwrap()), restore_options(BUMP)).await.unwrap();
         check_together(&*other.open().await, &["t/1=1", "t/2=1", "t/3=1"]).await;
 
         // The changes are made while the state is being copied.
-        let (source, switch) = (Paged::slow(store.copy_source()), StoreSwitch(store.clone()));
+        let (source, switch) = (PagedSource::slow(store.copy_source()), StoreSwitch(store.clone()));
         let migration = Migration { source: &source, switch: &switch, reason: "it was moved", history: true };
         let target = to.target(&store.identity().store_id, false).await.unwrap();
         let (begun, mut began) = tokio::sync::oneshot::channel();
@@ -155,22 +155,22 @@ async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epo
         let (moved, ()) = tokio::join!(migrate(&migration, target, &mut step), changing);
         let moved = moved.unwrap();
         assert!(moved.is_new_epoch);
-        let there = to.open().await;
-        assert_eq!((there.identity().epoch, there.revision()), (2, moved.extent.revision));
-        let shown = lines(store.snapshot(&config_maps()).await.unwrap().iter());
-        let shown: Vec<String> = shown
+        let target_store = to.open().await;
+        assert_eq!((target_store.identity().epoch, target_store.revision()), (2, moved.extent.revision));
+        let source_lines = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+        let source_lines: Vec<String> = source_lines
             .iter()
             .filter(|line| line.starts_with("t/"))
             .map(|line| format!("t/{}={}", &line[2..3], line.rsplit('=').next().unwrap()))
             .collect();
-        check_together(&*there, &shown.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        let old = there.watch(Scope::all(&config_maps()), store.revision());
+        check_together(&*target_store, &source_lines.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let old = target_store.watch(Scope::all(&config_maps()), store.revision());
         assert!(matches!(old, Err(WatchError::Compacted { .. })));
         // Only superseded states are deleted.
-        let before = all_of(&*there).await;
-        let written = put(&*there, &key("t/1"), "later").await;
-        there.compact(written).await.unwrap();
-        there.close().await;
+        let before = all_of(&*target_store).await;
+        let written = put(&*target_store, &key("t/1"), "later").await;
+        target_store.compact(written).await.unwrap();
+        target_store.close().await;
         let after = all_of(&*to.open().await).await;
         assert_eq!(after.len(), before.len());
     }
@@ -190,35 +190,36 @@ async fn check_together(store: &dyn Store, expected: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sealed_is_opened_and_sealed_again_as_the_other_database_keeps_it() {
+async fn sealed_values_are_opened_and_sealed_again_for_the_target() {
     let Some(etcd) = Etcd::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let process = etcd.try_open_sealing(seal(&["a"]), &|_| ()).await.unwrap();
     fill(&*process.store).await;
     let (file, expected) = (file_in(&folder), all_of(&*process.store).await);
-    let blind = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.unwrap();
+    let blind = EtcdSource::open(&etcd.settings(), codec(Seal::none())).await.unwrap();
     let refused = back_up(&blind, &backup_of(&file)).await.unwrap_err();
     assert!(refused.to_string().contains("need --encryption-provider-config"), "{refused}");
-    let source = EtcdSource::open(&etcd.settings(), known(seal(&["a"]))).await.unwrap();
-    let done = back_up(&source, &backup_of(&file)).await.unwrap();
+    let source = EtcdSource::open(&etcd.settings(), codec(seal(&["a"]))).await.unwrap();
+    let summary = back_up(&source, &backup_of(&file)).await.unwrap();
     let to = Sqlite::new();
-    let target = portico_store::SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
-    restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
+    let target =
+        portico_store::SqliteTarget::open(&to.path(), &summary.header.store_id, false).await.unwrap();
+    restore_from(&file, Box::new(target), restore_options(BUMP)).await.unwrap();
     let restored = crate::sealed::open(&to, seal(&["a"])).await;
     assert_eq!(all_of(&restored).await, expected);
-    assert!(restored.sealed_otherwise(&config_maps()).await.unwrap().stale.is_empty());
+    assert!(restored.stale_seals(&config_maps()).await.unwrap().stale.is_empty());
     // Restores into etcd again, with another key.
     let Some(other) = Etcd::new() else { return };
     let blind = Box::new(target_of(&other, Seal::none()).await);
-    let refused = restore_from(&file, blind, restoring(BUMP)).await.unwrap_err();
+    let refused = restore_from(&file, blind, restore_options(BUMP)).await.unwrap_err();
     assert!(matches!(&refused, CopyError::Unopened { .. }), "{refused}");
-    let target = EtcdTarget::open(&other.settings(), known(seal(&["b", "a"])), 0, true).await.unwrap();
-    restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
+    let target = EtcdTarget::open(&other.settings(), codec(seal(&["b", "a"])), 0, true).await.unwrap();
+    restore_from(&file, Box::new(target), restore_options(BUMP)).await.unwrap();
     let process = other.try_open_sealing(seal(&["b"]), &|_| ()).await.unwrap();
     assert_eq!(all_of(&*process.store).await.len(), expected.len());
     assert!(process.store.condition().unreadable.is_empty());
 }
 
 async fn target_of(etcd: &Etcd, seal: std::sync::Arc<Seal>) -> EtcdTarget {
-    EtcdTarget::open(&etcd.settings(), known(seal), 0, false).await.unwrap()
+    EtcdTarget::open(&etcd.settings(), codec(seal), 0, false).await.unwrap()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_store::{Change, Expect, Key, ListAt, Scope, Settings, State, Store, Txn, TxnError};
+use portico_store::{Change, CurrentState, Key, ListAt, Precondition, Scope, Settings, Store, Txn, TxnError};
 
 use crate::harness::*;
 
@@ -16,12 +16,12 @@ fn lease(n: usize) -> Key {
     Key::new(&leases(), "a", &n.to_string())
 }
 
-fn limited(rest: Duration) -> impl Fn(&mut Settings) + Sync {
-    move |settings| (settings.cache_max_bytes, settings.cache_rest) = (Some(BUDGET), rest)
+fn with_budget(idle_time: Duration) -> impl Fn(&mut Settings) + Sync {
+    move |settings| (settings.cache_max_bytes, settings.cache_idle_time) = (Some(BUDGET), idle_time)
 }
 
 /// Writes two resources with the same number of objects and opens the store again, so that none is cached.
-async fn two_resources(backend: &dyn Backend, rest: Duration) -> Arc<dyn Store> {
+async fn open_two_resources(backend: &dyn Backend, idle_time: Duration) -> Arc<dyn Store> {
     let store = backend.open().await;
     for n in 0..OBJECTS {
         put(&*store, &key(&format!("a/{n}")), "x").await;
@@ -29,77 +29,79 @@ async fn two_resources(backend: &dyn Backend, rest: Duration) -> Arc<dyn Store> 
     }
     store.close().await;
     drop(store);
-    backend.open_with(&limited(rest)).await
+    backend.open_with(&with_budget(idle_time)).await
 }
 
-fn held(store: &dyn Store) -> (bool, bool) {
-    (store.cached(&config_maps()).is_some(), store.cached(&leases()).is_some())
+fn cached_resources(store: &dyn Store) -> (bool, bool) {
+    (store.cached_snapshot(&config_maps()).is_some(), store.cached_snapshot(&leases()).is_some())
 }
 
-async fn is_stored(store: &dyn Store, resource: &portico_store::Resource) -> bool {
-    matches!(store.state(resource).await.unwrap(), State::Stored(_))
+async fn is_uncached(store: &dyn Store, resource: &portico_store::Resource) -> bool {
+    matches!(store.current_state(resource).await.unwrap(), CurrentState::Uncached(_))
 }
 
-pub async fn what_was_not_used_makes_room_and_comes_back(backend: &dyn Backend) {
-    let store = two_resources(backend, Duration::ZERO).await;
+pub async fn idle_resources_are_evicted_and_reloaded(backend: &dyn Backend) {
+    let store = open_two_resources(backend, Duration::ZERO).await;
     for _ in 0..3 {
         assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), OBJECTS);
-        assert_eq!(held(&*store), (true, false));
+        assert_eq!(cached_resources(&*store), (true, false));
         assert_eq!(store.snapshot(&leases()).await.unwrap().len(), OBJECTS);
-        assert_eq!(held(&*store), (false, true));
+        assert_eq!(cached_resources(&*store), (false, true));
     }
-    // An evicted resource is written, and read back with the write.
+    // Reads of an evicted resource include later writes.
     let revision = put(&*store, &key("a/1"), "new").await;
     let found = store.find(&key("a/1")).await.unwrap();
     assert_eq!((found.revision, text(&found.object.unwrap().unwrap())), (revision, "new".to_owned()));
 }
 
-pub async fn what_is_used_keeps_its_room_and_the_other_one_is_read_from_the_database(backend: &dyn Backend) {
-    let store = two_resources(backend, Duration::from_secs(3_600)).await;
+pub async fn used_resources_are_not_evicted_and_others_are_read_from_the_database(backend: &dyn Backend) {
+    let store = open_two_resources(backend, Duration::from_secs(3_600)).await;
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), OBJECTS);
     for _ in 0..3 {
-        assert!(is_stored(&*store, &leases()).await);
+        assert!(is_uncached(&*store, &leases()).await);
         assert_eq!(store.snapshot(&leases()).await.unwrap().len(), OBJECTS);
-        assert_eq!(held(&*store), (true, false));
+        assert_eq!(cached_resources(&*store), (true, false));
     }
     let stale = Txn::update(lease(1), 1, value(&lease(1), "y"));
     assert!(matches!(commit(&*store, stale).await, Err(TxnError::Conflict { .. })));
 }
 
-pub async fn what_stays_by_wish_stays_and_what_grows_too_large_leaves(backend: &dyn Backend) {
-    let store = backend.open_with(&limited(Duration::ZERO)).await;
-    store.keep(&leases());
+pub async fn pinned_resources_stay_cached_and_resources_that_grow_too_large_are_evicted(
+    backend: &dyn Backend,
+) {
+    let store = backend.open_with(&with_budget(Duration::ZERO)).await;
+    store.pin(&leases());
     for n in 0..2 {
         put(&*store, &lease(n), "x").await;
     }
     let mut written = 0;
-    while held(&*store).0 || written == 0 {
+    while cached_resources(&*store).0 || written == 0 {
         put(&*store, &key(&format!("a/{written:03}")), "x").await;
         written += 1;
-        assert!(written < 200, "it never left");
+        assert!(written < 200, "the resource was not evicted");
     }
-    assert!(held(&*store).1);
+    assert!(cached_resources(&*store).1);
     for n in written..100 {
         put(&*store, &key(&format!("a/{n:03}")), "x").await;
     }
-    assert!(is_stored(&*store, &config_maps()).await);
-    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 100), (leases(), 2)]);
+    assert!(is_uncached(&*store, &config_maps()).await);
+    assert_eq!(store.object_counts().await.unwrap(), [(config_maps(), 100), (leases(), 2)]);
     // After it has shrunk, it is cached again.
     for n in 3..100 {
         delete(&*store, &key(&format!("a/{n:03}"))).await;
     }
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 3);
-    assert_eq!(held(&*store), (true, true));
-    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 3), (leases(), 2)]);
+    assert_eq!(cached_resources(&*store), (true, true));
+    assert_eq!(store.object_counts().await.unwrap(), [(config_maps(), 3), (leases(), 2)]);
 }
 
-/// Returns the pages of a list of the newest state, and the number of objects after each by its own count.
+/// Returns the sizes of the pages of a list of the newest state, and the remaining count that each page reports.
 async fn pages(store: &dyn Store, namespace: Option<&str>, limit: usize) -> (Vec<usize>, Vec<u64>) {
     let scope = namespace.map_or_else(|| Scope::all(&config_maps()), |n| Scope::namespace(&config_maps(), n));
-    let revision = store.state(&config_maps()).await.unwrap().revision();
+    let revision = store.current_state(&config_maps()).await.unwrap().revision();
     let (mut sizes, mut remaining, mut after) = (Vec::new(), Vec::new(), None);
     loop {
-        let query = ListAt { scope: scope.clone(), revision, after, limit: Some(limit), counted: true };
+        let query = ListAt { scope: scope.clone(), revision, after, limit: Some(limit), exact_count: true };
         let page = store.list_at(query).await.unwrap();
         after = page.records.last().map(|record| record.key.path().to_owned());
         sizes.push(page.records.len());
@@ -110,7 +112,7 @@ async fn pages(store: &dyn Store, namespace: Option<&str>, limit: usize) -> (Vec
     }
 }
 
-pub async fn pages_count_how_many_follow_while_objects_come_and_go(backend: &dyn Backend) {
+pub async fn pages_count_the_remaining_objects_during_changes(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.cache_max_bytes = Some(1)).await;
     for n in 0..10 {
         put(&*store, &key(&format!("a/{n}")), "x").await;
@@ -127,16 +129,16 @@ pub async fn pages_count_how_many_follow_while_objects_come_and_go(backend: &dyn
     }
     delete(&*store, &key("a/9")).await;
     assert_eq!(pages(&*store, Some("a"), 4).await.1, [5, 1, 0]);
-    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 13)]);
+    assert_eq!(store.object_counts().await.unwrap(), [(config_maps(), 13)]);
 }
 
-pub async fn pages_are_full_whatever_is_deleted_before_among_and_behind_them(backend: &dyn Backend) {
+pub async fn pages_are_full_despite_deleted_objects(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.cache_max_bytes = Some(1)).await;
     for n in 0..90 {
         put(&*store, &key(&format!("a/{n:02}")), "x").await;
     }
-    let stay = [40, 41, 50, 60, 61, 62, 63];
-    for n in (0..90).filter(|n| !stay.contains(n)) {
+    let remaining = [40, 41, 50, 60, 61, 62, 63];
+    for n in (0..90).filter(|n| !remaining.contains(n)) {
         delete(&*store, &key(&format!("a/{n:02}"))).await;
     }
     for namespace in [None, Some("a")] {
@@ -150,10 +152,10 @@ pub async fn pages_are_full_whatever_is_deleted_before_among_and_behind_them(bac
 /// Adds one to the number in an object, with retries after conflicts.
 async fn add_one(store: &dyn Store, key: &Key) {
     loop {
-        let Some(Ok(record)) = store.find(key).await.unwrap().object else { panic!("{key} is gone") };
+        let Some(Ok(record)) = store.find(key).await.unwrap().object else { panic!("{key} is missing") };
         let number: u64 = text(&record).parse().unwrap();
         let change = Change::Put(value(key, &(number + 1).to_string()));
-        match commit(store, Txn::one(key.clone(), Expect::Revision(record.revision), change)).await {
+        match commit(store, Txn::single(key.clone(), Precondition::Revision(record.revision), change)).await {
             Ok(_) => return,
             Err(TxnError::Conflict { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -161,10 +163,10 @@ async fn add_one(store: &dyn Store, key: &Key) {
     }
 }
 
-pub async fn nobody_notices_that_resources_come_and_go(backend: &dyn Backend) {
+pub async fn evictions_are_invisible_to_readers_writers_and_watchers(backend: &dyn Backend) {
     const WRITERS: usize = 4;
     const EACH: usize = 25;
-    let store = two_resources(backend, Duration::ZERO).await;
+    let store = open_two_resources(backend, Duration::ZERO).await;
     let counters = [key("a/1"), lease(1)];
     for counter in &counters {
         put(&*store, counter, "0").await;
@@ -176,22 +178,22 @@ pub async fn nobody_notices_that_resources_come_and_go(backend: &dyn Backend) {
         }
     };
     let writers = futures::future::join_all((0..WRITERS).map(writer));
-    let (done, over) = tokio::sync::watch::channel(false);
+    let (stop, stopped) = tokio::sync::watch::channel(false);
     // Each read evicts the other resource.
     let reader = async || {
         let mut last = [0, 0];
-        while !*over.borrow() {
+        while !*stopped.borrow() {
             for (at, resource) in [config_maps(), leases()].iter().enumerate() {
                 let snapshot = store.snapshot(resource).await.unwrap();
                 assert_eq!(snapshot.len(), OBJECTS);
-                assert!(snapshot.revision() >= last[at], "time went back");
+                assert!(snapshot.revision() >= last[at], "the revision decreased");
                 last[at] = snapshot.revision();
             }
         }
     };
     let write = async {
         writers.await;
-        done.send_replace(true);
+        stop.send_replace(true);
     };
     tokio::join!(write, reader(), reader());
     for counter in &counters {

@@ -12,11 +12,11 @@ use std::time::Duration;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    Backup, Change, CopyError, Expect, Metrics, Settings, SqliteStore, SqliteTarget, Store, Txn, TxnError,
-    back_up, restore_from,
+    Backup, Change, CopyError, Metrics, Precondition, Settings, SqliteStore, SqliteTarget, Store, Txn,
+    TxnError, back_up, restore_from,
 };
 
-use crate::copies::restoring;
+use crate::copies::restore_options;
 use crate::harness::*;
 use crate::sealed;
 
@@ -49,13 +49,13 @@ fn on_small_disk(test: &str) {
             not_mounted.then_some(text)
         }
     };
-    if let Some(why) = skipped {
-        io::stdout().lock().write_all(format!("{test} is skipped: {why}\n").as_bytes()).unwrap();
+    if let Some(reason) = skipped {
+        io::stdout().lock().write_all(format!("skipped {test}: {reason}\n").as_bytes()).unwrap();
     }
 }
 
 fn disk() -> PathBuf {
-    PathBuf::from(std::env::var(CHILD).expect("started by the test that mounts its file system"))
+    PathBuf::from(std::env::var(CHILD).expect("set by the test that mounts the file system"))
 }
 
 fn tune(settings: &mut Settings) {
@@ -73,7 +73,7 @@ async fn eventually(what: &str, holds: impl Fn() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, held).await.expect(what);
+    tokio::time::timeout(WAIT_LIMIT, held).await.expect(what);
 }
 
 async fn create(store: &dyn Store, n: usize) -> Result<i64, TxnError> {
@@ -82,12 +82,12 @@ async fn create(store: &dyn Store, n: usize) -> Result<i64, TxnError> {
     created.map(|created| created.revision)
 }
 
-fn beside(database: &Path, suffix: &str) -> PathBuf {
+fn sibling(database: &Path, suffix: &str) -> PathBuf {
     database.with_file_name(format!("portico.db{suffix}"))
 }
 
 /// Returns a store with forty objects.
-async fn filled(database: &Path) -> portico_store::SqliteStore {
+async fn open_filled(database: &Path) -> portico_store::SqliteStore {
     let store = open_at(database).await;
     for n in 0..40 {
         create(&store, n).await.unwrap();
@@ -97,7 +97,7 @@ async fn filled(database: &Path) -> portico_store::SqliteStore {
 
 /// Fills the disk to the last byte. Returns the path of the file.
 fn fill(disk: &Path) -> PathBuf {
-    let path = disk.join("others");
+    let path = disk.join("filler");
     let mut file = File::create(&path).unwrap();
     for size in [64 * 1024, 1] {
         let error = loop {
@@ -110,22 +110,22 @@ fn fill(disk: &Path) -> PathBuf {
     path
 }
 
-/// Checks that only deletions succeed until `others` is deleted.
-async fn deletes_and_recovers(store: &dyn Store, others: &Path) {
+/// Checks that only deletions succeed until `filler` is deleted.
+async fn deletes_and_recovers(store: &dyn Store, filler: &Path) {
     assert!(store.condition().full.is_some());
     assert!(matches!(create(store, 100).await, Err(TxnError::Full(_))));
     let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
     let (before, last) = (now(), store.revision());
-    eventually("no second passes", || now() > before).await;
+    eventually("the clock does not advance", || now() > before).await;
     for n in 0..20 {
         let key = key(&format!("a/{n:04}"));
         let deletion = Change::Delete(value(&key, "gone"));
-        commit(store, Txn::one(key, Expect::Exists, deletion)).await.unwrap();
+        commit(store, Txn::single(key, Precondition::Exists, deletion)).await.unwrap();
     }
     // History is deleted: the current state must not be reported for an earlier time.
     assert!(store.revision_at(before).await.unwrap() <= last);
-    fs::remove_file(others).unwrap();
-    eventually("there is space and it is not used", || store.condition().full.is_none()).await;
+    fs::remove_file(filler).unwrap();
+    eventually("the store stays in delete-only mode", || store.condition().full.is_none()).await;
     create(store, 100).await.unwrap();
     assert!(store.revision_at(before).await.unwrap() <= last);
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 21);
@@ -133,40 +133,40 @@ async fn deletes_and_recovers(store: &dyn Store, others: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a file system of its own, which a test of this file mounts"]
+#[ignore = "requires a small file system, which another test of this file mounts"]
 async fn starts_after_a_stop() {
     let database = disk().join("data/portico.db");
-    filled(&database).await.close().await;
-    let others = fill(&disk());
+    open_filled(&database).await.close().await;
+    let filler = fill(&disk());
     let store = open_at(&database).await;
-    deletes_and_recovers(&store, &others).await;
+    deletes_and_recovers(&store, &filler).await;
     store.close().await;
     drop(store);
     assert_eq!(open_at(&database).await.identity().epoch, 1);
 }
 
 #[test]
-fn a_store_opens_on_a_full_disk_and_takes_deletions() {
+fn a_store_opens_on_a_full_disk_and_accepts_deletions() {
     on_small_disk("starts_after_a_stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a file system of its own, which a test of this file mounts"]
+#[ignore = "requires a small file system, which another test of this file mounts"]
 async fn starts_after_a_kill() {
     let database = disk().join("data/portico.db");
-    let store = filled(&database).await;
+    let store = open_filled(&database).await;
     // A killed process leaves no index of its log, which must be created.
     let killed = disk().join("killed/portico.db");
     fs::create_dir(killed.parent().unwrap()).unwrap();
     for suffix in ["", "-wal", ".mark", ".reserve"] {
-        fs::copy(beside(&database, suffix), beside(&killed, suffix)).unwrap();
+        fs::copy(sibling(&database, suffix), sibling(&killed, suffix)).unwrap();
     }
     store.close().await;
     drop(store);
     fs::remove_dir_all(database.parent().unwrap()).unwrap();
-    let others = fill(&disk());
+    let filler = fill(&disk());
     let store = open_at(&killed).await;
-    deletes_and_recovers(&store, &others).await;
+    deletes_and_recovers(&store, &filler).await;
 }
 
 #[test]
@@ -175,10 +175,10 @@ fn a_store_that_was_killed_opens_on_a_full_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a file system of its own, which a test of this file mounts"]
-async fn closes() {
+#[ignore = "requires a small file system, which another test of this file mounts"]
+async fn closes_on_a_full_disk() {
     let database = disk().join("data/portico.db");
-    let store = filled(&database).await;
+    let store = open_filled(&database).await;
     // The file has free pages, so a checkpoint of the log needs no more space.
     for n in 0..20 {
         delete(&store, &key(&format!("a/{n:04}"))).await;
@@ -188,25 +188,25 @@ async fn closes() {
     drop(store);
     let store = open_at(&database).await;
     put(&store, &key("a/last"), "x").await;
-    let others = fill(&disk());
+    let filler = fill(&disk());
     store.close().await;
     drop(store);
-    assert!(!beside(&database, "-wal").exists());
-    let mark = fs::read_to_string(beside(&database, ".mark")).unwrap();
+    assert!(!sibling(&database, "-wal").exists());
+    let mark = fs::read_to_string(sibling(&database, ".mark")).unwrap();
     assert!(mark.contains(r#""open":false"#), "{mark}");
-    fs::remove_file(others).unwrap();
+    fs::remove_file(filler).unwrap();
     let store = open_at(&database).await;
     assert_eq!((store.identity().epoch, store.snapshot(&config_maps()).await.unwrap().len()), (1, 21));
 }
 
 #[test]
-fn a_store_that_closes_on_a_full_disk_is_the_same_when_it_opens_again() {
-    on_small_disk("closes");
+fn a_store_closed_on_a_full_disk_reopens_with_the_same_state() {
+    on_small_disk("closes_on_a_full_disk");
 }
 
 /// Writes to a file until the process ends, also after the disk was full.
 fn keep_filling(disk: &Path) {
-    let mut file = File::create(disk.join("greedy")).unwrap();
+    let mut file = File::create(disk.join("growing")).unwrap();
     std::thread::spawn(move || {
         loop {
             // Fails while the disk is full.
@@ -218,8 +218,8 @@ fn keep_filling(disk: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a file system of its own, which a test of this file mounts"]
-async fn keeps_its_log() {
+#[ignore = "requires a small file system, which another test of this file mounts"]
+async fn log_keeps_its_blocks() {
     let mut settings = settings_at(disk().join("data/portico.db"));
     tune(&mut settings);
     settings.compaction_interval = Duration::from_secs(3600);
@@ -234,7 +234,7 @@ async fn keeps_its_log() {
     delete(&store, &nth(0)).await;
     fill(&disk());
     keep_filling(&disk());
-    let log = beside(&disk().join("data/portico.db"), "-wal");
+    let log = sibling(&disk().join("data/portico.db"), "-wal");
     for n in 1..40 {
         store.compact(store.revision()).await.unwrap();
         assert_eq!(fs::metadata(&log).unwrap().len(), RESERVE);
@@ -245,7 +245,7 @@ async fn keeps_its_log() {
 
 #[test]
 fn another_program_takes_no_blocks_of_the_log_at_a_checkpoint() {
-    on_small_disk("keeps_its_log");
+    on_small_disk("log_keeps_its_blocks");
 }
 
 /// Maximum size of a database without objects: spare pages, and the extension for the next groups.
@@ -271,7 +271,7 @@ fn nth(n: usize) -> portico_store::Key {
 
 async fn delete_nth(store: &dyn Store, n: usize) {
     let deletion = Change::Delete(value(&nth(n), &"x".repeat(SIZES[n % SIZES.len()])));
-    let deleted = commit(store, Txn::one(nth(n), Expect::Exists, deletion)).await;
+    let deleted = commit(store, Txn::single(nth(n), Precondition::Exists, deletion)).await;
     assert!(deleted.is_ok(), "{n}: {deleted:?}");
 }
 
@@ -296,8 +296,8 @@ async fn fill_and_delete(limit: Option<u64>) -> portico_store::SqliteStore {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the program that a test of this file starts, no test of its own"]
-async fn dies() {
+#[ignore = "child process of a test in this file"]
+async fn fills_the_disk_and_exits() {
     let limit = std::env::var(LIMIT).unwrap().parse().ok();
     let _store = fill_and_delete(limit).await;
     std::process::exit(DIED);
@@ -307,9 +307,9 @@ async fn dies() {
 async fn delete_the_rest(limit: Option<u64>) {
     fill(&disk());
     let store = open_limited(limit).await;
-    let left = store.snapshot(&config_maps()).await.unwrap().len();
-    assert!(left > 10, "{left}");
-    for n in 0..left {
+    let remaining = store.snapshot(&config_maps()).await.unwrap().len();
+    assert!(remaining > 10, "{remaining}");
+    for n in 0..remaining {
         delete_nth(&store, 2 * n + 1).await;
     }
     assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
@@ -317,67 +317,67 @@ async fn delete_the_rest(limit: Option<u64>) {
     let database = disk().join("data/portico.db");
     eventually("the database does not shrink", || fs::metadata(&database).unwrap().len() < SHRUNK_BYTES)
         .await;
-    fs::remove_file(disk().join("others")).unwrap();
-    eventually("there is space and it is not used", || store.condition().full.is_none()).await;
+    fs::remove_file(disk().join("filler")).unwrap();
+    eventually("the store stays in delete-only mode", || store.condition().full.is_none()).await;
     create(&store, 0).await.unwrap();
     store.close().await;
     drop(store);
     fs::remove_dir_all(disk().join("data")).unwrap();
 }
 
-async fn survives(limit: Option<u64>) {
+async fn test_deletions(limit: Option<u64>) {
     let store = fill_and_delete(limit).await;
     store.close().await;
     drop(store);
     delete_the_rest(limit).await;
 
-    let died = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "full_disk::dies", "--ignored", "--nocapture"])
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "full_disk::fills_the_disk_and_exits", "--ignored", "--nocapture"])
         .env(LIMIT, limit.map_or_else(String::new, |limit| limit.to_string()))
         .output()
         .unwrap();
-    assert_eq!(died.status.code(), Some(DIED), "{}", String::from_utf8_lossy(&died.stdout));
+    assert_eq!(child.status.code(), Some(DIED), "{}", String::from_utf8_lossy(&child.stdout));
     delete_the_rest(limit).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a file system of its own, which a test of this file mounts"]
-async fn survives_a_full_disk() {
-    survives(None).await;
+#[ignore = "requires a small file system, which another test of this file mounts"]
+async fn deletions_on_a_full_disk() {
+    test_deletions(None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a file system of its own, which a test of this file mounts"]
-async fn survives_its_limit_on_a_full_disk() {
-    survives(Some(3 << 20)).await;
+#[ignore = "requires a small file system, which another test of this file mounts"]
+async fn deletions_at_the_size_limit() {
+    test_deletions(Some(3 << 20)).await;
 }
 
 #[test]
-fn a_store_that_fills_its_disk_deletes_all_of_it_before_and_after_a_stop_and_a_kill() {
-    on_small_disk("survives_a_full_disk");
+fn all_objects_can_be_deleted_on_a_full_disk_after_a_stop_or_a_kill() {
+    on_small_disk("deletions_on_a_full_disk");
 }
 
 #[test]
-fn a_store_that_reaches_its_limit_deletes_all_of_it_on_a_full_disk_too() {
-    on_small_disk("survives_its_limit_on_a_full_disk");
+fn all_objects_can_be_deleted_at_the_size_limit_on_a_full_disk() {
+    on_small_disk("deletions_at_the_size_limit");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
+async fn a_mark_that_cannot_be_written_is_not_retried_with_every_write() {
     /// More revisions than the mark may be behind.
     const REVISIONS: usize = 5_000;
     let backend = Sqlite::new();
     // The mark is also written with each compaction.
     let store = backend.open_with(&|settings| settings.compaction_interval = Duration::from_secs(3600)).await;
-    let mark = beside(&backend.path(), ".mark");
+    let mark = sibling(&backend.path(), ".mark");
     fs::remove_file(&mark).unwrap();
     // A directory blocks the path of the file.
-    fs::create_dir_all(mark.join("in the way")).unwrap();
+    fs::create_dir_all(mark.join("blocker")).unwrap();
     let txn = |from: usize| {
         let operation = |n: usize| {
             let key = key(&format!("a/{n}"));
             let change = Change::Put(value(&key, "x"));
-            portico_store::Operation { key, expect: Expect::Any, change }
+            portico_store::Operation { key, precondition: Precondition::Any, change }
         };
         Txn { operations: (from..from + 1_000).map(operation).collect() }
     };
@@ -385,17 +385,17 @@ async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
         commit(&*store, txn(from)).await.unwrap();
     }
     // An attempt creates a file in the folder and removes it.
-    let changed = || {
+    let folder_times = || {
         let folder = fs::metadata(backend.path().parent().unwrap()).unwrap();
         (folder.mtime(), folder.mtime_nsec())
     };
     // The due attempt has finished when the next write is acknowledged.
     put(&*store, &key("a/last"), "x").await;
-    let before = changed();
+    let before = folder_times();
     for n in 0..50 {
         put(&*store, &key("a/last"), &n.to_string()).await;
     }
-    assert_eq!(changed(), before);
+    assert_eq!(folder_times(), before);
 }
 
 /// Returns text that compresses badly.
@@ -409,16 +409,16 @@ fn noise(seed: u64, bytes: usize) -> String {
 }
 
 #[test]
-fn a_backup_and_a_restore_on_a_full_disk_fail_and_are_done_once_there_is_space() {
-    on_small_disk("copies_on_a_small_disk");
+fn backups_and_restores_fail_on_a_full_disk_and_succeed_once_space_is_available() {
+    on_small_disk("backup_and_restore");
 }
 
 /// Child process.
 #[tokio::test]
-#[ignore = "the program that a test of this file starts, no test of its own"]
-async fn copies_on_a_small_disk() {
-    let (elsewhere, disk) = (Sqlite::new(), disk());
-    let store = elsewhere.open().await;
+#[ignore = "child process of a test in this file"]
+async fn backup_and_restore() {
+    let (source, disk) = (Sqlite::new(), disk());
+    let store = source.open().await;
     for n in 0..6 {
         put(&*store, &key(&format!("a/{n}")), &noise(n, 600_000)).await;
     }
@@ -430,15 +430,15 @@ async fn copies_on_a_small_disk() {
     assert!(full.unwrap_err().to_string().contains("no space left on device"));
     assert!(!file.exists());
     fs::remove_file(&filler).unwrap();
-    let done = back_up(&*store.copy_source(), &backup).await.unwrap();
-    assert!(done.resumed > 0 && done.counts.objects == 6, "{done:?}");
+    let summary = back_up(&*store.copy_source(), &backup).await.unwrap();
+    assert!(summary.resumed_objects > 0 && summary.counts.objects == 6, "{summary:?}");
 
     fs::write(&filler, vec![0; 1 << 20]).unwrap();
     let (database, store_id) = (disk.join("data/portico.db"), &store.identity().store_id);
     let target = SqliteTarget::open(&database, store_id, false).await.unwrap();
-    let full = restore_from(&file, Box::new(target), restoring(1)).await.unwrap_err().to_string();
+    let full = restore_from(&file, Box::new(target), restore_options(1)).await.unwrap_err().to_string();
     assert!(full.contains("portico.db.restoring: no space is left"), "{full}");
-    let left = fs::read_dir(disk.join("data")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(left.into_iter().all(|name| name != "portico.db.restoring"));
+    let files = fs::read_dir(disk.join("data")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(files.into_iter().all(|name| name != "portico.db.restoring"));
     assert_eq!(fs::metadata(&database).unwrap().len(), 0);
 }

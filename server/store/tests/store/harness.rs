@@ -8,13 +8,13 @@ use futures::future::BoxFuture;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    Committed, Event, Indexer, Key, MetadataIndexer, Metrics, OpenError, Record, Resource, Settings,
+    CommittedTxn, Event, Indexer, Key, MetadataIndexer, Metrics, OpenError, Record, Resource, Settings,
     SqliteStore, Store, Subscription, Txn, TxnError, Value,
 };
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-pub use portico_tests::PATIENCE;
+pub use portico_tests::WAIT_LIMIT;
 
 /// Implementation of `Store` with a location for one database.
 pub trait Backend: Send + Sync {
@@ -22,12 +22,12 @@ pub trait Backend: Send + Sync {
     fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>>;
 
     /// Returns the number of writes in a new database.
-    fn written_before(&self) -> i64 {
+    fn initial_writes(&self) -> i64 {
         0
     }
 
     /// True if the event of a deletion has the state stored before it, and not that of the deletion.
-    fn shows_deletions_as_stored_before(&self) -> bool {
+    fn deletion_events_have_stored_state(&self) -> bool {
         false
     }
 
@@ -43,12 +43,12 @@ tokio::task_local! {
 }
 
 /// Runs a test whose stores cache no objects.
-pub async fn past_the_cache<T>(test: impl Future<Output = T>) -> T {
+pub async fn without_cache<T>(test: impl Future<Output = T>) -> T {
     with_cache(1, test).await
 }
 
 /// Runs a test whose stores cache everything.
-pub async fn in_memory<T>(test: impl Future<Output = T>) -> T {
+pub async fn with_full_cache<T>(test: impl Future<Output = T>) -> T {
     test.await
 }
 
@@ -62,27 +62,27 @@ pub fn settings_at(path: impl Into<PathBuf>) -> Settings {
     let mut settings = Settings::new(path);
     settings.cache_max_bytes = CACHE_MAX_BYTES.try_with(|bytes| *bytes).ok();
     // A resource that did not fit is tried again with the next read.
-    settings.cache_rest = Duration::ZERO;
+    settings.cache_idle_time = Duration::ZERO;
     settings
 }
 
 /// Creates two tests of each function: with all objects cached, and with none.
 #[macro_export]
-macro_rules! in_memory_and_past_it {
+macro_rules! cached_and_uncached {
     ($($name:ident),* $(,)?) => {
-        mod in_memory {
+        mod cached {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    $crate::harness::in_memory(super::$name()).await;
+                    $crate::harness::with_full_cache(super::$name()).await;
                 }
             )*
         }
-        mod past_memory {
+        mod uncached {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    $crate::harness::past_the_cache(super::$name()).await;
+                    $crate::harness::without_cache(super::$name()).await;
                 }
             )*
         }
@@ -91,17 +91,17 @@ macro_rules! in_memory_and_past_it {
 
 tokio::task_local! {
     /// Number of writes in a new database of the running test.
-    pub static WRITTEN_BEFORE: i64;
+    pub static INITIAL_WRITES: i64;
 }
 
 /// Converts a revision to that of a database without initial writes.
-fn counted(revision: i64) -> i64 {
-    revision - WRITTEN_BEFORE.try_with(|before| *before).unwrap_or(0)
+fn without_initial_writes(revision: i64) -> i64 {
+    revision - INITIAL_WRITES.try_with(|count| *count).unwrap_or(0)
 }
 
 /// Converts a revision of a database without initial writes to the actual one.
 pub fn rev(counted: i64) -> i64 {
-    counted + WRITTEN_BEFORE.try_with(|before| *before).unwrap_or(0)
+    counted + INITIAL_WRITES.try_with(|count| *count).unwrap_or(0)
 }
 
 /// Indexer that also reads `spec.nodeName`.
@@ -180,10 +180,10 @@ pub fn key(path: &str) -> Key {
 
 /// Returns an object whose content contains `text`.
 pub fn value(key: &Key, text: &str) -> Value {
-    owned(key, text, &[])
+    value_with_owners(key, text, &[])
 }
 
-pub fn owned(key: &Key, text: &str, owners: &[&str]) -> Value {
+pub fn value_with_owners(key: &Key, text: &str, owners: &[&str]) -> Value {
     let owners: Vec<String> = owners.iter().map(|owner| format!(r#"{{"uid":"{owner}"}}"#)).collect();
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let json = format!(
@@ -203,53 +203,62 @@ pub fn text(record: &Record) -> String {
 
 /// Returns `path@revision=text` for each record.
 pub fn lines<'a>(records: impl IntoIterator<Item = &'a Arc<Record>>) -> Vec<String> {
-    let line =
-        |record: &Arc<Record>| format!("{}@{}={}", record.key.path(), counted(record.revision), text(record));
+    let line = |record: &Arc<Record>| {
+        format!("{}@{}={}", record.key.path(), without_initial_writes(record.revision), text(record))
+    };
     records.into_iter().map(line).collect()
 }
 
-pub async fn commit(store: &dyn Store, txn: Txn) -> Result<Committed, TxnError> {
+pub async fn commit(store: &dyn Store, txn: Txn) -> Result<CommittedTxn, TxnError> {
     store.commit(vec![txn]).await.pop().unwrap()
 }
 
 /// Creates or replaces an object without a precondition. Returns the revision.
 pub async fn put(store: &dyn Store, key: &Key, text: &str) -> i64 {
     let change = portico_store::Change::Put(value(key, text));
-    commit(store, Txn::one(key.clone(), portico_store::Expect::Any, change)).await.unwrap().revision
+    commit(store, Txn::single(key.clone(), portico_store::Precondition::Any, change)).await.unwrap().revision
 }
 
 /// Deletes an existing object. Returns the revision.
 pub async fn delete(store: &dyn Store, key: &Key) -> i64 {
     let change = portico_store::Change::Delete(value(key, "gone"));
-    commit(store, Txn::one(key.clone(), portico_store::Expect::Exists, change)).await.unwrap().revision
+    commit(store, Txn::single(key.clone(), portico_store::Precondition::Exists, change))
+        .await
+        .unwrap()
+        .revision
 }
 
 /// Runs a test. Panics after a time that no passing test needs.
 pub async fn bounded(test: impl Future<Output = ()>) {
-    tokio::time::timeout(Duration::from_secs(300), test).await.expect("the test does not end");
+    tokio::time::timeout(Duration::from_secs(300), test).await.expect("the test timed out");
 }
 
 /// Returns the next events. Panics after a time that no passing test needs.
 pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Event>> {
     let mut events = Vec::new();
     while events.len() < count {
-        let next = tokio::time::timeout(PATIENCE, subscription.next()).await;
+        let next = tokio::time::timeout(WAIT_LIMIT, subscription.next()).await;
         events.push(next.expect("an event is missing").unwrap());
     }
     events
 }
 
 /// Returns `Type path@revision` for each event.
-pub fn reported(events: &[Arc<Event>]) -> Vec<String> {
+pub fn event_lines(events: &[Arc<Event>]) -> Vec<String> {
     let line = |event: &Arc<Event>| {
-        format!("{:?} {}@{}", event.event_type, event.record.key.path(), counted(event.revision()))
+        format!(
+            "{:?} {}@{}",
+            event.event_type,
+            event.record.key.path(),
+            without_initial_writes(event.revision())
+        )
     };
     events.iter().map(line).collect()
 }
 
 /// Checks that a request that queries the revision of the database once queries it again after a rejected write.
-pub async fn a_request_asks_again_after_a_refused_write(other: &dyn Store, store: &dyn Store) {
-    let (key, resource) = (key("a/asked"), config_maps());
+pub async fn check_revision_query_after_conflict(other: &dyn Store, store: &dyn Store) {
+    let (key, resource) = (key("a/conflict"), config_maps());
     for round in 0..20 {
         let before = put(other, &key, "before").await;
         let request = async {
@@ -266,9 +275,9 @@ pub async fn a_request_asks_again_after_a_refused_write(other: &dyn Store, store
             let update = Txn::update(key.clone(), before, value(&key, "late"));
             match commit(store, update).await {
                 Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => assert_eq!(read().await, now),
-                done => panic!("an update of what others have changed: {done:?}"),
+                done => panic!("expected a conflict: {done:?}"),
             }
         };
-        portico_store::ask_once(request).await;
+        portico_store::with_single_revision_check(request).await;
     }
 }

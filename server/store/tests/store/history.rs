@@ -1,14 +1,14 @@
 //! Tests of exact reads, compaction, owners and namespaces.
 
-use portico_store::{Change, Expect, Key, ListAt, Resource, Scope, StoreError, Txn, Value, WatchError};
+use portico_store::{Change, Key, ListAt, Precondition, Resource, Scope, StoreError, Txn, Value, WatchError};
 
 use crate::harness::*;
 
-fn at(revision: i64) -> ListAt {
-    ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None, counted: true }
+fn list_at_revision(revision: i64) -> ListAt {
+    ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None, exact_count: true }
 }
 
-pub async fn exact_reads_give_the_state_of_their_revision(backend: &dyn Backend) {
+pub async fn exact_reads_return_the_state_of_their_revision(backend: &dyn Backend) {
     let store = backend.open().await;
     put(&*store, &key("a/1"), "1").await;
     put(&*store, &key("a/2"), "2").await;
@@ -24,17 +24,21 @@ pub async fn exact_reads_give_the_state_of_their_revision(backend: &dyn Backend)
         &["a/1@4=3", "b/1@6=5"],
     ];
     for (revision, expected) in (rev(1)..).zip(expected) {
-        assert_eq!(lines(&store.list_at(at(revision)).await.unwrap().records), expected, "at {revision}");
+        assert_eq!(
+            lines(&store.list_at(list_at_revision(revision)).await.unwrap().records),
+            expected,
+            "at {revision}"
+        );
     }
     assert_eq!(text(&store.get_at(&key("a/2"), rev(4)).await.unwrap().unwrap()), "2");
     assert!(store.get_at(&key("a/2"), rev(5)).await.unwrap().is_none());
-    let namespace = ListAt { scope: Scope::namespace(&config_maps(), "a"), ..at(rev(6)) };
+    let namespace = ListAt { scope: Scope::namespace(&config_maps(), "a"), ..list_at_revision(rev(6)) };
     assert_eq!(lines(&store.list_at(namespace).await.unwrap().records), ["a/1@4=3"]);
-    let future = store.list_at(at(rev(7))).await.unwrap_err();
+    let future = store.list_at(list_at_revision(rev(7))).await.unwrap_err();
     assert!(matches!(future, StoreError::Future { current } if current == rev(6)));
 }
 
-pub async fn pages_of_an_exact_read_are_consistent_and_count_the_rest(backend: &dyn Backend) {
+pub async fn pages_of_an_exact_read_are_consistent_and_count_the_remaining_objects(backend: &dyn Backend) {
     let store = backend.open().await;
     for namespace in ["a", "a-b", "b"] {
         for n in 0..25 {
@@ -43,12 +47,12 @@ pub async fn pages_of_an_exact_read_are_consistent_and_count_the_rest(backend: &
     }
     let revision = store.revision();
     for scope in [Scope::all(&config_maps()), Scope::namespace(&config_maps(), "a")] {
-        let first = ListAt { scope: scope.clone(), revision, after: None, limit: None, counted: true };
+        let first = ListAt { scope: scope.clone(), revision, after: None, limit: None, exact_count: true };
         let whole = lines(&store.list_at(first).await.unwrap().records);
         let mut paged = Vec::new();
         let mut after = None;
         loop {
-            let query = ListAt { scope: scope.clone(), revision, after, limit: Some(10), counted: true };
+            let query = ListAt { scope: scope.clone(), revision, after, limit: Some(10), exact_count: true };
             let page = store.list_at(query).await.unwrap();
             paged.extend(lines(&page.records));
             assert_eq!(paged.len() + usize::try_from(page.remaining).unwrap(), whole.len());
@@ -64,7 +68,7 @@ pub async fn pages_of_an_exact_read_are_consistent_and_count_the_rest(backend: &
     }
 }
 
-pub async fn compaction_forgets_history_and_keeps_the_state(backend: &dyn Backend) {
+pub async fn compaction_deletes_history_but_not_the_current_state(backend: &dyn Backend) {
     let store = backend.open().await;
     for n in 0..2_500 {
         put(&*store, &key(&format!("a/{}", n % 3)), &n.to_string()).await;
@@ -73,8 +77,11 @@ pub async fn compaction_forgets_history_and_keeps_the_state(backend: &dyn Backen
     let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
     assert_eq!(store.compact(2_400).await.unwrap(), 2_400);
     assert_eq!(store.compacted(), 2_400);
-    assert_eq!(lines(&store.list_at(at(2_400)).await.unwrap().records).len(), 3);
-    assert!(matches!(store.list_at(at(2_399)).await, Err(StoreError::Compacted { oldest: 2_400 })));
+    assert_eq!(lines(&store.list_at(list_at_revision(2_400)).await.unwrap().records).len(), 3);
+    assert!(matches!(
+        store.list_at(list_at_revision(2_399)).await,
+        Err(StoreError::Compacted { oldest: 2_400 })
+    ));
     assert!(matches!(store.get_at(&key("a/1"), 5).await, Err(StoreError::Compacted { oldest: 2_400 })));
     let too_old = store.watch(Scope::all(&config_maps()), 2_399).unwrap_err();
     assert!(matches!(too_old, WatchError::Compacted { wanted: 2_399, oldest: 2_400 }));
@@ -89,15 +96,15 @@ pub async fn compaction_forgets_history_and_keeps_the_state(backend: &dyn Backen
     let store = backend.open().await;
     assert_eq!((store.compacted(), store.revision()), (last, last));
     assert_eq!(lines(store.snapshot(&config_maps()).await.unwrap().iter()), before);
-    assert_eq!(lines(&store.list_at(at(last)).await.unwrap().records), before);
+    assert_eq!(lines(&store.list_at(list_at_revision(last)).await.unwrap().records), before);
     put(&*store, &key("a/0"), "again").await;
 }
 
 pub async fn dependents_follow_the_owner_references(backend: &dyn Backend) {
     let store = backend.open().await;
     let put_owned = async |key: &Key, owners: &[&str]| {
-        let change = Change::Put(owned(key, "x", owners));
-        commit(&*store, Txn::one(key.clone(), Expect::Any, change)).await.unwrap();
+        let change = Change::Put(value_with_owners(key, "x", owners));
+        commit(&*store, Txn::single(key.clone(), Precondition::Any, change)).await.unwrap();
     };
     let dependents = async |owner: &str| -> Vec<String> {
         store.dependents(owner).await.unwrap().iter().map(ToString::to_string).collect()
@@ -114,29 +121,29 @@ pub async fn dependents_follow_the_owner_references(backend: &dyn Backend) {
     delete(&*store, &key("a/2")).await;
     assert_eq!(dependents("o1").await, ["leases.coordination.k8s.io/a/l"]);
     assert_eq!((dependents("o2").await, dependents("o3").await).0, ["configmaps/a/1"]);
-    assert!(dependents("nobody").await.is_empty());
+    assert!(dependents("unknown").await.is_empty());
 }
 
-pub async fn what_is_being_deleted_is_found_in_memory_and_in_the_database(backend: &dyn Backend) {
+pub async fn terminating_objects_are_found_in_memory_and_in_the_database(backend: &dyn Backend) {
     let store = backend.open().await;
     for path in ["a/1", "a/2"] {
         put(&*store, &key(path), "x").await;
     }
-    assert!(store.deleting().await.unwrap().is_empty());
+    assert!(store.terminating_keys().await.unwrap().is_empty());
     let marked = |path: &str| {
         let json =
             format!(r#"{{"metadata":{{"name":"{path}","deletionTimestamp":"2026-01-02T03:04:05Z"}}}}"#);
         let indexed = portico_store::Indexed { splice: 13, ..Default::default() };
-        Txn::one(key(path), Expect::Exists, Change::Put(Value::new(json.as_bytes(), indexed)))
+        Txn::single(key(path), Precondition::Exists, Change::Put(Value::new(json.as_bytes(), indexed)))
     };
     commit(&*store, marked("a/2")).await.unwrap();
-    assert_eq!(store.deleting().await.unwrap(), [key("a/2")]);
+    assert_eq!(store.terminating_keys().await.unwrap(), [key("a/2")]);
     store.close().await;
     drop(store);
     let store = backend.open().await;
-    assert_eq!(store.deleting().await.unwrap(), [key("a/2")], "nothing is loaded yet");
+    assert_eq!(store.terminating_keys().await.unwrap(), [key("a/2")], "no resource is cached");
     put(&*store, &key("a/2"), "no more").await;
-    assert!(store.deleting().await.unwrap().is_empty());
+    assert!(store.terminating_keys().await.unwrap().is_empty());
 }
 
 pub async fn resources_in_a_namespace_follow_its_objects(backend: &dyn Backend) {
@@ -160,7 +167,7 @@ pub async fn objects_are_counted_by_resource(backend: &dyn Backend) {
     put(&*store, &key("a/1"), "y").await;
     put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
     delete(&*store, &key("b/1")).await;
-    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 2), (leases(), 1)]);
+    assert_eq!(store.object_counts().await.unwrap(), [(config_maps(), 2), (leases(), 1)]);
     let sizes = store.average_sizes().await.unwrap();
     assert_eq!(
         sizes.iter().map(|(resource, _)| resource.clone()).collect::<Vec<_>>(),
@@ -168,5 +175,5 @@ pub async fn objects_are_counted_by_resource(backend: &dyn Backend) {
     );
     assert!(sizes.iter().all(|(_, bytes)| (1..1000).contains(bytes)), "{sizes:?}");
     delete(&*store, &Key::new(&leases(), "a", "l")).await;
-    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 2)]);
+    assert_eq!(store.object_counts().await.unwrap(), [(config_maps(), 2)]);
 }

@@ -19,9 +19,9 @@ const CHILD: &str = "PORTICO_STORE_STORM";
 
 /// Child process: writes until it is killed, and reports each write after it was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the program that a test of this file starts and kills, no test of its own"]
-async fn storm() {
-    let setting = std::env::var(CHILD).expect("started by the test that kills it");
+#[ignore = "child process of a test in this file"]
+async fn child_process() {
+    let setting = std::env::var(CHILD).expect("set by the test that starts this process");
     let (round, path) = setting.split_once(':').unwrap();
     let store = open_sqlite(PathBuf::from(path), &|_| ()).await.unwrap();
     let caller = async |caller: usize| {
@@ -43,9 +43,9 @@ fn report(line: &str) {
 }
 
 /// Runs the child process until it has acknowledged `enough` writes, and kills it. Returns all acknowledged writes.
-fn killed_storm(path: &Path, round: usize, enough: usize) -> Vec<(String, i64)> {
+fn run_and_kill_child(path: &Path, round: usize, enough: usize) -> Vec<(String, i64)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::storm", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "kill::child_process", "--ignored", "--nocapture", "--test-threads=1"])
         .env(CHILD, format!("{round}:{}", path.display()))
         .stdout(Stdio::piped())
         .spawn()
@@ -71,15 +71,16 @@ async fn log(store: &dyn Store) -> Vec<Arc<Event>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_acknowledged_write_survives_kill_9_and_none_is_there_twice() {
+async fn every_acknowledged_write_survives_kill_9_exactly_once() {
     let backend = Sqlite::new();
     // Creates folder and file, so that a child that is killed at once leaves a database.
     backend.open().await.close().await;
     let mut acknowledged: HashMap<(String, i64), usize> = HashMap::new();
     for round in 0..ROUNDS {
         let path = backend.path();
-        let writes =
-            tokio::task::spawn_blocking(move || killed_storm(&path, round, 20 + 37 * round)).await.unwrap();
+        let writes = tokio::task::spawn_blocking(move || run_and_kill_child(&path, round, 20 + 37 * round))
+            .await
+            .unwrap();
         assert!(writes.len() >= 20 + 37 * round);
         for write in writes {
             *acknowledged.entry(write).or_default() += 1;
@@ -90,7 +91,10 @@ async fn every_acknowledged_write_survives_kill_9_and_none_is_there_twice() {
         let mut created = HashSet::new();
         for event in &events {
             let name = event.record.key.name().to_owned();
-            assert!(event.event_type != EventType::Added || created.insert(name.clone()), "{name} twice");
+            assert!(
+                event.event_type != EventType::Added || created.insert(name.clone()),
+                "{name} was created twice"
+            );
             states.insert((name, event.revision()));
         }
         for (write, times) in &acknowledged {

@@ -16,7 +16,7 @@ fn large(path: &str, bytes: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_refuses_loses_nothing_and_recovers_when_there_is_room() {
+async fn a_full_disk_rejects_writes_without_loss_and_recovers() {
     let backend = Sqlite::new();
     let store = backend.open_with(&|settings| settings.max_file_bytes = Some(1 << 20)).await;
     let mut revision = put(&*store, &key("a/1"), "x").await;
@@ -71,7 +71,7 @@ async fn compacted_beyond(store: &dyn Store, revision: i64) {
             put(store, &key("a/turn"), "x").await;
         }
     };
-    tokio::time::timeout(PATIENCE, reached).await.expect("history was not compacted");
+    tokio::time::timeout(WAIT_LIMIT, reached).await.expect("history was not compacted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

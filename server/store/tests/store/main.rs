@@ -65,56 +65,56 @@ mod vanished;
 #[cfg(test)]
 mod watches;
 
-/// Makes a test of each behavior for each implementation.
+/// Creates one test per listed function and implementation.
 macro_rules! suite {
-    (of all: $($module:ident :: $behaviour:ident),* $(,)?) => {
-        suite!(in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
-        suite!(in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
-        suite!(behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
-        suite!(in_etcd: crate::etcd::Etcd::new(), $($module::$behaviour),*);
-        suite!(past_the_cache of sqlite_alone: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
-        suite!(past_the_cache of postgres_alone: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
-        suite!(past_the_cache of pooled_postgres_alone: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
+    (for all: $($module:ident :: $test_name:ident),* $(,)?) => {
+        suite!(cached_sqlite: Some(crate::harness::Sqlite::new()), $($module::$test_name),*);
+        suite!(cached_postgres: crate::postgres::Postgres::direct(), $($module::$test_name),*);
+        suite!(cached_pooled_postgres: crate::postgres::Postgres::pooled().await, $($module::$test_name),*);
+        suite!(cached_etcd: crate::etcd::Etcd::new(), $($module::$test_name),*);
+        suite!(uncached variant uncached_sqlite: Some(crate::harness::Sqlite::new()), $($module::$test_name),*);
+        suite!(uncached variant uncached_postgres: crate::postgres::Postgres::direct(), $($module::$test_name),*);
+        suite!(uncached variant uncached_pooled_postgres: crate::postgres::Postgres::pooled().await, $($module::$test_name),*);
     };
     // Implementations that give every operation its own revision.
-    (of databases: $($module:ident :: $behaviour:ident),* $(,)?) => {
-        suite!(ordered_in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
-        suite!(ordered_in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
-        suite!(ordered_behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
-        suite!(past_the_cache of ordered_in_sqlite_alone: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
-        suite!(past_the_cache of ordered_in_postgres_alone: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+    (for databases: $($module:ident :: $test_name:ident),* $(,)?) => {
+        suite!(ordered_sqlite: Some(crate::harness::Sqlite::new()), $($module::$test_name),*);
+        suite!(ordered_postgres: crate::postgres::Postgres::direct(), $($module::$test_name),*);
+        suite!(ordered_pooled_postgres: crate::postgres::Postgres::pooled().await, $($module::$test_name),*);
+        suite!(uncached variant ordered_uncached_sqlite: Some(crate::harness::Sqlite::new()), $($module::$test_name),*);
+        suite!(uncached variant ordered_uncached_postgres: crate::postgres::Postgres::direct(), $($module::$test_name),*);
     };
-    (of those with a budget: $($module:ident :: $behaviour:ident),* $(,)?) => {
-        suite!(budget_of_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
-        suite!(budget_of_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+    (for stores with a budget: $($module:ident :: $test_name:ident),* $(,)?) => {
+        suite!(budgeted_sqlite: Some(crate::harness::Sqlite::new()), $($module::$test_name),*);
+        suite!(budgeted_postgres: crate::postgres::Postgres::direct(), $($module::$test_name),*);
     };
-    // Caches no objects, so that everything is read from the database.
-    (past_the_cache of $place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
+    // Caches no objects, so that all reads use the database.
+    (uncached variant $variant_name:ident: $backend:expr, $($module:ident :: $test_name:ident),*) => {
         #[cfg(test)]
-        mod $place {
+        mod $variant_name {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $behaviour() {
+                async fn $test_name() {
                     if let Some(backend) = $backend {
-                        let before = crate::harness::Backend::written_before(&backend);
-                        let test = crate::$module::$behaviour(&backend);
-                        let test = crate::harness::WRITTEN_BEFORE.scope(before, test);
-                        crate::harness::bounded(crate::harness::past_the_cache(test)).await;
+                        let initial_writes = crate::harness::Backend::initial_writes(&backend);
+                        let test = crate::$module::$test_name(&backend);
+                        let test = crate::harness::INITIAL_WRITES.scope(initial_writes, test);
+                        crate::harness::bounded(crate::harness::without_cache(test)).await;
                     }
                 }
             )*
         }
     };
-    ($place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
+    ($variant_name:ident: $backend:expr, $($module:ident :: $test_name:ident),*) => {
         #[cfg(test)]
-        mod $place {
+        mod $variant_name {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $behaviour() {
+                async fn $test_name() {
                     if let Some(backend) = $backend {
-                        let before = crate::harness::Backend::written_before(&backend);
-                        let test = crate::$module::$behaviour(&backend);
-                        crate::harness::bounded(crate::harness::WRITTEN_BEFORE.scope(before, test)).await;
+                        let initial_writes = crate::harness::Backend::initial_writes(&backend);
+                        let test = crate::$module::$test_name(&backend);
+                        crate::harness::bounded(crate::harness::INITIAL_WRITES.scope(initial_writes, test)).await;
                     }
                 }
             )*
@@ -123,48 +123,48 @@ macro_rules! suite {
 }
 
 suite! {
-    of databases:
-    transactions::revisions_strictly_increase_and_a_txns_follow_one_another,
+    for databases:
+    transactions::revisions_strictly_increase_and_are_consecutive_within_a_txn,
     transactions::a_txn_sees_its_own_earlier_operations,
-    transactions::what_is_too_large_is_refused,
+    transactions::oversized_txns_are_rejected,
 }
 
 suite! {
-    of all:
-    transactions::expectations_are_checked,
-    transactions::a_refused_txn_writes_nothing_and_fails_alone,
-    transactions::of_many_concurrent_updates_of_one_revision_one_wins,
-    transactions::a_committed_write_is_visible_at_once,
-    transactions::any_text_is_a_name_and_an_owner,
-    transactions::everything_is_there_after_reopening,
-    transactions::a_closed_store_refuses_and_finishes_what_was_queued,
-    watches::a_watch_gets_every_change_in_order_with_the_state_before,
+    for all:
+    transactions::preconditions_are_checked,
+    transactions::a_rejected_txn_writes_nothing_and_does_not_affect_other_txns,
+    transactions::one_of_many_concurrent_updates_of_a_revision_succeeds,
+    transactions::a_committed_write_is_immediately_visible,
+    transactions::names_and_owner_uids_may_contain_any_text,
+    transactions::a_reopened_store_has_the_same_state,
+    transactions::a_closed_store_finishes_queued_writes_and_rejects_new_ones,
+    watches::a_watch_receives_all_changes_in_order_with_previous_states,
     watches::a_watch_resumes_from_any_revision,
-    watches::a_watch_resumes_over_a_restart,
-    watches::a_watch_resumes_over_large_events,
-    watches::a_watch_of_a_namespace_gets_only_its_changes,
-    watches::a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it,
-    watches::changes_that_a_watch_is_not_about_do_not_wait_in_its_queue,
-    watches::follow_gets_the_one_log_filtered,
-    watches::a_slow_subscription_is_cut_and_nobody_else,
-    watches::progress_moves_without_events,
-    watches::a_closed_store_ends_watches_after_what_was_queued,
-    watches::watches_started_during_a_storm_miss_nothing,
-    history::exact_reads_give_the_state_of_their_revision,
-    history::pages_of_an_exact_read_are_consistent_and_count_the_rest,
-    history::compaction_forgets_history_and_keeps_the_state,
+    watches::a_watch_resumes_after_a_restart,
+    watches::a_watch_resumes_across_large_events,
+    watches::a_watch_of_a_namespace_receives_only_its_changes,
+    watches::a_filtered_watch_receives_objects_that_start_or_stop_matching,
+    watches::changes_that_a_watch_does_not_select_are_not_queued,
+    watches::follow_receives_the_filtered_log,
+    watches::only_the_slow_subscription_is_ended,
+    watches::progress_advances_without_events,
+    watches::a_closed_store_ends_watches_after_queued_events,
+    watches::watches_started_during_many_writes_miss_no_event,
+    history::exact_reads_return_the_state_of_their_revision,
+    history::pages_of_an_exact_read_are_consistent_and_count_the_remaining_objects,
+    history::compaction_deletes_history_but_not_the_current_state,
     history::dependents_follow_the_owner_references,
-    history::what_is_being_deleted_is_found_in_memory_and_in_the_database,
+    history::terminating_objects_are_found_in_memory_and_in_the_database,
     history::resources_in_a_namespace_follow_its_objects,
     history::objects_are_counted_by_resource,
 }
 
 suite! {
-    of those with a budget:
-    evictions::what_was_not_used_makes_room_and_comes_back,
-    evictions::what_is_used_keeps_its_room_and_the_other_one_is_read_from_the_database,
-    evictions::what_stays_by_wish_stays_and_what_grows_too_large_leaves,
-    evictions::pages_count_how_many_follow_while_objects_come_and_go,
-    evictions::pages_are_full_whatever_is_deleted_before_among_and_behind_them,
-    evictions::nobody_notices_that_resources_come_and_go,
+    for stores with a budget:
+    evictions::idle_resources_are_evicted_and_reloaded,
+    evictions::used_resources_are_not_evicted_and_others_are_read_from_the_database,
+    evictions::pinned_resources_stay_cached_and_resources_that_grow_too_large_are_evicted,
+    evictions::pages_count_the_remaining_objects_during_changes,
+    evictions::pages_are_full_despite_deleted_objects,
+    evictions::evictions_are_invisible_to_readers_writers_and_watchers,
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use portico_store::{Change, Expect, ListAt, Operation, Scope, Store, StoreError, Txn, TxnError, WatchError};
+use portico_store::{
+    Change, ListAt, Operation, Precondition, Scope, Store, StoreError, Txn, TxnError, WatchError,
+};
 use proptest::prelude::*;
 
 use crate::harness::*;
@@ -15,21 +17,21 @@ const CLUSTER_SCOPED: Paths = ["a", "a-b", "a.b", "b", "c", "d"];
 const OWNERS: [&str; 3] = ["o1", "o2", "o3"];
 
 #[derive(Clone, Debug)]
-enum Step {
-    Commit(Vec<Vec<Op>>),
+enum TestStep {
+    Commit(Vec<Vec<TestOperation>>),
     Compact(u8),
     Reopen,
 }
 
 #[derive(Clone, Debug)]
-struct Op {
+struct TestOperation {
     path: usize,
-    expect: Want,
-    change: Do,
+    expect: TestPrecondition,
+    change: TestChange,
 }
 
 #[derive(Clone, Debug)]
-enum Want {
+enum TestPrecondition {
     Absent,
     Exists,
     Any,
@@ -38,40 +40,44 @@ enum Want {
 }
 
 #[derive(Clone, Debug)]
-enum Do {
+enum TestChange {
     Put(usize),
     Delete,
     Check,
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn op() -> impl Strategy<Value = TestOperation> {
     let expect = prop_oneof![
-        1 => Just(Want::Absent),
-        1 => Just(Want::Exists),
-        4 => Just(Want::Any),
-        3 => Just(Want::Current(0)),
-        1 => Just(Want::Current(1)),
+        1 => Just(TestPrecondition::Absent),
+        1 => Just(TestPrecondition::Exists),
+        4 => Just(TestPrecondition::Any),
+        3 => Just(TestPrecondition::Current(0)),
+        1 => Just(TestPrecondition::Current(1)),
     ];
-    let change = prop_oneof![4 => (0..8usize).prop_map(Do::Put), 2 => Just(Do::Delete), 1 => Just(Do::Check)];
-    (0..NAMESPACED.len(), expect, change).prop_map(|(path, expect, change)| Op { path, expect, change })
+    let change = prop_oneof![4 => (0..8usize).prop_map(TestChange::Put), 2 => Just(TestChange::Delete), 1 => Just(TestChange::Check)];
+    (0..NAMESPACED.len(), expect, change).prop_map(|(path, expect, change)| TestOperation {
+        path,
+        expect,
+        change,
+    })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = TestStep> {
     let txn = prop::collection::vec(op(), 0..4);
     prop_oneof![
-        12 => prop::collection::vec(txn, 1..5).prop_map(Step::Commit),
-        1 => any::<u8>().prop_map(Step::Compact),
-        1 => Just(Step::Reopen),
+        12 => prop::collection::vec(txn, 1..5).prop_map(TestStep::Commit),
+        1 => any::<u8>().prop_map(TestStep::Compact),
+        1 => Just(TestStep::Reopen),
     ]
 }
 
-type State = BTreeMap<&'static str, (i64, String, Vec<&'static str>)>;
+type ModelState = BTreeMap<&'static str, (i64, String, Vec<&'static str>)>;
 
 /// Expected content of the store: the state after every revision.
 struct Model {
     paths: Paths,
     /// `states[r]` is the state at revision `r + 1`.
-    states: Vec<State>,
+    states: Vec<ModelState>,
     log: Vec<String>,
     compacted: i64,
 }
@@ -81,12 +87,12 @@ impl Model {
         self.states.len() as i64
     }
 
-    fn now(&self) -> &State {
+    fn current(&self) -> &ModelState {
         self.states.last().unwrap()
     }
 
     /// Returns the Txn for the store and its expected result. Applies it to the model if it should succeed.
-    fn check(&mut self, ops: &[Op]) -> (Txn, Result<(), &'static str>) {
+    fn check(&mut self, ops: &[TestOperation]) -> (Txn, Result<(), &'static str>) {
         let operations = ops.iter().enumerate().map(|(n, op)| self.operation(op, n)).collect();
         let (states, log) = (self.states.len(), self.log.len());
         let outcome = ops.iter().enumerate().try_for_each(|(n, op)| self.apply(op, n, states));
@@ -97,39 +103,39 @@ impl Model {
         (Txn { operations }, outcome)
     }
 
-    fn content(&self, op: &Op, n: usize, start: usize) -> (String, Vec<&'static str>) {
-        let Do::Put(owners) = op.change else { return ("gone".to_owned(), Vec::new()) };
+    fn content(&self, op: &TestOperation, n: usize, start: usize) -> (String, Vec<&'static str>) {
+        let TestChange::Put(owners) = op.change else { return ("gone".to_owned(), Vec::new()) };
         let owners = (0..3).filter(|bit| owners >> bit & 1 == 1).map(|bit| OWNERS[bit]).collect();
         (format!("{start}.{n}"), owners)
     }
 
-    fn operation(&self, op: &Op, n: usize) -> Operation {
+    fn operation(&self, op: &TestOperation, n: usize) -> Operation {
         let key = key(self.paths[op.path]);
-        let current = self.now().get(self.paths[op.path]).map_or(999, |(revision, ..)| *revision);
-        let expect = match op.expect {
-            Want::Absent => Expect::Absent,
-            Want::Exists => Expect::Exists,
-            Want::Any => Expect::Any,
-            Want::Current(less) => Expect::Revision(current - less),
+        let current = self.current().get(self.paths[op.path]).map_or(999, |(revision, ..)| *revision);
+        let precondition = match op.expect {
+            TestPrecondition::Absent => Precondition::Absent,
+            TestPrecondition::Exists => Precondition::Exists,
+            TestPrecondition::Any => Precondition::Any,
+            TestPrecondition::Current(less) => Precondition::Revision(current - less),
         };
         let (text, owners) = self.content(op, n, self.states.len());
         let change = match op.change {
-            Do::Put(_) => Change::Put(owned(&key, &text, &owners)),
-            Do::Delete => Change::Delete(owned(&key, &text, &owners)),
-            Do::Check => Change::Check,
+            TestChange::Put(_) => Change::Put(value_with_owners(&key, &text, &owners)),
+            TestChange::Delete => Change::Delete(value_with_owners(&key, &text, &owners)),
+            TestChange::Check => Change::Check,
         };
-        Operation { key, expect, change }
+        Operation { key, precondition, change }
     }
 
-    fn apply(&mut self, op: &Op, n: usize, start: usize) -> Result<(), &'static str> {
+    fn apply(&mut self, op: &TestOperation, n: usize, start: usize) -> Result<(), &'static str> {
         let path = self.paths[op.path];
-        let mut state = self.now().clone();
+        let mut state = self.current().clone();
         let before = state.get(path).cloned();
         let expected = self.states[start - 1].get(path).map_or(999, |(revision, ..)| *revision);
         match (&op.expect, &before) {
-            (Want::Absent, Some(_)) => return Err("exists"),
-            (Want::Exists | Want::Current(_), None) => return Err("missing"),
-            (Want::Current(less), Some((revision, ..))) if expected - less != *revision => {
+            (TestPrecondition::Absent, Some(_)) => return Err("exists"),
+            (TestPrecondition::Exists | TestPrecondition::Current(_), None) => return Err("missing"),
+            (TestPrecondition::Current(less), Some((revision, ..))) if expected - less != *revision => {
                 return Err("conflict");
             }
             _ => {}
@@ -138,14 +144,14 @@ impl Model {
         let (text, owners) = self.content(op, n, start);
         let before = before.map(|(revision, text, _)| format!("{text}@{revision}"));
         let kind = match (&op.change, &before) {
-            (Do::Check, _) | (Do::Delete, None) => return Ok(()),
-            (Do::Put(_), None) => "Added",
-            (Do::Put(_), Some(_)) => "Modified",
-            (Do::Delete, Some(_)) => "Deleted",
+            (TestChange::Check, _) | (TestChange::Delete, None) => return Ok(()),
+            (TestChange::Put(_), None) => "Added",
+            (TestChange::Put(_), Some(_)) => "Modified",
+            (TestChange::Delete, Some(_)) => "Deleted",
         };
         self.log.push(format!("{kind} {path}@{revision}={text} was {before:?}"));
         match op.change {
-            Do::Put(_) => state.insert(path, (revision, text, owners)),
+            TestChange::Put(_) => state.insert(path, (revision, text, owners)),
             _ => state.remove(path),
         };
         self.states.push(state);
@@ -153,7 +159,7 @@ impl Model {
     }
 }
 
-fn outcome(result: &Result<portico_store::Committed, TxnError>) -> Result<(), &'static str> {
+fn outcome(result: &Result<portico_store::CommittedTxn, TxnError>) -> Result<(), &'static str> {
     match result {
         Ok(_) => Ok(()),
         Err(TxnError::Exists { .. }) => Err("exists"),
@@ -163,7 +169,7 @@ fn outcome(result: &Result<portico_store::Committed, TxnError>) -> Result<(), &'
     }
 }
 
-fn described(state: &State) -> Vec<String> {
+fn state_lines(state: &ModelState) -> Vec<String> {
     let mut lines: Vec<_> =
         state.iter().map(|(path, (revision, text, _))| format!("{path}@{revision}={text}")).collect();
     lines.sort_by_key(|line| line.split('@').next().unwrap().to_owned());
@@ -173,15 +179,15 @@ fn described(state: &State) -> Vec<String> {
 async fn compare(store: &dyn Store, model: &Model) {
     assert_eq!(store.revision(), model.revision());
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
-    assert_eq!(lines(snapshot.iter()), described(model.now()));
+    assert_eq!(lines(snapshot.iter()), state_lines(model.current()));
     for path in model.paths {
         let found = store.find(&key(path)).await.unwrap().object;
-        let expected = model.now().get(path).map(|(revision, text, _)| (*revision, text.clone()));
+        let expected = model.current().get(path).map(|(revision, text, _)| (*revision, text.clone()));
         assert_eq!(found.map(Result::unwrap).map(|record| (record.revision, text(&record))), expected);
     }
     for owner in OWNERS {
         let mut expected: Vec<_> = model
-            .now()
+            .current()
             .iter()
             .filter(|(_, (_, _, owners))| owners.contains(&owner))
             .map(|(path, _)| key(path))
@@ -190,13 +196,18 @@ async fn compare(store: &dyn Store, model: &Model) {
         assert_eq!(store.dependents(owner).await.unwrap(), expected);
     }
     for revision in 1..=model.revision() {
-        let query =
-            ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None, counted: true };
+        let query = ListAt {
+            scope: Scope::all(&config_maps()),
+            revision,
+            after: None,
+            limit: None,
+            exact_count: true,
+        };
         match store.list_at(query).await {
             Ok(page) => {
                 assert_eq!(
                     lines(&page.records),
-                    described(&model.states[revision as usize - 1]),
+                    state_lines(&model.states[revision as usize - 1]),
                     "at {revision}"
                 );
             }
@@ -234,17 +245,17 @@ async fn compare_watch(store: &dyn Store, model: &Model, from: i64) {
     assert_eq!(reported, model.log[from as usize - 1..]);
 }
 
-async fn run(steps: Vec<Step>, ring: usize, paths: Paths, cache: Option<u64>) {
+async fn run(steps: Vec<TestStep>, ring: usize, paths: Paths, cache: Option<u64>) {
     let backend = Sqlite::new();
     let tune = |settings: &mut portico_store::Settings| {
         (settings.ring_events, settings.cache_max_bytes) = (ring, cache);
     };
     let open = async || backend.open_with(&tune).await;
     let mut store = open().await;
-    let mut model = Model { paths, states: vec![State::new()], log: Vec::new(), compacted: 0 };
+    let mut model = Model { paths, states: vec![ModelState::new()], log: Vec::new(), compacted: 0 };
     for step in steps {
         match step {
-            Step::Commit(txns) => {
+            TestStep::Commit(txns) => {
                 let mut sent = Vec::new();
                 let mut expected = Vec::new();
                 // The store validates the Txns of a call in order, like the model; preconditions refer to the
@@ -257,12 +268,12 @@ async fn run(steps: Vec<Step>, ring: usize, paths: Paths, cache: Option<u64>) {
                 let results = store.commit(sent).await;
                 assert_eq!(results.iter().map(outcome).collect::<Vec<_>>(), expected);
             }
-            Step::Compact(part) => {
+            TestStep::Compact(part) => {
                 let revision = model.revision() * i64::from(part) / 255;
                 model.compacted = model.compacted.max(revision);
                 assert_eq!(store.compact(revision).await.unwrap(), model.compacted);
             }
-            Step::Reopen => {
+            TestStep::Reopen => {
                 store.close().await;
                 drop(store);
                 store = open().await;

@@ -9,7 +9,7 @@ use portico_store::{Doctor, MetadataIndexer, OpenError, Store, restore};
 use crate::harness::*;
 
 /// A user other than root.
-const SOMEBODY: u32 = 12_345;
+const OTHER_USER: u32 = 12_345;
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
@@ -28,29 +28,29 @@ async fn lines_at(path: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_moved_while_it_is_served_leaves_another_one_in_its_place_alone() {
+async fn a_database_moved_while_served_does_not_affect_another_one_at_its_path() {
     let folder = tempfile::tempdir().unwrap();
-    let (there, moved) = (folder.path().join("data"), folder.path().join("moved"));
-    let moving = open_sqlite(there.join("portico.db"), &|_| ()).await.unwrap();
-    put(&moving, &key("a/1"), "moved").await;
-    fs::rename(&there, &moved).unwrap();
-    let other = open_sqlite(there.join("portico.db"), &|_| ()).await.unwrap();
+    let (data, moved) = (folder.path().join("data"), folder.path().join("moved"));
+    let moved_store = open_sqlite(data.join("portico.db"), &|_| ()).await.unwrap();
+    put(&moved_store, &key("a/1"), "moved").await;
+    fs::rename(&data, &moved).unwrap();
+    let other = open_sqlite(data.join("portico.db"), &|_| ()).await.unwrap();
     put(&other, &key("a/1"), "other").await;
-    let before = names(&there);
-    let mark = fs::read_to_string(there.join("portico.db.mark")).unwrap();
-    put(&moving, &key("a/2"), "moved").await;
-    moving.close().await;
-    drop(moving);
-    assert_eq!(names(&there), before);
-    assert_eq!(fs::read_to_string(there.join("portico.db.mark")).unwrap(), mark);
+    let before = names(&data);
+    let mark = fs::read_to_string(data.join("portico.db.mark")).unwrap();
+    put(&moved_store, &key("a/2"), "moved").await;
+    moved_store.close().await;
+    drop(moved_store);
+    assert_eq!(names(&data), before);
+    assert_eq!(fs::read_to_string(data.join("portico.db.mark")).unwrap(), mark);
     other.close().await;
     drop(other);
-    assert_eq!(lines_at(&there.join("portico.db")).await, ["a/1@2=other"]);
+    assert_eq!(lines_at(&data.join("portico.db")).await, ["a/1@2=other"]);
     assert_eq!(lines_at(&moved.join("portico.db")).await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_linked_database_is_the_one_that_the_link_leads_to() {
+async fn a_link_opens_the_database_that_it_refers_to() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     for name in ["real", "one", "two"] {
@@ -94,7 +94,7 @@ async fn a_linked_database_is_the_one_that_the_link_leads_to() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_that_fails_leaves_nothing_behind() {
+async fn a_failed_restore_leaves_no_files() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     for n in 0..50 {
@@ -109,7 +109,7 @@ async fn a_restore_that_fails_leaves_nothing_behind() {
     // Overwrites the root pages of the first tables; damage in a value is only detected when the value is read.
     bytes[4096..4 * 4096].fill(0x5a);
     fs::write(&damaged, bytes).unwrap();
-    fs::write(folder.join("text"), "this is no database, whatever its name says. ".repeat(30)).unwrap();
+    fs::write(folder.join("text"), "text instead of a database; ".repeat(30)).unwrap();
     // The intact copy has no revisions left for a new epoch: it fails last.
     for (source, bump) in [("damaged", 1), ("text", 1), ("backup", i64::MAX - 100)] {
         let before = names(&folder);
@@ -121,7 +121,7 @@ async fn a_restore_that_fails_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_root_restores_or_mends_belongs_to_whom_it_belonged() {
+async fn files_restored_or_repaired_by_root_keep_their_owner() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
@@ -132,13 +132,13 @@ async fn what_root_restores_or_mends_belongs_to_whom_it_belonged() {
     drop(store);
     if fs::metadata(&database).unwrap().uid() != 0 {
         use std::io::Write as _;
-        std::io::stdout().lock().write_all(b"skipped: only root can make files for others\n").unwrap();
+        std::io::stdout().lock().write_all(b"skipped: only root can create files of other users\n").unwrap();
         return;
     }
     let empty = folder.with_file_name("empty");
     fs::create_dir(&empty).unwrap();
     for path in [&folder, &empty, &database] {
-        chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+        chown(path, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     }
     for name in ["portico.db.lock", "portico.db.mark", "portico.db.reserve"] {
         fs::remove_file(folder.join(name)).unwrap();
@@ -150,7 +150,7 @@ async fn what_root_restores_or_mends_belongs_to_whom_it_belonged() {
     for folder in [&folder, &empty] {
         for name in names(folder) {
             let owner = fs::metadata(folder.join(&name)).unwrap();
-            assert_eq!((owner.uid(), owner.gid()), (SOMEBODY, SOMEBODY), "{name}");
+            assert_eq!((owner.uid(), owner.gid()), (OTHER_USER, OTHER_USER), "{name}");
         }
         assert!(names(folder).contains(&"portico.db.mark".to_owned()));
     }

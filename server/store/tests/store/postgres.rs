@@ -22,7 +22,7 @@ pub struct Postgres<'s> {
 impl Postgres<'static> {
     /// Creates a database; `None` if PostgreSQL is not installed.
     pub fn direct() -> Option<Self> {
-        PostgresServer::shared().map(Postgres::of)
+        PostgresServer::shared().map(Postgres::create)
     }
 
     /// Creates a database with tables behind a pooler.
@@ -36,8 +36,8 @@ impl Postgres<'static> {
 
 impl<'s> Postgres<'s> {
     /// Creates a database of this server.
-    pub fn of(server: &'s PostgresServer) -> Self {
-        let name = server.database();
+    pub fn create(server: &'s PostgresServer) -> Self {
+        let name = server.create_database();
         Self { url: server.url(&name), server, name, pooled: false }
     }
 
@@ -61,7 +61,7 @@ impl<'s> Postgres<'s> {
     }
 
     /// Returns the connection settings over a wire, with a short timeout.
-    pub fn settings_over(&self, wire: &Wire) -> PostgresSettings {
+    pub fn settings_via(&self, wire: &Wire) -> PostgresSettings {
         let url = format!("postgres://portico@{}/{}", wire.address, self.name);
         let mut settings = PostgresSettings::new(&url).unwrap();
         settings.statement_timeout = Duration::from_secs(1);
@@ -97,8 +97,8 @@ impl<'s> Postgres<'s> {
     }
 
     /// Ends every connection to the database.
-    pub fn cut(&self) {
-        self.server.cut(&self.name);
+    pub fn terminate_connections(&self) {
+        self.server.terminate_connections(&self.name);
     }
 }
 

@@ -11,7 +11,7 @@ use portico_store::{
     Txn, back_up, restore_from,
 };
 
-use crate::copies::restoring;
+use crate::copies::restore_options;
 use crate::harness::*;
 
 /// Text in every value of these tests.
@@ -61,13 +61,13 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
 }
 
 /// Returns the names of readable objects, and the number of unreadable ones.
-async fn readable(store: &SqliteStore) -> (Vec<String>, usize) {
+async fn readable_objects(store: &SqliteStore) -> (Vec<String>, usize) {
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let names = snapshot.iter().map(|record| record.key.path().to_owned()).collect();
     (names, snapshot.unreadable_in(None).count())
 }
 
-async fn no_file_and_no_backup_holds_what_is_sealed_in_plain_text() {
+async fn files_and_backups_contain_no_plain_text_of_sealed_values() {
     let backend = Sqlite::new();
     let folder = backend.path().parent().unwrap().to_owned();
     let store = open(&backend, seal(&[keys("a")])).await;
@@ -75,15 +75,15 @@ async fn no_file_and_no_backup_holds_what_is_sealed_in_plain_text() {
         put(&store, &key(name), SECRET).await;
         put(&store, &key(name), &format!("{SECRET}-again")).await;
     }
-    let gone = store.snapshot(&config_maps()).await.unwrap().get(&key("x/1")).unwrap().clone();
-    commit(&store, Txn::delete(key("x/1"), gone.revision, gone.value.clone())).await.unwrap();
+    let deleted = store.snapshot(&config_maps()).await.unwrap().get(&key("x/1")).unwrap().clone();
+    commit(&store, Txn::delete(key("x/1"), deleted.revision, deleted.value.clone())).await.unwrap();
     let copy = folder.join("copy.db");
     copy_database(&backend.path(), &copy).await;
-    assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "while it is served");
+    assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "while the store is open");
     let compacted = store.revision();
     store.compact(compacted).await.unwrap();
     store.close().await;
-    assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "after it was closed");
+    assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "after the store is closed");
     let plain = Sqlite::new();
     let store = plain.open().await;
     put(&*store, &key("x/1"), SECRET).await;
@@ -99,7 +99,7 @@ async fn sealed_values_are_read_back_with_all_their_states() {
     put(&store, &key("x/2"), "other").await;
     store.close().await;
     let store = open(&backend, seal(&[keys("a")])).await;
-    assert_eq!(readable(&store).await, (vec!["x/1".to_owned(), "x/2".to_owned()], 0));
+    assert_eq!(readable_objects(&store).await, (vec!["x/1".to_owned(), "x/2".to_owned()], 0));
     let past = store.get_at(&key("x/1"), created).await.unwrap().unwrap();
     assert_eq!(text(&past), "one");
     let query = ListAt {
@@ -107,7 +107,7 @@ async fn sealed_values_are_read_back_with_all_their_states() {
         revision: created,
         after: None,
         limit: None,
-        counted: true,
+        exact_count: true,
     };
     assert_eq!(lines(&store.list_at(query).await.unwrap().records), [format!("x/1@{created}=one")]);
     let mut watch = store.watch(Scope::all(&config_maps()), created).unwrap();
@@ -115,50 +115,50 @@ async fn sealed_values_are_read_back_with_all_their_states() {
     assert_eq!(text(events[0].previous.as_ref().unwrap()), "one");
 }
 
-async fn old_plain_values_stay_readable_until_they_are_written_anew() {
+async fn plain_values_stay_readable_until_they_are_sealed() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     put(&*store, &key("x/1"), SECRET).await;
     put(&*store, &key("x/2"), SECRET).await;
     store.close().await;
     let store = open(&backend, seal(&[keys("a"), identity()])).await;
-    assert_eq!(readable(&store).await.0.len(), 2);
+    assert_eq!(readable_objects(&store).await.0.len(), 2);
     assert_eq!(store.sealed_resources(), [config_maps()]);
-    let found = store.sealed_otherwise(&config_maps()).await.unwrap();
+    let found = store.stale_seals(&config_maps()).await.unwrap();
     assert_eq!((found.objects, found.stale.len(), found.unreadable), (2, 2, 0));
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     for (key, revision) in found.stale {
         let value = snapshot.get(&key).unwrap().value.clone();
         commit(&store, Txn::update(key, revision, value)).await.unwrap();
     }
-    assert!(store.sealed_otherwise(&config_maps()).await.unwrap().stale.is_empty());
+    assert!(store.stale_seals(&config_maps()).await.unwrap().stale.is_empty());
     store.compact(store.revision()).await.unwrap();
     store.close().await;
     assert_eq!(files_with(backend.path().parent().unwrap(), SECRET), Vec::<String>::new());
 }
 
-async fn what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_its_key() {
+async fn sealed_objects_without_a_key_do_not_affect_others_and_become_readable_with_the_key() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
     put(&store, &key("x/old"), "one").await;
     store.close().await;
     let store = open(&backend, seal(&[keys("b")])).await;
-    assert_eq!(readable(&store).await, (Vec::new(), 1));
+    assert_eq!(readable_objects(&store).await, (Vec::new(), 1));
     put(&store, &key("x/new"), "two").await;
-    assert_eq!(readable(&store).await, (vec!["x/new".to_owned()], 1));
+    assert_eq!(readable_objects(&store).await, (vec!["x/new".to_owned()], 1));
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let unreadable = snapshot.unreadable("x/old").unwrap();
     assert!(unreadable.is_sealed());
     assert_eq!(unreadable.reason(), "no matching key was found for the provided AES transformer");
     store.close().await;
     let store = open(&backend, seal(&[keys("b"), keys("a")])).await;
-    assert_eq!(readable(&store).await, (vec!["x/new".to_owned(), "x/old".to_owned()], 0));
+    assert_eq!(readable_objects(&store).await, (vec!["x/new".to_owned(), "x/old".to_owned()], 0));
 }
 
-async fn a_doctor_without_keys_removes_nothing_that_is_sealed() {
+async fn a_doctor_without_keys_removes_no_sealed_objects() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
-    let owned = owned(&key("x/1"), "one", &["uid-owner"]);
+    let owned = value_with_owners(&key("x/1"), "one", &["uid-owner"]);
     commit(&store, Txn::create(key("x/1"), owned)).await.unwrap();
     store.close().await;
     let doctor = || Doctor::new(backend.path(), &MetadataIndexer);
@@ -166,13 +166,13 @@ async fn a_doctor_without_keys_removes_nothing_that_is_sealed() {
     assert!(examined.is_sound(), "{:?}", examined.findings);
     assert_eq!((examined.objects, examined.sealed), (1, 1));
     assert!(doctor().remove_unreadable().await.unwrap().is_empty());
-    let with_keys = doctor().opening_with(seal(&[keys("a")])).examine().await.unwrap();
+    let with_keys = doctor().with_seal(seal(&[keys("a")])).examine().await.unwrap();
     assert!(with_keys.is_sound(), "{:?}", with_keys.findings);
     assert_eq!((with_keys.objects, with_keys.sealed), (1, 0));
-    assert!(!doctor().opening_with(seal(&[keys("b")])).examine().await.unwrap().is_sound());
+    assert!(!doctor().with_seal(seal(&[keys("b")])).examine().await.unwrap().is_sound());
 }
 
-async fn what_is_being_deleted_is_found_though_it_is_sealed() {
+async fn sealed_terminating_objects_are_found() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
     put(&store, &key("x/1"), "one").await;
@@ -184,13 +184,13 @@ async fn what_is_being_deleted_is_found_though_it_is_sealed() {
     commit(&store, Txn::create(key("x/2"), marked)).await.unwrap();
     store.close().await;
     let store = open(&backend, seal(&[keys("a")])).await;
-    assert_eq!(store.deleting().await.unwrap(), [key("x/2")]);
+    assert_eq!(store.terminating_keys().await.unwrap(), [key("x/2")]);
 }
 
-async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs_no_key() {
+async fn a_portable_backup_contains_sealed_values_and_needs_no_key() {
     let (backend, key) = (Sqlite::new(), key("a/1"));
     let store = open(&backend, seal(&[keys("a")])).await;
-    commit(&store, Txn::create(key.clone(), owned(&key, SECRET, &["uid-owner"]))).await.unwrap();
+    commit(&store, Txn::create(key.clone(), value_with_owners(&key, SECRET, &["uid-owner"]))).await.unwrap();
     let (revision, store_id) = (store.revision(), store.identity().store_id.clone());
     let file = backend.path().with_file_name("backup");
     let backup = Backup { file: &file, revision: Some(revision), history: true, now: 1, portico: "test" };
@@ -202,11 +202,11 @@ async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs
     assert!(!states[0].value.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()));
     assert_eq!(states[0].owners.as_deref(), Some(&["uid-owner".to_owned()][..]));
 
-    let there = Sqlite::new();
-    let target = SqliteTarget::open(&there.path(), &store_id, false).await.unwrap();
-    restore_from(&file, Box::new(target), restoring(1)).await.unwrap();
-    assert_eq!(files_with(there.path().parent().unwrap(), SECRET), Vec::<String>::new());
-    let restored = open(&there, seal(&[keys("a")])).await;
+    let target_backend = Sqlite::new();
+    let target = SqliteTarget::open(&target_backend.path(), &store_id, false).await.unwrap();
+    restore_from(&file, Box::new(target), restore_options(1)).await.unwrap();
+    assert_eq!(files_with(target_backend.path().parent().unwrap(), SECRET), Vec::<String>::new());
+    let restored = open(&target_backend, seal(&[keys("a")])).await;
     assert_eq!(restored.dependents("uid-owner").await.unwrap(), std::slice::from_ref(&key));
     assert_eq!(text(restored.snapshot(key.resource()).await.unwrap().get(&key).unwrap()), SECRET);
 
@@ -217,8 +217,8 @@ async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs
     assert!(matches!(&unknown, Err(CopyError::Owners(found)) if *found == key), "{unknown:?}");
     let with_key = SqliteSource::open(&backend.path(), seal(&[keys("a")])).await.unwrap();
     back_up(&with_key, &backup).await.unwrap();
-    let again = BackupFile::open(&file).unwrap().next_part().unwrap();
-    assert_eq!(again, Some(BackupPart::States(states)));
+    let second_backup = BackupFile::open(&file).unwrap().next_part().unwrap();
+    assert_eq!(second_backup, Some(BackupPart::States(states)));
 }
 
 async fn past_states_stay_sealed_in_backups_and_are_read_with_their_key_after_a_restore() {
@@ -233,24 +233,24 @@ async fn past_states_stay_sealed_in_backups_and_are_read_with_their_key_after_a_
     let file = backend.path().with_file_name("backup");
     let without_key = SqliteSource::open(&backend.path(), Seal::none()).await.unwrap();
     let backup = Backup { file: &file, revision: None, history: true, now: 1, portico: "test" };
-    assert_eq!(back_up(&without_key, &backup).await.unwrap().counts.past, Some(1));
-    let there = Sqlite::new();
-    let target = SqliteTarget::open(&there.path(), &store_id, false).await.unwrap();
-    restore_from(&file, Box::new(target), restoring(1)).await.unwrap();
-    assert_eq!(files_with(there.path().parent().unwrap(), SECRET), Vec::<String>::new());
-    let restored = open(&there, seal(&[keys("a")])).await;
+    assert_eq!(back_up(&without_key, &backup).await.unwrap().counts.past_states, Some(1));
+    let target_backend = Sqlite::new();
+    let target = SqliteTarget::open(&target_backend.path(), &store_id, false).await.unwrap();
+    restore_from(&file, Box::new(target), restore_options(1)).await.unwrap();
+    assert_eq!(files_with(target_backend.path().parent().unwrap(), SECRET), Vec::<String>::new());
+    let restored = open(&target_backend, seal(&[keys("a")])).await;
     let query = portico_store::PastQuery { key, before: Some(last), limit: 5 };
-    let states = restored.past(query).await.unwrap().states;
+    let states = restored.past_states(query).await.unwrap().states;
     assert_eq!(states.iter().map(|state| text(state.state.as_ref().unwrap())).collect::<Vec<_>>(), [SECRET]);
 }
 
-crate::in_memory_and_past_it! {
-    no_file_and_no_backup_holds_what_is_sealed_in_plain_text,
+crate::cached_and_uncached! {
+    files_and_backups_contain_no_plain_text_of_sealed_values,
     past_states_stay_sealed_in_backups_and_are_read_with_their_key_after_a_restore,
     sealed_values_are_read_back_with_all_their_states,
-    old_plain_values_stay_readable_until_they_are_written_anew,
-    what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_its_key,
-    a_doctor_without_keys_removes_nothing_that_is_sealed,
-    what_is_being_deleted_is_found_though_it_is_sealed,
-    a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs_no_key,
+    plain_values_stay_readable_until_they_are_sealed,
+    sealed_objects_without_a_key_do_not_affect_others_and_become_readable_with_the_key,
+    a_doctor_without_keys_removes_no_sealed_objects,
+    sealed_terminating_objects_are_found,
+    a_portable_backup_contains_sealed_values_and_needs_no_key,
 }

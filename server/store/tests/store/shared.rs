@@ -21,15 +21,15 @@ async fn processes(database: &Postgres<'_>) -> Vec<Process> {
 }
 
 /// Creates tests of processes that share a database, if PostgreSQL is installed.
-macro_rules! shared {
+macro_rules! shared_database_tests {
     ($($name:ident),* $(,)?) => {
-        shared!(direct: std::future::ready(Postgres::direct()), in_memory, $($name),*);
-        shared!(behind_a_pooler: Postgres::pooled(), in_memory, $($name),*);
-        shared!(direct_past_the_cache: std::future::ready(Postgres::direct()), past_the_cache, $($name),*);
-        shared!(behind_a_pooler_past_the_cache: Postgres::pooled(), past_the_cache, $($name),*);
+        shared_database_tests!(direct: std::future::ready(Postgres::direct()), with_full_cache, $($name),*);
+        shared_database_tests!(pooled: Postgres::pooled(), with_full_cache, $($name),*);
+        shared_database_tests!(direct_uncached: std::future::ready(Postgres::direct()), without_cache, $($name),*);
+        shared_database_tests!(pooled_uncached: Postgres::pooled(), without_cache, $($name),*);
     };
-    ($place:ident: $new:expr, $run:ident, $($name:ident),*) => {
-        mod $place {
+    ($variant_name:ident: $new:expr, $run:ident, $($name:ident),*) => {
+        mod $variant_name {
             use super::*;
 
             $(
@@ -44,20 +44,20 @@ macro_rules! shared {
     };
 }
 
-shared! {
-    a_write_is_read_at_once_by_every_process,
-    a_request_asks_again_after_a_write_that_others_were_faster_than,
-    of_updates_of_one_revision_by_several_processes_one_wins,
+shared_database_tests! {
+    a_write_is_immediately_visible_to_every_process,
+    a_request_queries_the_revision_again_after_a_conflicting_write,
+    one_of_several_updates_of_a_revision_by_different_processes_succeeds,
     every_process_sees_the_same_log,
-    a_resource_that_is_loaded_while_others_write_misses_nothing,
-    history_that_one_process_forgets_is_gone_for_all,
-    writes_survive_lost_connections_and_none_is_there_twice,
+    a_load_during_writes_of_other_processes_misses_no_change,
+    history_compacted_by_one_process_is_compacted_for_all,
+    acknowledged_writes_survive_lost_connections_exactly_once,
     a_database_that_has_lost_writes_begins_a_new_epoch,
-    processes_that_start_at_once_share_one_store,
-    what_the_database_cannot_hold_is_refused_alone,
+    concurrently_started_processes_share_one_store,
+    only_txns_that_exceed_limits_of_the_database_are_rejected,
 }
 
-async fn a_write_is_read_at_once_by_every_process(database: &Postgres<'_>) {
+async fn a_write_is_immediately_visible_to_every_process(database: &Postgres<'_>) {
     let all = processes(database).await;
     for round in 0..50 {
         let (writer, text) = (&all[round % PROCESSES], round.to_string());
@@ -69,12 +69,12 @@ async fn a_write_is_read_at_once_by_every_process(database: &Postgres<'_>) {
     }
 }
 
-async fn a_request_asks_again_after_a_write_that_others_were_faster_than(database: &Postgres<'_>) {
+async fn a_request_queries_the_revision_again_after_a_conflicting_write(database: &Postgres<'_>) {
     let all = processes(database).await;
-    a_request_asks_again_after_a_refused_write(&*all[0].store, &*all[1].store).await;
+    check_revision_query_after_conflict(&*all[0].store, &*all[1].store).await;
 }
 
-async fn of_updates_of_one_revision_by_several_processes_one_wins(database: &Postgres<'_>) {
+async fn one_of_several_updates_of_a_revision_by_different_processes_succeeds(database: &Postgres<'_>) {
     let all = processes(database).await;
     put(&*all[0].store, &key("a/1"), "0").await;
     let increment = async |process: &Process| {
@@ -124,8 +124,8 @@ async fn every_process_sees_the_same_log(database: &Postgres<'_>) {
     }
     for log in &logs {
         assert!(log.windows(2).all(|pair| pair[0].revision() < pair[1].revision()));
-        assert_eq!(reported(log), reported(&logs[0]));
-        follows_from_itself(log);
+        assert_eq!(event_lines(log), event_lines(&logs[0]));
+        assert_consistent(log);
     }
     let mut states = Vec::new();
     for process in &all {
@@ -135,7 +135,7 @@ async fn every_process_sees_the_same_log(database: &Postgres<'_>) {
 }
 
 /// Checks that the previous state of each event is the result of the events before it.
-fn follows_from_itself(log: &[Arc<Event>]) {
+fn assert_consistent(log: &[Arc<Event>]) {
     let mut states: HashMap<String, i64> = HashMap::new();
     for event in log {
         let path = event.record.key.path();
@@ -148,21 +148,21 @@ fn follows_from_itself(log: &[Arc<Event>]) {
     }
 }
 
-async fn a_resource_that_is_loaded_while_others_write_misses_nothing(database: &Postgres<'_>) {
+async fn a_load_during_writes_of_other_processes_misses_no_change(database: &Postgres<'_>) {
     let all = processes(database).await;
     for round in 0..10 {
-        let late = database.process(&|_| ()).await;
+        let new_process = database.process(&|_| ()).await;
         let resource = config_maps();
-        let (_, read) = tokio::join!(storm(&all, 4), late.store.snapshot(&resource));
-        let (seen, now) = (read.unwrap(), late.store.snapshot(&config_maps()).await.unwrap());
-        assert!(seen.revision() <= now.revision());
+        let (_, read) = tokio::join!(storm(&all, 4), new_process.store.snapshot(&resource));
+        let (loaded, now) = (read.unwrap(), new_process.store.snapshot(&config_maps()).await.unwrap());
+        assert!(loaded.revision() <= now.revision());
         let expected = all[0].store.snapshot(&config_maps()).await.unwrap();
         assert_eq!(lines(now.iter()), lines(expected.iter()), "round {round}");
-        late.store.close().await;
+        new_process.store.close().await;
     }
 }
 
-async fn history_that_one_process_forgets_is_gone_for_all(database: &Postgres<'_>) {
+async fn history_compacted_by_one_process_is_compacted_for_all(database: &Postgres<'_>) {
     let all = processes(database).await;
     let first = put(&*all[0].store, &key("a/1"), "1").await;
     let second = put(&*all[0].store, &key("a/1"), "2").await;
@@ -173,13 +173,13 @@ async fn history_that_one_process_forgets_is_gone_for_all(database: &Postgres<'_
     all[0].store.compact(second).await.unwrap();
     assert!(matches!(at(first).await, Err(StoreError::Compacted { .. })));
     let scope = Scope::all(&config_maps());
-    let past = ListAt { scope: scope.clone(), revision: first, after: None, limit: None, counted: true };
+    let past = ListAt { scope: scope.clone(), revision: first, after: None, limit: None, exact_count: true };
     assert!(matches!(reader.list_at(past).await, Err(StoreError::Compacted { .. })));
     assert!(matches!(reader.watch(scope, first), Err(WatchError::Compacted { .. })));
     assert_eq!(text(&at(second).await.unwrap().unwrap()), "2");
 }
 
-async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Postgres<'_>) {
+async fn acknowledged_writes_survive_lost_connections_exactly_once(database: &Postgres<'_>) {
     let all = processes(database).await;
     let mut watch = all[0].store.watch(Scope::all(&config_maps()), 1).unwrap();
     let writer = async |caller: usize| {
@@ -189,7 +189,7 @@ async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Post
             let key = key(&format!("a/{caller}-{n}"));
             match commit(store, Txn::create(key.clone(), value(&key, "1"))).await {
                 Ok(committed) => written.push((key.path().to_owned(), committed.revision)),
-                Err(TxnError::Unavailable(_) | TxnError::Unknown(_)) => {
+                Err(TxnError::Unavailable(_) | TxnError::InDoubt(_)) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 Err(error) => panic!("{error}"),
@@ -200,7 +200,7 @@ async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Post
     let cutter = async {
         for _ in 0..10 {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            database.cut();
+            database.terminate_connections();
         }
     };
     let writers = futures::future::join_all((0..2 * PROCESSES).map(writer));
@@ -213,9 +213,9 @@ async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Post
     }
     // Each object exists once: the events of the watch match the objects.
     let log = take(&mut watch, snapshot.len()).await;
-    let shown: HashMap<&str, i64> = log.iter().map(|e| (e.record.key.path(), e.revision())).collect();
-    assert_eq!(shown.len(), snapshot.len());
-    assert!(snapshot.iter().all(|record| shown[record.key.path()] == record.revision));
+    let events: HashMap<&str, i64> = log.iter().map(|e| (e.record.key.path(), e.revision())).collect();
+    assert_eq!(events.len(), snapshot.len());
+    assert!(snapshot.iter().all(|record| events[record.key.path()] == record.revision));
 }
 
 async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres<'_>) {
@@ -223,32 +223,32 @@ async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres<
     // later writes, or with more; and possibly without a lost connection.
     for (at, (moved, is_cut)) in (1..).zip([(-1, true), (0, true), (0, false), (5, true), (5, false)]) {
         let (first, second) = (database.process(&|_| ()).await, database.process(&|_| ()).await);
-        let kept = put(&*first.store, &key("a/1"), "kept").await;
-        let shown = put(&*first.store, &key("a/2"), "lost").await;
+        let first_revision = put(&*first.store, &key("a/1"), "kept").await;
+        let lost_revision = put(&*first.store, &key("a/2"), "lost").await;
         second.store.snapshot(&config_maps()).await.unwrap();
         database.psql(&format!(
-            "BEGIN; DELETE FROM log WHERE revision = {shown}; UPDATE meta SET revision = {shown} + {moved}, commit_id = 7; COMMIT"
+            "BEGIN; DELETE FROM log WHERE revision = {lost_revision}; UPDATE meta SET revision = {lost_revision} + {moved}, commit_id = 7; COMMIT"
         ));
         if is_cut {
-            database.cut();
+            database.terminate_connections();
         }
         for process in [&first, &second] {
             let failed = process.tasks.failed();
-            let failure = tokio::time::timeout(PATIENCE, failed).await.unwrap();
+            let failure = tokio::time::timeout(WAIT_LIMIT, failed).await.unwrap();
             assert!(failure.to_string().contains("new epoch"), "{failure}");
         }
-        let again = database.process(&|_| ()).await;
-        assert_eq!(again.store.identity().epoch, 1 + at);
-        assert!(again.store.revision() > shown);
-        let watch = again.store.watch(Scope::all(&config_maps()), shown);
+        let reopened = database.process(&|_| ()).await;
+        assert_eq!(reopened.store.identity().epoch, 1 + at);
+        assert!(reopened.store.revision() > lost_revision);
+        let watch = reopened.store.watch(Scope::all(&config_maps()), lost_revision);
         assert!(matches!(watch, Err(WatchError::Compacted { .. })));
-        let snapshot = again.store.snapshot(&config_maps()).await.unwrap();
-        assert_eq!(lines(snapshot.iter()), [format!("a/1@{kept}=kept")]);
-        again.store.close().await;
+        let snapshot = reopened.store.snapshot(&config_maps()).await.unwrap();
+        assert_eq!(lines(snapshot.iter()), [format!("a/1@{first_revision}=kept")]);
+        reopened.store.close().await;
     }
 }
 
-async fn processes_that_start_at_once_share_one_store(database: &Postgres<'_>) {
+async fn concurrently_started_processes_share_one_store(database: &Postgres<'_>) {
     let all = futures::future::join_all((0..8).map(|_| database.process(&|_| ()))).await;
     let first = all[0].store.identity().clone();
     assert!(all.iter().all(|process| *process.store.identity() == first));
@@ -256,7 +256,7 @@ async fn processes_that_start_at_once_share_one_store(database: &Postgres<'_>) {
     assert_eq!(all[0].store.snapshot(&config_maps()).await.unwrap().len(), 1);
 }
 
-async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres<'_>) {
+async fn only_txns_that_exceed_limits_of_the_database_are_rejected(database: &Postgres<'_>) {
     let process = database.process(&|_| ()).await;
     let store = &*process.store;
     // Digits in no order, because repeated text is compressed.
@@ -264,32 +264,32 @@ async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres<'_>)
     let long_name = format!("a/{long}");
     let create = |path: &str, owners: &[&str]| {
         let key = key(path);
-        Txn::create(key.clone(), owned(&key, "1", owners))
+        Txn::create(key.clone(), value_with_owners(&key, "1", owners))
     };
-    let one = async |n: usize| {
+    let create_one = async |n: usize| {
         let path = if n == 7 { long_name.clone() } else { format!("a/{n}") };
         commit(store, create(&path, &[])).await
     };
-    let results = futures::future::join_all((0..20).map(one)).await;
+    let results = futures::future::join_all((0..20).map(create_one)).await;
     for (n, result) in results.into_iter().enumerate() {
         match n {
             7 => assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}"),
             _ => drop(result.unwrap()),
         }
     }
-    // Other Txns of the same call are not rejected, and the database is not asked to try them.
-    let fits = &long[..2_500];
+    // Other Txns of the same call are not rejected, and the rejected ones are not sent to the database.
+    let longest_name = &long[..2_500];
     let together = [
         create("b/1", &[]),
         create(&long_name, &[]),
         create("b/2", &["o", &long]),
-        create("b/3", &[fits]),
-        create(&format!("b/{fits}"), &[]),
+        create("b/3", &[longest_name]),
+        create(&format!("b/{longest_name}"), &[]),
     ];
     let results = store.commit(together.to_vec()).await;
     let refused: Vec<bool> = results.iter().map(|r| matches!(r, Err(TxnError::TooLarge(_)))).collect();
     assert_eq!(refused, [false, true, true, false, false], "{results:?}");
     assert_eq!(process.metric("portico_store_commit_failures_total"), "0");
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 22);
-    assert_eq!(store.dependents(fits).await.unwrap(), [key("b/3")]);
+    assert_eq!(store.dependents(longest_name).await.unwrap(), [key("b/3")]);
 }

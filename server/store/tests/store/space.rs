@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use portico_store::{Change, Expect, ListAt, OpenError, Settings, Store, StoreError, Txn, TxnError};
+use portico_store::{Change, ListAt, OpenError, Precondition, Settings, Store, StoreError, Txn, TxnError};
 
 use crate::harness::*;
 
@@ -18,7 +18,7 @@ async fn create(store: &dyn Store, n: usize) -> Result<i64, TxnError> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_database_takes_deletions_and_recovers() {
+async fn a_full_database_accepts_deletions_and_recovers() {
     let backend = Sqlite::new();
     let store = backend
         .open_with(&|settings| {
@@ -40,7 +40,7 @@ async fn a_full_database_takes_deletions_and_recovers() {
     assert!(store.condition().full.is_some());
     // An update would grow the database: only writes that free space succeed.
     let grown = key("a/0000");
-    let update = Txn::one(grown.clone(), Expect::Exists, Change::Put(value(&grown, "y")));
+    let update = Txn::single(grown.clone(), Precondition::Exists, Change::Put(value(&grown, "y")));
     let refused = commit(&*store, update).await.unwrap_err();
     assert!(refused.to_string().ends_with("; only deletions are written"), "{refused}");
     // A client that lists and then watches misses no deletion in between, although no history is stored: the watch is rejected if
@@ -62,12 +62,12 @@ async fn a_full_database_takes_deletions_and_recovers() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, recovered).await.expect("there is space and it is not used");
+    tokio::time::timeout(WAIT_LIMIT, recovered).await.expect("the store stays in delete-only mode");
     create(&*store, created).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deletion_that_finds_the_database_full_first_goes_through_at_once() {
+async fn a_deletion_succeeds_as_the_first_write_to_a_full_database() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     for n in 0..60 {
@@ -81,7 +81,7 @@ async fn a_deletion_that_finds_the_database_full_first_goes_through_at_once() {
         let key = key(&format!("a/{n:04}"));
         commit(
             &*store,
-            Txn::one(key.clone(), Expect::Exists, Change::Delete(value(&key, &"x".repeat(90_000)))),
+            Txn::single(key.clone(), Precondition::Exists, Change::Delete(value(&key, &"x".repeat(90_000)))),
         )
         .await
     };
@@ -92,7 +92,7 @@ async fn a_deletion_that_finds_the_database_full_first_goes_through_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_of_the_database_are_answered_while_deletions_forget_history() {
+async fn lists_are_read_from_the_database_while_deletions_discard_history() {
     const OBJECTS: usize = 60;
     let backend = Sqlite::new();
     let store = backend.open().await;
@@ -113,26 +113,26 @@ async fn lists_of_the_database_are_answered_while_deletions_forget_history() {
         }
     };
     let lists = async {
-        let (mut left, mut answered) = (OBJECTS, 0);
-        while left > 1 {
-            let revision = store.state(&config_maps()).await.unwrap().revision();
+        let (mut remaining, mut successful_lists) = (OBJECTS, 0);
+        while remaining > 1 {
+            let revision = store.current_state(&config_maps()).await.unwrap().revision();
             let scope = portico_store::Scope::all(&config_maps());
-            let query = ListAt { scope, revision, after: None, limit: None, counted: false };
+            let query = ListAt { scope, revision, after: None, limit: None, exact_count: false };
             match store.list_at(query).await {
                 Ok(page) => {
-                    assert!(page.records.len() <= left);
-                    left = page.records.len();
-                    answered += usize::from(left > 1);
+                    assert!(page.records.len() <= remaining);
+                    remaining = page.records.len();
+                    successful_lists += usize::from(remaining > 1);
                 }
                 // A deletion occurred between the two calls.
                 Err(StoreError::Compacted { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
         }
-        answered
+        successful_lists
     };
     let (_, answered) = tokio::join!(deletions, lists);
-    assert!(answered > 0, "no list is answered while deletions run");
+    assert!(answered > 0, "no list succeeded during deletions");
     assert!(store.condition().full.is_some());
 }
 

@@ -8,12 +8,12 @@ use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
 use crate::harness::*;
 
-async fn raw(backend: &Sqlite) -> SqliteConnection {
+async fn raw_connection(backend: &Sqlite) -> SqliteConnection {
     SqliteConnectOptions::new().filename(backend.path()).connect().await.unwrap()
 }
 
 #[tokio::test]
-async fn sqlite_is_new_enough_to_not_lose_the_log() {
+async fn sqlite_has_the_fix_against_losing_the_log() {
     let mut memory = SqliteConnection::connect("sqlite::memory:").await.unwrap();
     let version: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut memory).await.unwrap();
     let numbers: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
@@ -21,24 +21,26 @@ async fn sqlite_is_new_enough_to_not_lose_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_open_is_refused_and_names_the_process() {
+async fn opening_a_served_database_is_rejected_with_its_process_id() {
     let backend = Sqlite::new();
     let store = backend.open().await;
-    let Err(OpenError::InUse { path, pid }) = backend.try_open(&|_| ()).await else { panic!("opened twice") };
+    let Err(OpenError::InUse { path, pid }) = backend.try_open(&|_| ()).await else {
+        panic!("the database was opened twice")
+    };
     assert_eq!((path, pid), (backend.path(), std::process::id().to_string()));
     store.close().await;
     backend.open().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_newer_schema_is_refused_naming_both_versions() {
+async fn a_newer_schema_is_rejected_with_both_versions() {
     let backend = Sqlite::new();
     backend.open().await.close().await;
-    let mut connection = raw(&backend).await;
+    let mut connection = raw_connection(&backend).await;
     let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (77, 'later', 1, x'00', 0)";
     sqlx::query(newer).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
-    let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
+    let Err(error) = backend.try_open(&|_| ()).await else { panic!("the database was opened") };
     assert!(matches!(error, OpenError::TooNew { found: 77, known: 4, .. }), "{error}");
     assert!(
         error
@@ -48,15 +50,15 @@ async fn a_newer_schema_is_refused_naming_both_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_is_no_database_is_refused() {
+async fn a_file_that_is_not_a_database_is_rejected() {
     let backend = Sqlite::new();
     std::fs::create_dir_all(backend.path().parent().unwrap()).unwrap();
-    std::fs::write(backend.path(), "this is no database, whatever its name says. ".repeat(30)).unwrap();
+    std::fs::write(backend.path(), "text instead of a database; ".repeat(30)).unwrap();
     assert!(matches!(backend.try_open(&|_| ()).await, Err(OpenError::Database { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_files_are_the_owners_alone_and_vacuum_is_incremental() {
+async fn the_files_are_private_and_vacuum_is_incremental() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
@@ -66,7 +68,7 @@ async fn the_files_are_the_owners_alone_and_vacuum_is_incremental() {
     for name in ["portico.db", "portico.db-wal", "portico.db-shm", "portico.db.lock", "portico.db.mark"] {
         assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
     }
-    let mut connection = raw(&backend).await;
+    let mut connection = raw_connection(&backend).await;
     for (pragma, expected) in [("PRAGMA auto_vacuum", "2"), ("PRAGMA journal_mode", "wal")] {
         let row = sqlx::query(pragma).fetch_one(&mut connection).await.unwrap();
         let found =
@@ -76,37 +78,37 @@ async fn the_files_are_the_owners_alone_and_vacuum_is_incremental() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_takes_its_time_holds_up_neither_compaction_nor_writes() {
+async fn a_slow_reader_delays_neither_compaction_nor_writes() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     for n in 0..300 {
         put(&*store, &key("a/1"), &format!("{n}{}", "x".repeat(20_000))).await;
     }
     // The reader uses an old state, so the write-ahead log cannot be cut.
-    let mut reader = raw(&backend).await;
+    let mut reader = raw_connection(&backend).await;
     sqlx::query("BEGIN").execute(&mut reader).await.unwrap();
     let _read: i64 = sqlx::query_scalar("SELECT count(*) FROM log").fetch_one(&mut reader).await.unwrap();
     put(&*store, &key("a/1"), "last").await;
     // Without the fix, the writer waited five seconds for the reader at each checkpoint.
     let compacted = tokio::time::timeout(std::time::Duration::from_secs(3), store.compact(store.revision()));
-    assert_eq!(compacted.await.expect("it waits for the reader").unwrap(), store.revision());
+    assert_eq!(compacted.await.expect("compaction waits for the reader").unwrap(), store.revision());
     put(&*store, &key("a/1"), "after").await;
     sqlx::query("COMMIT").execute(&mut reader).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_is_checked_by_the_database_and_a_store_that_disagrees_with_it_ends() {
+async fn the_database_checks_writes_and_a_store_with_a_different_state_ends() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     let revision = put(&*store, &key("a/1"), "x").await;
     let mut watch = store.watch(portico_store::Scope::all(&config_maps()), revision).unwrap();
-    let mut connection = raw(&backend).await;
+    let mut connection = raw_connection(&backend).await;
     // Changes the database outside of the store; a process that respects the lock cannot do this.
     sqlx::query("DELETE FROM log WHERE name = '1'").execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     let update = Txn::update(key("a/1"), revision, value(&key("a/1"), "y"));
-    assert!(matches!(commit(&*store, update).await, Err(portico_store::TxnError::Unknown(_))));
-    store.wait_for(i64::MAX).await.unwrap_err();
+    assert!(matches!(commit(&*store, update).await, Err(portico_store::TxnError::InDoubt(_))));
+    store.wait_for_revision(i64::MAX).await.unwrap_err();
     assert!(matches!(watch.next().await, Err(portico_store::WatchError::Closed)));
     let late = commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await;
     assert!(matches!(late, Err(portico_store::TxnError::Closed)));

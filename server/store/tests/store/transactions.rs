@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use portico_store::{Change, Expect, Key, ListAt, Operation, Scope, Store, Txn, TxnError, Value};
+use portico_store::{Change, Key, ListAt, Operation, Precondition, Scope, Store, Txn, TxnError, Value};
 
 use crate::harness::*;
 
-fn operation(path: &str, expect: Expect, text: &str) -> Operation {
-    Operation { key: key(path), expect, change: Change::Put(value(&key(path), text)) }
+fn operation(path: &str, precondition: Precondition, text: &str) -> Operation {
+    Operation { key: key(path), precondition, change: Change::Put(value(&key(path), text)) }
 }
 
-pub async fn revisions_strictly_increase_and_a_txns_follow_one_another(backend: &dyn Backend) {
+pub async fn revisions_strictly_increase_and_are_consecutive_within_a_txn(backend: &dyn Backend) {
     let store = backend.open().await;
     assert_eq!(store.revision(), 1);
-    let operations = ["a/1", "a/2", "b/1"].map(|path| operation(path, Expect::Absent, "x")).to_vec();
+    let operations = ["a/1", "a/2", "b/1"].map(|path| operation(path, Precondition::Absent, "x")).to_vec();
     let committed = commit(&*store, Txn { operations }).await.unwrap();
     let revisions: Vec<i64> = committed.records.iter().flatten().map(|record| record.revision).collect();
     assert_eq!((revisions, committed.revision, store.revision()), (vec![2, 3, 4], 4, 4));
@@ -26,43 +26,46 @@ pub async fn revisions_strictly_increase_and_a_txns_follow_one_another(backend: 
     assert_eq!(store.latest_revision().await.unwrap(), last);
 }
 
-pub async fn expectations_are_checked(backend: &dyn Backend) {
+pub async fn preconditions_are_checked(backend: &dyn Backend) {
     let store = backend.open().await;
     let a = key("a/1");
     let created = commit(&*store, Txn::create(a.clone(), value(&a, "1"))).await.unwrap();
-    let again = commit(&*store, Txn::create(a.clone(), value(&a, "2"))).await.unwrap_err();
-    assert!(matches!(again, TxnError::Exists { current, .. } if text(&current) == "1"));
+    let duplicate = commit(&*store, Txn::create(a.clone(), value(&a, "2"))).await.unwrap_err();
+    assert!(matches!(duplicate, TxnError::Exists { current, .. } if text(&current) == "1"));
     let stale = commit(&*store, Txn::update(a.clone(), 1, value(&a, "2"))).await.unwrap_err();
     assert!(matches!(stale, TxnError::Conflict { current, .. } if current.revision == created.revision));
     let updated = commit(&*store, Txn::update(a.clone(), created.revision, value(&a, "2"))).await.unwrap();
     assert_eq!(text(updated.record().unwrap()), "2");
     let missing = key("a/2");
-    for expect in [Expect::Revision(2), Expect::Exists] {
+    for expect in [Precondition::Revision(2), Precondition::Exists] {
         for change in [Change::Put(value(&missing, "x")), Change::Delete(value(&missing, "x")), Change::Check]
         {
-            let refused = commit(&*store, Txn::one(missing.clone(), expect, change)).await.unwrap_err();
+            let refused = commit(&*store, Txn::single(missing.clone(), expect, change)).await.unwrap_err();
             assert!(matches!(refused, TxnError::NotFound { key } if key == missing));
         }
     }
-    let nothing = Txn::one(missing.clone(), Expect::Any, Change::Delete(value(&missing, "x")));
-    let nothing = commit(&*store, nothing).await.unwrap();
-    assert_eq!((nothing.records, nothing.revision), (vec![None], updated.revision));
+    let no_op = Txn::single(missing.clone(), Precondition::Any, Change::Delete(value(&missing, "x")));
+    let no_op = commit(&*store, no_op).await.unwrap();
+    assert_eq!((no_op.records, no_op.revision), (vec![None], updated.revision));
     let deleted = commit(&*store, Txn::delete(a.clone(), updated.revision, value(&a, "3"))).await.unwrap();
     assert_eq!(text(deleted.record().unwrap()), "3");
     assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
     commit(&*store, Txn::create(a.clone(), value(&a, "4"))).await.unwrap();
 }
 
-pub async fn a_refused_txn_writes_nothing_and_fails_alone(backend: &dyn Backend) {
+pub async fn a_rejected_txn_writes_nothing_and_does_not_affect_other_txns(backend: &dyn Backend) {
     let store = backend.open().await;
     put(&*store, &key("a/0"), "old").await;
     let txns = vec![
-        Txn { operations: vec![operation("a/1", Expect::Absent, "1")] },
+        Txn { operations: vec![operation("a/1", Precondition::Absent, "1")] },
         Txn {
-            operations: vec![operation("a/2", Expect::Absent, "2"), operation("a/0", Expect::Absent, "no")],
+            operations: vec![
+                operation("a/2", Precondition::Absent, "2"),
+                operation("a/0", Precondition::Absent, "no"),
+            ],
         },
-        Txn { operations: vec![operation("a/3", Expect::Absent, "3")] },
-        Txn { operations: vec![operation("a/3", Expect::Absent, "twice")] },
+        Txn { operations: vec![operation("a/3", Precondition::Absent, "3")] },
+        Txn { operations: vec![operation("a/3", Precondition::Absent, "twice")] },
     ];
     let results = store.commit(txns).await;
     let accepted: Vec<bool> = results.iter().map(Result::is_ok).collect();
@@ -80,22 +83,26 @@ pub async fn a_txn_sees_its_own_earlier_operations(backend: &dyn Backend) {
     let store = backend.open().await;
     let a = key("a/1");
     let operations = vec![
-        operation("a/1", Expect::Absent, "1"),
-        Operation { key: a.clone(), expect: Expect::Revision(2), change: Change::Delete(value(&a, "2")) },
-        Operation { key: a.clone(), expect: Expect::Absent, change: Change::Check },
-        operation("a/1", Expect::Absent, "3"),
-        operation("a/1", Expect::Exists, "4"),
+        operation("a/1", Precondition::Absent, "1"),
+        Operation {
+            key: a.clone(),
+            precondition: Precondition::Revision(2),
+            change: Change::Delete(value(&a, "2")),
+        },
+        Operation { key: a.clone(), precondition: Precondition::Absent, change: Change::Check },
+        operation("a/1", Precondition::Absent, "3"),
+        operation("a/1", Precondition::Exists, "4"),
     ];
     let committed = commit(&*store, Txn { operations }).await.unwrap();
     assert_eq!(committed.revision, 5);
     let mut watch = store.watch(portico_store::Scope::all(&config_maps()), 1).unwrap();
     let events = take(&mut watch, 4).await;
-    assert_eq!(reported(&events), ["Added a/1@2", "Deleted a/1@3", "Added a/1@4", "Modified a/1@5"]);
-    let again = store.get_at(&a, 4).await.unwrap().unwrap();
-    assert_eq!(text(&again), "3");
+    assert_eq!(event_lines(&events), ["Added a/1@2", "Deleted a/1@3", "Added a/1@4", "Modified a/1@5"]);
+    let past = store.get_at(&a, 4).await.unwrap().unwrap();
+    assert_eq!(text(&past), "3");
 }
 
-pub async fn of_many_concurrent_updates_of_one_revision_one_wins(backend: &dyn Backend) {
+pub async fn one_of_many_concurrent_updates_of_a_revision_succeeds(backend: &dyn Backend) {
     let store = backend.open().await;
     let a = key("a/1");
     for round in 0..10 {
@@ -107,30 +114,30 @@ pub async fn of_many_concurrent_updates_of_one_revision_one_wins(backend: &dyn B
             }
         };
         let results = futures::future::join_all((0..16).map(update)).await;
-        let won: Vec<_> = results.iter().flatten().collect();
-        assert_eq!(won.len(), 1);
-        let lost = results.iter().filter_map(|result| result.as_ref().err());
-        let winner = won[0].record().unwrap();
-        for error in lost {
+        let succeeded: Vec<_> = results.iter().flatten().collect();
+        assert_eq!(succeeded.len(), 1);
+        let failed = results.iter().filter_map(|result| result.as_ref().err());
+        let winner = succeeded[0].record().unwrap();
+        for error in failed {
             assert!(matches!(error, TxnError::Conflict { current, .. } if current == winner));
         }
     }
 }
 
-pub async fn what_is_too_large_is_refused(backend: &dyn Backend) {
+pub async fn oversized_txns_are_rejected(backend: &dyn Backend) {
     let store = backend.open().await;
     let a = key("a/1");
     let large = Value::new(vec![b' '; Txn::MAX_VALUE_BYTES + 1], value(&a, "x").indexed().clone());
     let large = commit(&*store, Txn::create(a.clone(), large)).await.unwrap_err();
     assert!(matches!(large, TxnError::TooLarge(text) if text.contains("configmaps/a/1")));
-    let operations = vec![operation("a/1", Expect::Any, "x"); Txn::MAX_OPERATIONS + 1];
+    let operations = vec![operation("a/1", Precondition::Any, "x"); Txn::MAX_OPERATIONS + 1];
     assert!(matches!(commit(&*store, Txn { operations }).await, Err(TxnError::TooLarge(_))));
-    let operations = vec![operation("a/1", Expect::Any, "x"); Txn::MAX_OPERATIONS];
+    let operations = vec![operation("a/1", Precondition::Any, "x"); Txn::MAX_OPERATIONS];
     assert_eq!(commit(&*store, Txn { operations }).await.unwrap().revision, 1 + Txn::MAX_OPERATIONS as i64);
     assert_eq!(commit(&*store, Txn::default()).await.unwrap().revision, store.revision());
 }
 
-pub async fn a_committed_write_is_visible_at_once(backend: &dyn Backend) {
+pub async fn a_committed_write_is_immediately_visible(backend: &dyn Backend) {
     let store = backend.open().await;
     let write = |n: usize| {
         let store = store.clone();
@@ -139,21 +146,21 @@ pub async fn a_committed_write_is_visible_at_once(backend: &dyn Backend) {
             let revision = put(&*store, &key, "x").await;
             assert!(store.revision() >= revision);
             // A cached state shows the write without waiting.
-            if let Some(snapshot) = store.cached(&config_maps()) {
+            if let Some(snapshot) = store.cached_snapshot(&config_maps()) {
                 assert!(snapshot.revision() >= revision);
                 assert_eq!(snapshot.get(&key).unwrap().revision, revision);
             }
             let found = store.find(&key).await.unwrap();
             assert!(found.revision >= revision);
             assert_eq!(found.object.unwrap().unwrap().revision, revision);
-            store.wait_for(revision).await.unwrap();
+            store.wait_for_revision(revision).await.unwrap();
         }
     };
     futures::future::join_all((0..200).map(write)).await;
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 200);
 }
 
-pub async fn everything_is_there_after_reopening(backend: &dyn Backend) {
+pub async fn a_reopened_store_has_the_same_state(backend: &dyn Backend) {
     let store = backend.open().await;
     let identity = store.identity().clone();
     for n in 0..300 {
@@ -173,7 +180,7 @@ pub async fn everything_is_there_after_reopening(backend: &dyn Backend) {
     assert_eq!(put(&*store, &key("kube/000"), "3").await, revision + 1);
 }
 
-pub async fn a_closed_store_refuses_and_finishes_what_was_queued(backend: &dyn Backend) {
+pub async fn a_closed_store_finishes_queued_writes_and_rejects_new_ones(backend: &dyn Backend) {
     let store = backend.open().await;
     let paths: Vec<String> = (0..500).map(|n| format!("a/{n}")).collect();
     let writes: Vec<_> =
@@ -190,21 +197,21 @@ pub async fn a_closed_store_refuses_and_finishes_what_was_queued(backend: &dyn B
     let late = commit(&*store, Txn::create(key("a/late"), value(&key("a/late"), "x"))).await;
     assert!(matches!(late, Err(TxnError::Closed)));
     assert!(store.latest_revision().await.is_err());
-    assert!(store.wait_for(i64::MAX).await.is_err());
+    assert!(store.wait_for_revision(i64::MAX).await.is_err());
     drop(store);
     let store: Arc<dyn Store> = backend.open().await;
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), accepted);
 }
 
-pub async fn any_text_is_a_name_and_an_owner(backend: &dyn Backend) {
+pub async fn names_and_owner_uids_may_contain_any_text(backend: &dyn Backend) {
     let store = backend.open().await;
     let names = ["a\0", "a\u{1}", "a\u{1}\u{1}", "a\u{2}", "b'\"\\", "ä%_", "\u{10ffff}"];
     for name in names {
         let key = Key::new(&config_maps(), "n", name);
-        let change = Change::Put(owned(&key, "1", &[&format!("uid\\u0000-{}", name.len())]));
-        commit(&*store, Txn::one(key, Expect::Absent, change)).await.unwrap();
+        let change = Change::Put(value_with_owners(&key, "1", &[&format!("uid\\u0000-{}", name.len())]));
+        commit(&*store, Txn::single(key, Precondition::Absent, change)).await.unwrap();
     }
-    let owners = store.owners().await.unwrap();
+    let owners = store.owner_uids().await.unwrap();
     assert!(owners.iter().all(|owner| owner.starts_with("uid\0-")), "{owners:?}");
     let dependents = store.dependents("uid\0-2").await.unwrap();
     assert_eq!(dependents.iter().map(Key::name).collect::<Vec<_>>(), ["a\0", "a\u{1}", "a\u{2}"]);
@@ -218,7 +225,7 @@ pub async fn any_text_is_a_name_and_an_owner(backend: &dyn Backend) {
         revision: store.revision() - 1,
         after: Some("n/a\0".to_owned()),
         limit: Some(2),
-        counted: true,
+        exact_count: true,
     };
     put(&*store, &key("z/z"), "later").await;
     let page = store.list_at(past).await.unwrap();

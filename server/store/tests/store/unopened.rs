@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use portico_kit::metrics::Registry;
 use portico_store::{
-    Change, CipherKey, CipherKind, Envelope, EnvelopeTimes, Expect, KeyService, KeyServiceError, KeyStatus,
-    Provider, Scope, Seal, SealMetrics, SealRules, StoreError, Txn, TxnError, WatchError, WrappedKey,
+    Change, CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyService, KeyServiceError, KeyStatus,
+    Precondition, Provider, Scope, Seal, SealMetrics, SealRules, StoreError, Txn, TxnError, WatchError,
+    WrappedKey,
 };
 use zeroize::Zeroizing;
 
@@ -32,27 +33,27 @@ pub fn seal(names: &[&str]) -> Arc<Seal> {
 }
 
 /// Runs a check directly and behind a pooler.
-async fn everywhere(check: impl AsyncFn(&Postgres<'_>)) {
+async fn for_each_connection_mode(check: impl AsyncFn(&Postgres<'_>)) {
     for database in [Postgres::direct(), Postgres::pooled().await].into_iter().flatten() {
         check(&database).await;
     }
 }
 
-async fn what_others_have_sealed_is_unreadable_alone_and_comes_back_with_its_key() {
-    everywhere(comes_back_with_its_key).await;
+async fn objects_sealed_by_other_processes_become_readable_with_their_key() {
+    for_each_connection_mode(test_recovery_with_the_key).await;
 }
 
-async fn comes_back_with_its_key(database: &Postgres<'_>) {
+async fn test_recovery_with_the_key(database: &Postgres<'_>) {
     let open = async |seal| database.try_open(database.settings(), settings_at(""), seal).await.unwrap();
-    let (ahead, own) = (open(seal(&["a", "b"])).await, seal(&["b"]));
-    let behind = open(own.clone()).await;
+    let (ahead, follower_seal) = (open(seal(&["a", "b"])).await, seal(&["b"]));
+    let behind = open(follower_seal.clone()).await;
     let (writer, store) = (&*ahead.store, &*behind.store);
     // Both processes know an object from before the keys differ.
     put(store, &key("x/old"), "0").await;
     put(store, &key("x/gone"), "0").await;
     put(store, &key("x/rest"), "0").await;
-    let seen = store.snapshot(&config_maps()).await.unwrap().revision();
-    let mut watch = store.watch(Scope::all(&config_maps()), seen).unwrap();
+    let initial_revision = store.snapshot(&config_maps()).await.unwrap().revision();
+    let mut watch = store.watch(Scope::all(&config_maps()), initial_revision).unwrap();
     put(writer, &key("x/old"), "1").await;
     put(writer, &key("x/new"), "1").await;
     put(writer, &key("x/new"), "2").await;
@@ -68,14 +69,14 @@ async fn comes_back_with_its_key(database: &Postgres<'_>) {
     assert_eq!(named, [key("x/new"), key("x/old")]);
     assert_eq!(behind.metric("portico_store_unreadable_objects"), "2");
     // The object exists and cannot be overwritten; other objects can be written and watched.
-    let over = Txn::one(key("x/new"), Expect::Any, Change::Put(value(&key("x/new"), "3")));
+    let over = Txn::single(key("x/new"), Precondition::Any, Change::Put(value(&key("x/new"), "3")));
     assert!(matches!(commit(store, over.clone()).await, Err(TxnError::Unreadable { .. })));
     let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
     let rest = put(store, &key("x/rest"), "1").await;
-    assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/rest@{rest}")]);
+    assert_eq!(event_lines(&take(&mut watch, 1).await), [format!("Modified x/rest@{rest}")]);
     // With the key the object is readable, and its watchers list again.
-    own.replace(rules(&["b", "a"]));
-    let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    follower_seal.replace(rules(&["b", "a"]));
+    let ended = tokio::time::timeout(WAIT_LIMIT, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let expected = writer.snapshot(&config_maps()).await.unwrap();
@@ -86,21 +87,21 @@ async fn comes_back_with_its_key(database: &Postgres<'_>) {
     assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
 }
 
-async fn what_is_deleted_without_a_key_is_gone() {
-    everywhere(is_gone_without_a_key).await;
+async fn deletions_are_visible_without_a_key() {
+    for_each_connection_mode(test_deletion_without_a_key).await;
 }
 
-async fn is_gone_without_a_key(database: &Postgres<'_>) {
+async fn test_deletion_without_a_key(database: &Postgres<'_>) {
     let open = async |seal| database.try_open(database.settings(), settings_at(""), seal).await.unwrap();
     let (ahead, behind) = (open(seal(&["a", "b"])).await, open(seal(&["b"])).await);
     put(&*behind.store, &key("x/1"), "0").await;
-    let seen = behind.store.snapshot(&config_maps()).await.unwrap().revision();
-    let mut watch = behind.store.watch(Scope::all(&config_maps()), seen).unwrap();
+    let initial_revision = behind.store.snapshot(&config_maps()).await.unwrap().revision();
+    let mut watch = behind.store.watch(Scope::all(&config_maps()), initial_revision).unwrap();
     let deleted = delete(&*ahead.store, &key("x/1")).await;
     let events = take(&mut watch, 1).await;
-    assert_eq!(reported(&events), [format!("Deleted x/1@{deleted}")]);
-    assert_eq!(text(&events[0].record), "0", "as it was last known");
-    let deadline = Instant::now() + PATIENCE;
+    assert_eq!(event_lines(&events), [format!("Deleted x/1@{deleted}")]);
+    assert_eq!(text(&events[0].record), "0", "the last known state");
+    let deadline = Instant::now() + WAIT_LIMIT;
     while !behind.store.snapshot(&config_maps()).await.unwrap().is_empty() {
         assert!(Instant::now() < deadline);
     }
@@ -109,7 +110,7 @@ async fn is_gone_without_a_key(database: &Postgres<'_>) {
 /// Key service that wraps by inverting bytes, and whose unwrapping can be unavailable.
 #[derive(Default)]
 struct Service {
-    is_away: AtomicBool,
+    is_unavailable: AtomicBool,
 }
 
 impl KeyService for Service {
@@ -133,9 +134,10 @@ impl KeyService for Service {
         _uid: &'a str,
         wrapped: WrappedKey,
     ) -> BoxFuture<'a, Result<Zeroizing<Vec<u8>>, KeyServiceError>> {
-        let away = KeyServiceError { text: "away".into(), code: "Unavailable", passing: true };
-        let unwrapped = match self.is_away.load(Ordering::SeqCst) {
-            true => Err(away),
+        let unavailable =
+            KeyServiceError { text: "unavailable".into(), code: "Unavailable", is_unreachable: true };
+        let unwrapped = match self.is_unavailable.load(Ordering::SeqCst) {
+            true => Err(unavailable),
             false => Ok(wrapped.ciphertext.iter().map(|byte| !byte).collect::<Vec<u8>>().into()),
         };
         Box::pin(std::future::ready(unwrapped))
@@ -145,7 +147,7 @@ impl KeyService for Service {
 /// Returns rules that seal config maps with this service, in a new process.
 async fn sealed_by(service: &Arc<Service>) -> Arc<Seal> {
     let metrics = || SealMetrics::new(&Registry::new(), "server");
-    let times = EnvelopeTimes { bad: Duration::ZERO, ..EnvelopeTimes::default() };
+    let times = EnvelopeTimes { refusal_ttl: Duration::ZERO, ..EnvelopeTimes::default() };
     let envelope = Envelope::new("kms", service.clone(), times, metrics());
     envelope.probe().await.unwrap();
     let mut rules = SealRules::default();
@@ -154,15 +156,15 @@ async fn sealed_by(service: &Arc<Service>) -> Arc<Seal> {
 }
 
 #[tokio::test]
-async fn a_key_service_that_is_away_stops_nothing_but_what_it_has_to_open() {
+async fn an_unavailable_key_service_only_affects_values_that_need_it() {
     let Some(database) = Postgres::direct() else { return };
     let open = async |seal| database.try_open(database.settings(), settings_at(""), seal).await.unwrap();
     let service = Arc::new(Service::default());
     let (ahead, behind) = (open(sealed_by(&service).await).await, open(sealed_by(&service).await).await);
     let (writer, store) = (&*ahead.store, &*behind.store);
     put(store, &key("x/own"), "0").await;
-    let seen = store.snapshot(&config_maps()).await.unwrap().revision();
-    service.is_away.store(true, Ordering::SeqCst);
+    let initial_revision = store.snapshot(&config_maps()).await.unwrap().revision();
+    service.is_unavailable.store(true, Ordering::SeqCst);
     put(writer, &key("x/others"), "0").await;
     // The process follows, writes, and serves objects that it can open.
     put(store, &key("x/own"), "1").await;
@@ -171,20 +173,20 @@ async fn a_key_service_that_is_away_stops_nothing_but_what_it_has_to_open() {
     assert_eq!(names, ["x/own"]);
     assert!(snapshot.unreadable("x/others").unwrap().is_sealed());
     let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
-    let mut before = store.watch(Scope::all(&config_maps()), seen).unwrap();
-    let own = put(store, &key("x/own"), "2").await;
-    assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/own@{own}")]);
-    assert!(before.next().await.is_err(), "it goes on behind what cannot be opened, after a list");
+    let mut before = store.watch(Scope::all(&config_maps()), initial_revision).unwrap();
+    let revision = put(store, &key("x/own"), "2").await;
+    assert_eq!(event_lines(&take(&mut watch, 1).await), [format!("Modified x/own@{revision}")]);
+    assert!(before.next().await.is_err(), "a watch must not skip an object that cannot be opened");
     // When the service is available again, the object is readable, and its watchers list again.
-    service.is_away.store(false, Ordering::SeqCst);
-    let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    service.is_unavailable.store(false, Ordering::SeqCst);
+    let ended = tokio::time::timeout(WAIT_LIMIT, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     assert_eq!(lines(snapshot.iter()), lines(writer.snapshot(&config_maps()).await.unwrap().iter()));
     assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
 }
 
-crate::in_memory_and_past_it! {
-    what_others_have_sealed_is_unreadable_alone_and_comes_back_with_its_key,
-    what_is_deleted_without_a_key_is_gone,
+crate::cached_and_uncached! {
+    objects_sealed_by_other_processes_become_readable_with_their_key,
+    deletions_are_visible_without_a_key,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_store::{
-    Change, Expect, ListAt, Scope, Snapshot, Store, StoreError, Txn, TxnError, Unreadable, WatchError,
+    Change, ListAt, Precondition, Scope, Snapshot, Store, StoreError, Txn, TxnError, Unreadable, WatchError,
 };
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
@@ -26,16 +26,16 @@ const DAMAGES: [(&str, &str); 6] = [
     ),
 ];
 
-pub async fn raw(backend: &Sqlite) -> SqliteConnection {
+pub async fn raw_connection(backend: &Sqlite) -> SqliteConnection {
     SqliteConnectOptions::new().filename(backend.path()).connect().await.unwrap()
 }
 
 /// Runs SQL outside of the store.
 pub async fn execute(backend: &Sqlite, sql: &str) -> u64 {
-    let mut connection = raw(backend).await;
-    let done = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+    let mut connection = raw_connection(backend).await;
+    let result = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
-    done.rows_affected()
+    result.rows_affected()
 }
 
 /// Overwrites the current state of an object outside of the store.
@@ -47,13 +47,13 @@ pub async fn damage(backend: &Sqlite, name: &str, value: &str) {
 }
 
 /// Writes objects `a/0` to `a/4`, damages `a/2`, which has an update and an owner, and opens the store again.
-async fn damaged(backend: &Sqlite, value: &str) -> Arc<dyn Store> {
+async fn open_damaged(backend: &Sqlite, value: &str) -> Arc<dyn Store> {
     let store = backend.open().await;
     for name in 0..5 {
         put(&*store, &key(&format!("a/{name}")), "x").await;
     }
-    let change = Change::Put(owned(&key("a/2"), "y", &["owner"]));
-    commit(&*store, Txn::one(key("a/2"), Expect::Exists, change)).await.unwrap();
+    let change = Change::Put(value_with_owners(&key("a/2"), "y", &["owner"]));
+    commit(&*store, Txn::single(key("a/2"), Precondition::Exists, change)).await.unwrap();
     store.close().await;
     drop(store);
     damage(backend, "2", value).await;
@@ -68,10 +68,10 @@ fn paths(unreadable: &[Unreadable]) -> Vec<&str> {
     unreadable.iter().map(|object| object.key().path()).collect()
 }
 
-async fn whatever_is_wrong_with_one_object_the_others_are_read_written_and_watched() {
+async fn an_unreadable_object_does_not_affect_other_objects() {
     for (value, reason) in DAMAGES {
         let backend = Sqlite::new();
-        let store = damaged(&backend, value).await;
+        let store = open_damaged(&backend, value).await;
         let snapshot = store.snapshot(&config_maps()).await.unwrap();
         assert_eq!(names(&snapshot), ["0", "1", "3", "4"]);
         let unreadable = snapshot.unreadable("a/2").unwrap();
@@ -91,7 +91,7 @@ async fn whatever_is_wrong_with_one_object_the_others_are_read_written_and_watch
             format!("Modified a/0@{}", created + 1),
             format!("Deleted a/1@{}", created + 2),
         ];
-        assert_eq!(reported(&events), expected);
+        assert_eq!(event_lines(&events), expected);
     }
 }
 
@@ -99,21 +99,21 @@ fn value_of(path: &str) -> portico_store::Value {
     value(&key(path), "x")
 }
 
-async fn what_cannot_be_read_is_deleted_and_nothing_else() {
+async fn an_unreadable_object_can_only_be_deleted() {
     let backend = Sqlite::new();
-    let store = damaged(&backend, "x'09'").await;
+    let store = open_damaged(&backend, "x'09'").await;
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let revision = snapshot.unreadable("a/2").unwrap().revision();
     let new = || Change::Put(value_of("a/2"));
     for (expect, change) in [
-        (Expect::Absent, new()),
-        (Expect::Any, new()),
-        (Expect::Exists, new()),
-        (Expect::Revision(revision), new()),
-        (Expect::Revision(revision), Change::Check),
-        (Expect::Absent, Change::Check),
+        (Precondition::Absent, new()),
+        (Precondition::Any, new()),
+        (Precondition::Exists, new()),
+        (Precondition::Revision(revision), new()),
+        (Precondition::Revision(revision), Change::Check),
+        (Precondition::Absent, Change::Check),
     ] {
-        let refused = commit(&*store, Txn::one(key("a/2"), expect, change)).await;
+        let refused = commit(&*store, Txn::single(key("a/2"), expect, change)).await;
         assert!(matches!(refused, Err(TxnError::Unreadable { key: found }) if found == key("a/2")));
     }
     let stale = Txn::delete(key("a/2"), revision - 1, value_of("a/2"));
@@ -124,8 +124,8 @@ async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     let deleted = Txn::delete(key("a/2"), revision, value_of("a/2"));
     let deleted = commit(&*store, deleted).await.unwrap().revision;
     let events = take(&mut watch, 1).await;
-    assert_eq!(reported(&events), [format!("Deleted a/2@{deleted}")]);
-    assert!(events[0].is_of_unreadable());
+    assert_eq!(event_lines(&events), [format!("Deleted a/2@{deleted}")]);
+    assert!(events[0].has_unreadable_previous());
     assert!(store.snapshot(&config_maps()).await.unwrap().unreadable("a/2").is_none());
     assert!(store.condition().unreadable.is_empty());
     assert!(store.dependents("owner").await.unwrap().is_empty());
@@ -135,13 +135,13 @@ async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     let store = backend.open().await;
     let mut past = store.watch(Scope::all(&config_maps()), deleted - 1).unwrap();
     let events = take(&mut past, 1).await;
-    assert!(events[0].is_of_unreadable() && !events[0].record.value.is_unreadable());
+    assert!(events[0].has_unreadable_previous() && !events[0].record.value.is_unreadable());
     commit(&*store, Txn::create(key("a/2"), value_of("a/2"))).await.unwrap();
 }
 
-async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
+async fn exact_reads_omit_and_report_unreadable_objects() {
     let backend = Sqlite::new();
-    let store = damaged(&backend, "x'09'").await;
+    let store = open_damaged(&backend, "x'09'").await;
     let revision = store.revision();
     // Later changes force the reads below to use the log.
     put(&*store, &key("a/9"), "x").await;
@@ -150,7 +150,7 @@ async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
         revision,
         after: after.map(str::to_owned),
         limit,
-        counted: true,
+        exact_count: true,
     };
     let all = store.list_at(list(None, None)).await.unwrap();
     assert_eq!((all.records.len(), all.remaining), (4, 0));
@@ -164,18 +164,18 @@ async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
     assert!(matches!(error, StoreError::Corrupt { key: found, .. } if found == key("a/2")));
 }
 
-async fn a_watch_that_would_have_to_show_it_ends_with_its_name() {
+async fn a_watch_that_reaches_an_unreadable_object_ends_with_its_key() {
     let backend = Sqlite::new();
-    let store = damaged(&backend, "x'09'").await;
+    let store = open_damaged(&backend, "x'09'").await;
     let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
     let ended = watch.next().await;
     let Err(WatchError::Store(StoreError::Corrupt { key: found, .. })) = ended else { panic!("{ended:?}") };
     assert_eq!(found, key("a/2"));
 }
 
-crate::in_memory_and_past_it! {
-    whatever_is_wrong_with_one_object_the_others_are_read_written_and_watched,
-    what_cannot_be_read_is_deleted_and_nothing_else,
-    exact_reads_leave_it_out_of_full_pages_and_name_it,
-    a_watch_that_would_have_to_show_it_ends_with_its_name,
+crate::cached_and_uncached! {
+    an_unreadable_object_does_not_affect_other_objects,
+    an_unreadable_object_can_only_be_deleted,
+    exact_reads_omit_and_report_unreadable_objects,
+    a_watch_that_reaches_an_unreadable_object_ends_with_its_key,
 }

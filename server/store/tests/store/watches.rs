@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use portico_store::{
-    Change, EventType, Expect, Indexed, Key, Only, Scope, Store, Subscription, Txn, Value, WatchError,
+    Change, EventType, Indexed, Key, ObjectFilter, Precondition, Scope, Store, Subscription, Txn, Value,
+    WatchError,
 };
 
 use crate::harness::*;
 
-pub async fn a_watch_gets_every_change_in_order_with_the_state_before(backend: &dyn Backend) {
+pub async fn a_watch_receives_all_changes_in_order_with_previous_states(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
     assert!(watch.try_next().is_none());
@@ -16,12 +17,12 @@ pub async fn a_watch_gets_every_change_in_order_with_the_state_before(backend: &
     put(&*store, &key("a/1"), "2").await;
     delete(&*store, &key("a/1")).await;
     let events = take(&mut watch, 3).await;
-    assert_eq!(reported(&events), ["Added a/1@2", "Modified a/1@3", "Deleted a/1@4"]);
+    assert_eq!(event_lines(&events), ["Added a/1@2", "Modified a/1@3", "Deleted a/1@4"]);
     let before: Vec<_> =
         events.iter().map(|event| event.previous.as_ref().map(|record| text(record))).collect();
     assert_eq!(before, [None, Some("1".to_owned()), Some("2".to_owned())]);
-    let shown = if backend.shows_deletions_as_stored_before() { "2" } else { "gone" };
-    assert_eq!(text(&events[2].record), shown);
+    let deleted_text = if backend.deletion_events_have_stored_state() { "2" } else { "gone" };
+    assert_eq!(text(&events[2].record), deleted_text);
     assert!(watch.try_next().is_none());
 }
 
@@ -51,7 +52,7 @@ pub async fn a_watch_resumes_from_any_revision(backend: &dyn Backend) {
     assert_eq!(take(&mut future, 1).await[0].revision(), next);
 }
 
-pub async fn a_watch_resumes_over_a_restart(backend: &dyn Backend) {
+pub async fn a_watch_resumes_after_a_restart(backend: &dyn Backend) {
     let store = backend.open().await;
     for n in 0..5 {
         put(&*store, &key(&format!("a/{n}")), "1").await;
@@ -63,11 +64,11 @@ pub async fn a_watch_resumes_over_a_restart(backend: &dyn Backend) {
     let mut watch = store.watch(Scope::all(&config_maps()), rev(4)).unwrap();
     put(&*store, &key("a/9"), "1").await;
     let events = take(&mut watch, 4).await;
-    assert_eq!(reported(&events), ["Added a/3@5", "Added a/4@6", "Deleted a/3@7", "Added a/9@8"]);
+    assert_eq!(event_lines(&events), ["Added a/3@5", "Added a/4@6", "Deleted a/3@7", "Added a/9@8"]);
     assert_eq!(text(events[2].previous.as_ref().unwrap()), "1");
 }
 
-pub async fn a_watch_resumes_over_large_events(backend: &dyn Backend) {
+pub async fn a_watch_resumes_across_large_events(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.ring_bytes = 1).await;
     // Several times the page size, and one event that exceeds it.
     let sizes = (0..60).map(|n| if n == 30 { 2_000_000 } else { 60_000 });
@@ -77,10 +78,10 @@ pub async fn a_watch_resumes_over_large_events(backend: &dyn Backend) {
         expected.push(format!("Added a/{n}@{}", n + 2));
     }
     let mut watch = store.watch(Scope::all(&config_maps()), rev(1)).unwrap();
-    assert_eq!(reported(&take(&mut watch, 60).await), expected);
+    assert_eq!(event_lines(&take(&mut watch, 60).await), expected);
 }
 
-pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend) {
+pub async fn a_watch_of_a_namespace_receives_only_its_changes(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.ring_events = 2).await;
     for path in ["a/1", "a-b/1", "b/1", "a/2", "b/2", "b/3"] {
         put(&*store, &key(path), "x").await;
@@ -88,15 +89,15 @@ pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend)
     let mut watch = store.watch(Scope::namespace(&config_maps(), "a"), rev(1)).unwrap();
     put(&*store, &key("b/4"), "x").await;
     put(&*store, &key("a/3"), "x").await;
-    assert_eq!(reported(&take(&mut watch, 3).await), ["Added a/1@2", "Added a/2@5", "Added a/3@9"]);
+    assert_eq!(event_lines(&take(&mut watch, 3).await), ["Added a/1@2", "Added a/2@5", "Added a/3@9"]);
 }
 
-fn only(only: Only) -> Scope {
-    Scope { only, ..Scope::all(&config_maps()) }
+fn filtered(filter: ObjectFilter) -> Scope {
+    Scope { filter, ..Scope::all(&config_maps()) }
 }
 
-fn on_node(node: &str) -> Only {
-    Only::Field { name: "spec.nodeName".into(), value: node.into() }
+fn on_node(node: &str) -> ObjectFilter {
+    ObjectFilter::Field { name: "spec.nodeName".into(), value: node.into() }
 }
 
 /// Creates or replaces an object with this value of the field.
@@ -105,15 +106,16 @@ async fn put_on(store: &dyn Store, path: &str, node: &str) {
         Indexed { splice: 13, fields: [("spec.nodeName".into(), node.into())].into(), ..Indexed::default() };
     let json = format!(r#"{{"metadata":{{}},"spec":{{"nodeName":"{node}"}}}}"#);
     let change = Change::Put(Value::new(json.into_bytes(), indexed));
-    commit(store, Txn::one(key(path), Expect::Any, change)).await.unwrap();
+    commit(store, Txn::single(key(path), Precondition::Any, change)).await.unwrap();
 }
 
-pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend: &dyn Backend) {
+pub async fn a_filtered_watch_receives_objects_that_start_or_stop_matching(backend: &dyn Backend) {
     let store = backend.open().await;
     let from = store.revision();
-    let mut first = store.watch(only(on_node("n1")), from).unwrap();
-    let mut second = store.watch(Scope { namespace: Some("b".into()), ..only(on_node("n2")) }, from).unwrap();
-    let mut named = store.watch(only(Only::Name("2".into())), from).unwrap();
+    let mut first = store.watch(filtered(on_node("n1")), from).unwrap();
+    let mut second =
+        store.watch(Scope { namespace: Some("b".into()), ..filtered(on_node("n2")) }, from).unwrap();
+    let mut named = store.watch(filtered(ObjectFilter::Name("2".into())), from).unwrap();
     let mut other = store.watch(Scope::all(&leases()), from).unwrap();
     put_on(&*store, "a/1", "").await;
     put_on(&*store, "a/1", "n1").await;
@@ -123,10 +125,10 @@ pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend
     put_on(&*store, "c/2", "n3").await;
     delete(&*store, &key("b/2")).await;
     let expected = ["Modified a/1@3", "Added b/2@4", "Modified b/2@5", "Modified a/1@6"];
-    assert_eq!(reported(&take(&mut first, 4).await), expected);
-    assert_eq!(reported(&take(&mut second, 2).await), ["Modified b/2@5", "Deleted b/2@8"]);
+    assert_eq!(event_lines(&take(&mut first, 4).await), expected);
+    assert_eq!(event_lines(&take(&mut second, 2).await), ["Modified b/2@5", "Deleted b/2@8"]);
     let expected = ["Added b/2@4", "Modified b/2@5", "Added c/2@7", "Deleted b/2@8"];
-    assert_eq!(reported(&take(&mut named, 4).await), expected);
+    assert_eq!(event_lines(&take(&mut named, 4).await), expected);
     // A revision counts as progress after it reached every queue, which is certain when an event of the next one arrives.
     let revision = put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
     take(&mut other, 1).await;
@@ -136,23 +138,23 @@ pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend
     }
 }
 
-pub async fn changes_that_a_watch_is_not_about_do_not_wait_in_its_queue(backend: &dyn Backend) {
+pub async fn changes_that_a_watch_does_not_select_are_not_queued(backend: &dyn Backend) {
     // Another event in the queue would end the watch.
     let store = backend.open_with(&|settings| settings.subscription_events = 1).await;
     let from = store.revision();
     let namespace = Scope::namespace(&config_maps(), "wanted");
-    let scopes = [namespace, only(Only::Name("wanted".into())), only(on_node("wanted"))];
+    let scopes = [namespace, filtered(ObjectFilter::Name("wanted".into())), filtered(on_node("wanted"))];
     let mut watches = scopes.map(|scope| store.watch(scope, from).unwrap());
     for n in 0..20 {
         put_on(&*store, &format!("other/{n}"), "other").await;
     }
     put_on(&*store, "wanted/wanted", "wanted").await;
     for watch in &mut watches {
-        assert_eq!(reported(&take(watch, 1).await), ["Added wanted/wanted@22"]);
+        assert_eq!(event_lines(&take(watch, 1).await), ["Added wanted/wanted@22"]);
     }
 }
 
-pub async fn follow_gets_the_one_log_filtered(backend: &dyn Backend) {
+pub async fn follow_receives_the_filtered_log(backend: &dyn Backend) {
     let store = backend.open().await;
     let lease = Key::new(&leases(), "a", "l");
     let mut all = store.follow(Arc::new(|_| true), rev(1)).unwrap();
@@ -161,18 +163,18 @@ pub async fn follow_gets_the_one_log_filtered(backend: &dyn Backend) {
     store.close().await;
     drop(store);
     let store = backend.open().await;
-    let mut some = store.follow(Arc::new(|resource| resource.resource == "leases"), rev(1)).unwrap();
-    let mut again = store.follow(Arc::new(|_| true), rev(1)).unwrap();
+    let mut leases_only = store.follow(Arc::new(|resource| resource.resource == "leases"), rev(1)).unwrap();
+    let mut resumed = store.follow(Arc::new(|_| true), rev(1)).unwrap();
     put(&*store, &key("a/2"), "x").await;
     put(&*store, &lease, "y").await;
-    assert_eq!(reported(&take(&mut all, 2).await), ["Added a/1@2", "Added a/l@3"]);
+    assert_eq!(event_lines(&take(&mut all, 2).await), ["Added a/1@2", "Added a/l@3"]);
     assert!(matches!(all.next().await, Err(WatchError::Closed)));
-    assert_eq!(reported(&take(&mut some, 2).await), ["Added a/l@3", "Modified a/l@5"]);
+    assert_eq!(event_lines(&take(&mut leases_only, 2).await), ["Added a/l@3", "Modified a/l@5"]);
     let all = ["Added a/1@2", "Added a/l@3", "Added a/2@4", "Modified a/l@5"];
-    assert_eq!(reported(&take(&mut again, 4).await), all);
+    assert_eq!(event_lines(&take(&mut resumed, 4).await), all);
 }
 
-pub async fn a_slow_subscription_is_cut_and_nobody_else(backend: &dyn Backend) {
+pub async fn only_the_slow_subscription_is_ended(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.subscription_events = 50).await;
     let mut slow = store.watch(Scope::all(&config_maps()), rev(1)).unwrap();
     let mut quick = store.watch(Scope::all(&config_maps()), rev(1)).unwrap();
@@ -180,15 +182,15 @@ pub async fn a_slow_subscription_is_cut_and_nobody_else(backend: &dyn Backend) {
         put(&*store, &key("a/1"), &n.to_string()).await;
         take(&mut quick, 1).await;
     }
-    let mut got = 0;
+    let mut last_received = 0;
     let revision = loop {
         match slow.next().await {
-            Ok(event) => got = event.revision(),
+            Ok(event) => last_received = event.revision(),
             Err(WatchError::Lagged { revision }) => break revision,
             Err(error) => panic!("{error}"),
         }
     };
-    assert_eq!((got, revision), (rev(51), rev(51)));
+    assert_eq!((last_received, revision), (rev(51), rev(51)));
     // The watch resumes where it was cut.
     let mut resumed = store.watch(Scope::all(&config_maps()), revision).unwrap();
     assert_eq!(take(&mut resumed, 150).await.last().unwrap().revision(), store.revision());
@@ -196,14 +198,14 @@ pub async fn a_slow_subscription_is_cut_and_nobody_else(backend: &dyn Backend) {
     take(&mut quick, 1).await;
 }
 
-pub async fn progress_moves_without_events(backend: &dyn Backend) {
+pub async fn progress_advances_without_events(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut watch = store.watch(Scope::all(&leases()), rev(1)).unwrap();
     let mut other = store.watch(Scope::all(&config_maps()), rev(1)).unwrap();
     let revision = put(&*store, &key("a/1"), "x").await;
     // When one subscription has received an event, earlier groups have reached all subscriptions.
     put(&*store, &key("a/2"), "x").await;
-    assert!(other.progress() < revision, "an event that was not handed out is not progress");
+    assert!(other.progress() < revision, "progress must not include undelivered events");
     take(&mut other, 2).await;
     assert!(watch.progress() >= revision);
     let lease = Key::new(&leases(), "a", "l");
@@ -212,7 +214,7 @@ pub async fn progress_moves_without_events(backend: &dyn Backend) {
     assert!(watch.progress() >= revision);
 }
 
-pub async fn a_closed_store_ends_watches_after_what_was_queued(backend: &dyn Backend) {
+pub async fn a_closed_store_ends_watches_after_queued_events(backend: &dyn Backend) {
     let store = backend.open().await;
     let mut watch = store.watch(Scope::all(&config_maps()), rev(1)).unwrap();
     put(&*store, &key("a/1"), "x").await;
@@ -222,13 +224,13 @@ pub async fn a_closed_store_ends_watches_after_what_was_queued(backend: &dyn Bac
     assert!(matches!(store.watch(Scope::all(&config_maps()), 1), Err(WatchError::Closed)));
 }
 
-async fn drained(mut watch: Subscription, from: i64, last: i64) {
+async fn assert_drained(mut watch: Subscription, from: i64, last: i64) {
     let events = take(&mut watch, usize::try_from(last - from).unwrap()).await;
     let revisions: Vec<i64> = events.iter().map(|event| event.revision()).collect();
     assert_eq!(revisions, (from + 1..=last).collect::<Vec<_>>());
 }
 
-pub async fn watches_started_during_a_storm_miss_nothing(backend: &dyn Backend) {
+pub async fn watches_started_during_many_writes_miss_no_event(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.ring_events = 64).await;
     let last = rev(1_601);
     let writer = |task: usize| {
@@ -237,7 +239,7 @@ pub async fn watches_started_during_a_storm_miss_nothing(backend: &dyn Backend) 
             for n in 0..100 {
                 let key = key(&format!("a/{task}-{}", n % 5));
                 let change = Change::Put(value(&key, "x"));
-                commit(&*store, Txn::one(key, Expect::Any, change)).await.unwrap();
+                commit(&*store, Txn::single(key, Precondition::Any, change)).await.unwrap();
             }
         }
     };
@@ -250,7 +252,7 @@ pub async fn watches_started_during_a_storm_miss_nothing(backend: &dyn Backend) 
                 let from = from.max(rev(1));
                 watches.push((store.watch(Scope::all(&config_maps()), from).unwrap(), from));
                 // Writers that are faster than this loop finish first.
-                store.wait_for(last.min(from + 230)).await.unwrap();
+                store.wait_for_revision(last.min(from + 230)).await.unwrap();
             }
             watches
         }
@@ -259,6 +261,6 @@ pub async fn watches_started_during_a_storm_miss_nothing(backend: &dyn Backend) 
     let (_, watches) = futures::future::join(writers, watcher()).await;
     assert_eq!(store.revision(), last);
     for (watch, from) in watches {
-        drained(watch, from, last).await;
+        assert_drained(watch, from, last).await;
     }
 }

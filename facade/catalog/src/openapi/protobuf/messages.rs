@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 /// Type of a field.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text,
     Flag,
     Integer,
@@ -15,22 +15,22 @@ pub(super) enum Kind {
     /// A message with a number in field 1, a bool in field 2 or text in field 3; empty for other values.
     Scalar,
     /// A repeated field; a single value counts as a list of one.
-    Each(&'static Kind),
+    Repeated(&'static FieldKind),
     Message(&'static Message),
     /// A message that contains only this, in field 1.
-    Wrapped(&'static Kind),
+    Wrapped(&'static FieldKind),
     /// An object whose members become entries: the name in field 1, the value in field 2.
     Map(&'static Map),
     /// A message with one of several fields, selected by members of the JSON object; omitted if none matches.
-    Choice(fn(&Look<'_>) -> Option<(u32, Kind)>),
+    Choice(fn(&Discriminators<'_>) -> Option<(u32, FieldKind)>),
     /// This type in field 1, or a bool in field 2.
-    OrFlag(&'static Kind),
+    OrFlag(&'static FieldKind),
     /// A message in field 1, or a reference in field 2 if there is a `$ref`, whose other members are ignored.
     OrReference(&'static Message),
 }
 
 /// A field: JSON name, number, type.
-pub(super) type Field = (&'static str, u32, Kind);
+pub(super) type Field = (&'static str, u32, FieldKind);
 
 /// An object with a fixed set of fields.
 pub(super) struct Message {
@@ -45,7 +45,7 @@ pub(super) struct Message {
 pub(super) struct Map {
     /// Field of the entries.
     pub entries: u32,
-    pub value: Kind,
+    pub value: FieldKind,
     /// Field of members whose names start with `x-`; 0 if they are entries.
     pub extensions: u32,
     /// Field of the member `default`; 0 if it is an entry.
@@ -54,18 +54,18 @@ pub(super) struct Map {
 
 impl Map {
     /// A map whose members are all entries, in field 1.
-    pub(super) const fn of(value: Kind) -> Self {
+    pub(super) const fn new(value: FieldKind) -> Self {
         Self { entries: 1, value, extensions: 0, default: 0 }
     }
 }
 
 /// JSON text of the members that distinguish alternatives.
 #[derive(Deserialize)]
-pub(super) struct Look<'a> {
+pub(super) struct Discriminators<'a> {
     #[serde(rename = "$ref", borrow)]
     pub reference: Option<&'a RawValue>,
     #[serde(rename = "in", borrow)]
-    pub place: Option<&'a RawValue>,
+    pub location: Option<&'a RawValue>,
     #[serde(rename = "type", borrow)]
     pub kind: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -77,44 +77,48 @@ pub(super) fn text(member: Option<&RawValue>) -> &str {
     member.map_or("", |m| m.get().trim_matches('"'))
 }
 
-pub(super) const TEXTS: Kind = Kind::Each(&Kind::Text);
-pub(super) const ANYS: Kind = Kind::Each(&Kind::Any);
-pub(super) const STRING_ARRAY: Kind = Kind::Wrapped(&TEXTS);
-pub(super) const REQUIREMENTS: Kind = Kind::Each(&Kind::Map(&Map::of(STRING_ARRAY)));
+pub(super) const TEXTS: FieldKind = FieldKind::Repeated(&FieldKind::Text);
+pub(super) const ANYS: FieldKind = FieldKind::Repeated(&FieldKind::Any);
+pub(super) const STRING_ARRAY: FieldKind = FieldKind::Wrapped(&TEXTS);
+pub(super) const REQUIREMENTS: FieldKind = FieldKind::Repeated(&FieldKind::Map(&Map::new(STRING_ARRAY)));
 /// A map of strings.
-pub(super) const STRINGS: Kind = Kind::Map(&Map::of(Kind::Text));
+pub(super) const STRINGS: FieldKind = FieldKind::Map(&Map::new(FieldKind::Text));
 
-pub(super) const EXTERNAL_DOCS: Kind = Kind::Message(&Message {
-    fields: &[("description", 1, Kind::Text), ("url", 2, Kind::Text)],
+pub(super) const EXTERNAL_DOCS: FieldKind = FieldKind::Message(&Message {
+    fields: &[("description", 1, FieldKind::Text), ("url", 2, FieldKind::Text)],
     shared: None,
     extensions: 3,
 });
 
-pub(super) const CONTACT: Kind = Kind::Message(&Message {
-    fields: &[("name", 1, Kind::Text), ("url", 2, Kind::Text), ("email", 3, Kind::Text)],
+pub(super) const CONTACT: FieldKind = FieldKind::Message(&Message {
+    fields: &[("name", 1, FieldKind::Text), ("url", 2, FieldKind::Text), ("email", 3, FieldKind::Text)],
     shared: None,
     extensions: 4,
 });
 
-pub(super) const LICENSE: Kind = Kind::Message(&Message {
-    fields: &[("name", 1, Kind::Text), ("url", 2, Kind::Text)],
+pub(super) const LICENSE: FieldKind = FieldKind::Message(&Message {
+    fields: &[("name", 1, FieldKind::Text), ("url", 2, FieldKind::Text)],
     shared: None,
     extensions: 3,
 });
 
 pub(super) static TAG: Message = Message {
-    fields: &[("name", 1, Kind::Text), ("description", 2, Kind::Text), ("externalDocs", 3, EXTERNAL_DOCS)],
+    fields: &[
+        ("name", 1, FieldKind::Text),
+        ("description", 2, FieldKind::Text),
+        ("externalDocs", 3, EXTERNAL_DOCS),
+    ],
     shared: None,
     extensions: 4,
 };
 
 pub(super) static XML: Message = Message {
     fields: &[
-        ("name", 1, Kind::Text),
-        ("namespace", 2, Kind::Text),
-        ("prefix", 3, Kind::Text),
-        ("attribute", 4, Kind::Flag),
-        ("wrapped", 5, Kind::Flag),
+        ("name", 1, FieldKind::Text),
+        ("namespace", 2, FieldKind::Text),
+        ("prefix", 3, FieldKind::Text),
+        ("attribute", 4, FieldKind::Flag),
+        ("wrapped", 5, FieldKind::Flag),
     ],
     shared: None,
     extensions: 6,

@@ -65,7 +65,7 @@ fn schema_at(json: &str, path: &[u32]) -> Vec<String> {
 }
 
 #[test]
-fn fields_of_a_schema_are_where_readers_look_for_them() {
+fn fields_of_a_schema_have_their_numbers() {
     let rows: [(&str, &[u32], &[&str]); 19] = [
         (r##"{"$ref":"#/definitions/X"}"##, &[1], &["#/definitions/X"]),
         (r#"{"type":"object"}"#, &[22, 1], &["object"]),
@@ -93,7 +93,7 @@ fn fields_of_a_schema_are_where_readers_look_for_them() {
 }
 
 #[test]
-fn alternatives_are_distinguished_by_what_they_look_like() {
+fn alternatives_are_distinguished_by_their_members() {
     let operation = |json: &str, path: &[u32]| {
         let document = format!(r#"{{"paths":{{"/a":{{"get":{json}}}}}}}"#);
         at(&encode_v2(document.as_bytes()).unwrap(), &[&[8, 2, 2, 2], path].concat())
@@ -131,7 +131,7 @@ fn alternatives_are_distinguished_by_what_they_look_like() {
 }
 
 #[test]
-fn what_has_no_place_is_left_out_and_the_rest_stays() {
+fn members_without_a_field_are_omitted_and_the_rest_is_kept() {
     let odd = r#"{"nullable":true,"type":5,"maxLength":"x","properties":[1,{"a":2}],"additionalProperties":"y",
         "items":3,"enum":{"a":1},"required":[1,"r"],"allOf":[false,{"title":"t"}],"description":null,"title":{"deep":[{}]},"format":"f"}"#;
     assert_eq!(schema_at(odd, &[2]), ["f"]);
@@ -150,7 +150,7 @@ fn what_has_no_place_is_left_out_and_the_rest_stays() {
 }
 
 #[test]
-fn lengths_of_any_size_are_right() {
+fn lengths_of_all_sizes_are_correct() {
     for size in [0, 1, 100, 127, 128, 16_383, 16_384, 3_000_000] {
         let long = "x".repeat(size);
         assert_eq!(
@@ -161,13 +161,13 @@ fn lengths_of_any_size_are_right() {
 }
 
 #[test]
-fn extensions_are_yaml_that_yaml_readers_take() {
+fn extensions_are_valid_yaml() {
     let text = "{\"x-a\":\"\u{7f}\u{85}\u{2028}\u{feff}é😀\"}";
     assert_eq!(schema_at(text, &[31, 2, 2]), [r#""\u007f\u0085\u2028\ufeffé😀""#]);
 }
 
 #[test]
-fn what_is_no_object_is_an_error() {
+fn input_other_than_an_object_is_an_error() {
     for json in ["", "[]", "1", r#"{"paths":"#, "{} {}", r#"{"paths":{"/a":{"parameters":[{"in":]}}}"#] {
         assert!(encode_v2(json.as_bytes()).is_err(), "{json}");
     }
@@ -180,7 +180,7 @@ fn schema_v3_at(json: &str, path: &[u32]) -> Vec<String> {
 }
 
 #[test]
-fn fields_of_a_version_3_schema_are_where_readers_look_for_them() {
+fn fields_of_a_version_3_schema_have_their_numbers() {
     let rows: [(&str, &[u32], &[&str]); 18] = [
         (r##"{"$ref":"#/components/schemas/X"}"##, &[2, 1], &["#/components/schemas/X"]),
         (r##"{"description":"d","$ref":"#/X","type":"object"}"##, &[2, 1], &["#/X"]),
@@ -207,7 +207,7 @@ fn fields_of_a_version_3_schema_are_where_readers_look_for_them() {
 }
 
 #[test]
-fn a_version_3_operation_is_read_back_as_it_was_written() {
+fn a_version_3_operation_is_encoded_completely() {
     let operation = r##"{"operationId":"o","parameters":[{"$ref":"#/p"},{"name":"n","in":"query","schema":{"type":"integer"}}],
         "requestBody":{"content":{"*/*":{"schema":{"$ref":"#/X"}}}},
         "responses":{"default":{"$ref":"#/r"},"200":{"description":"OK","content":{"a/b":{"schema":{"$ref":"#/Y"}}}},"x-r":1},

@@ -6,13 +6,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use portico_machinery::Object;
-use portico_machinery::openapi::{Pieces, Section, SpecV2, rename};
+use portico_machinery::openapi::{RawMembers, Section, SpecV2, rename};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
 /// Maximum passes over types that refer to each other.
-const ROUNDS: usize = 64;
+const MAX_PASSES: usize = 64;
 
 /// The document merged so far.
 #[derive(Debug, Default)]
@@ -31,14 +31,14 @@ struct KindRef {
 impl Merger {
     /// Merges one part.
     pub fn add(&mut self, mut part: SpecV2) {
-        let taken = part.paths.keys().filter(|path| self.spec.paths.contains_key(*path)).count();
-        if taken == part.paths.len() {
+        let existing = part.paths.keys().filter(|path| self.spec.paths.contains_key(*path)).count();
+        if existing == part.paths.len() {
             return;
         }
-        if taken > 0 {
+        if existing > 0 {
             part.retain_paths(|path| !self.spec.paths.contains_key(path));
         }
-        self.settle_names(&mut part);
+        self.resolve_conflicts(&mut part);
         self.spec.paths.extend(part.paths);
         for (name, piece) in part.parameters {
             self.spec.parameters.entry(name).or_insert(piece);
@@ -59,10 +59,12 @@ impl Merger {
 
     /// Renames conflicting types. A type that refers to a renamed one has changed, so the check is repeated; upstream stops after
     /// one pass, after which a path can refer to a type of another part.
-    fn settle_names(&self, part: &mut SpecV2) {
-        for _ in 0..ROUNDS {
-            let definitions = renames(&self.spec.definitions, &part.definitions, same_but_kinds);
-            let parameters = renames(&self.spec.parameters, &part.parameters, |a, b| same(a.get(), b.get()));
+    fn resolve_conflicts(&self, part: &mut SpecV2) {
+        for _ in 0..MAX_PASSES {
+            let definitions =
+                conflict_renames(&self.spec.definitions, &part.definitions, is_equal_except_kinds);
+            let parameters =
+                conflict_renames(&self.spec.parameters, &part.parameters, |a, b| is_equal(a.get(), b.get()));
             if definitions.is_empty() && parameters.is_empty() {
                 return;
             }
@@ -81,9 +83,9 @@ impl Merger {
 
 /// Returns new names for pieces of `source` that differ in `target`: `_v2`, `_v3`, ...; an equal piece under such a
 /// name is reused.
-fn renames(
-    target: &Pieces,
-    source: &Pieces,
+fn conflict_renames(
+    target: &RawMembers,
+    source: &RawMembers,
     equal: impl Fn(&RawValue, &RawValue) -> bool,
 ) -> HashMap<String, String> {
     let mut renames = HashMap::new();
@@ -120,7 +122,7 @@ fn rename_all(
             _ => piece,
         }
     };
-    let moved = |pieces: &mut Pieces, names: &HashMap<String, String>| {
+    let moved = |pieces: &mut RawMembers, names: &HashMap<String, String>| {
         let old = std::mem::take(pieces);
         let name = |n: String| names.get(&n).cloned().unwrap_or(n);
         *pieces = old.into_iter().map(|(n, piece)| (name(n), rewritten(piece))).collect();
@@ -130,12 +132,12 @@ fn rename_all(
     moved(&mut part.parameters, parameters);
 }
 
-fn same(a: &str, b: &str) -> bool {
+fn is_equal(a: &str, b: &str) -> bool {
     a == b || matches!((object(a), object(b)), (Some(a), Some(b)) if a == b)
 }
 
 /// True if two types are equal apart from their `x-kubernetes-group-version-kind`.
-fn same_but_kinds(a: &RawValue, b: &RawValue) -> bool {
+fn is_equal_except_kinds(a: &RawValue, b: &RawValue) -> bool {
     if a.get() == b.get() {
         return true;
     }
@@ -159,10 +161,10 @@ fn unite_kinds(shared: &RawValue, other: &RawValue) -> Option<Box<RawValue>> {
     }
     let mut object = object(shared.get())?;
     let mut kinds: Vec<KindRef> = object.decode(&[KINDS]).unwrap_or_default();
-    let more: Vec<KindRef> = self::object(other.get())?.decode(&[KINDS]).unwrap_or_default();
-    let before = kinds.len();
-    kinds.extend(more.into_iter().filter(|k| !kinds.contains(k)).collect::<Vec<_>>());
-    if kinds.len() == before {
+    let other_kinds: Vec<KindRef> = self::object(other.get())?.decode(&[KINDS]).unwrap_or_default();
+    let previous_len = kinds.len();
+    kinds.extend(other_kinds.into_iter().filter(|k| !kinds.contains(k)).collect::<Vec<_>>());
+    if kinds.len() == previous_len {
         return None;
     }
     kinds.sort_by_cached_key(|k| format!("{}/{}.{}", k.group, k.version, k.kind));

@@ -18,10 +18,10 @@ use crate::request_body::RequestBody;
 
 const RESPONSE: &str = "HTTP/1.1 103 E\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
+fn request(frames: Vec<Result<&'static str, BoxError>>) -> OutgoingRequest<'static> {
     let host = HeaderValue::from_static("b:1");
     let mut request =
-        Outgoing::own(http::Method::GET, PathAndQuery::from_static("/x"), host, HeaderMap::new());
+        OutgoingRequest::internal(http::Method::GET, PathAndQuery::from_static("/x"), host, HeaderMap::new());
     request.method = Method::POST;
     let frames =
         frames.into_iter().map(|frame| frame.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
@@ -30,11 +30,11 @@ fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
 }
 
 async fn open(io: UnixStream) -> Http1 {
-    Http1::open(io.into(), 1, &TaskSet::new(), OpenConnections::default().one_more()).await.unwrap()
+    Http1::open(io.into(), 1, &TaskSet::new(), OpenConnections::default().track()).await.unwrap()
 }
 
 /// Returns the status code or the error of a request, and the bytes that the backend read. The backend sends `sends` and closes.
-async fn exchange(mut request: Outgoing<'_>, sends: &str) -> (Result<u16, Http1Error>, String) {
+async fn exchange(mut request: OutgoingRequest<'_>, sends: &str) -> (Result<u16, Http1Error>, String) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut from_us, mut to_us) = theirs.into_split();
     let backend = async {
@@ -55,7 +55,7 @@ async fn exchange(mut request: Outgoing<'_>, sends: &str) -> (Result<u16, Http1E
 }
 
 #[tokio::test]
-async fn a_body_that_fails_leaves_the_backend_with_an_incomplete_request() {
+async fn a_failed_body_leaves_the_request_incomplete() {
     let malformed = || io::Error::new(io::ErrorKind::InvalidInput, "Invalid chunk size");
     let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
     for (frames, want) in [
@@ -70,7 +70,7 @@ async fn a_body_that_fails_leaves_the_backend_with_an_incomplete_request() {
         let code = match sent {
             Err(Http1Error::Broken(SendError::Body(status))) => Some(status.code),
             Err(Http1Error::Broken(SendError::Http(_))) => None,
-            _ => panic!("it was sent"),
+            _ => panic!("the request was sent"),
         };
         assert_eq!(code, want);
         let mut read = String::new();
@@ -80,7 +80,7 @@ async fn a_body_that_fails_leaves_the_backend_with_an_incomplete_request() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_cut_at_any_byte_is_no_answer() {
+async fn a_truncated_head_is_not_a_response() {
     let head = RESPONSE.len() - "ok".len();
     for length in 0..=RESPONSE.len() {
         let (sent, read) = exchange(request(vec![Ok("hello")]), &RESPONSE[..length]).await;

@@ -15,8 +15,8 @@ const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 /// Metrics `authentication_token_cache_*`.
 #[derive(Clone)]
 pub struct TokenCacheMetrics {
-    hit: Requests,
-    miss: Requests,
+    hit: RequestMetrics,
+    miss: RequestMetrics,
     ok: Counter,
     error: Counter,
     in_flight: Gauge,
@@ -25,7 +25,7 @@ pub struct TokenCacheMetrics {
 
 /// Metrics of requests with one status.
 #[derive(Clone)]
-struct Requests {
+struct RequestMetrics {
     count: Counter,
     seconds: Histogram,
 }
@@ -58,7 +58,7 @@ impl TokenCacheMetrics {
             "[ALPHA] Token reviews in flight (in_flight) and requests that wait for one \
              (blocked)",
         ));
-        let requests = |status| Requests {
+        let requests = |status| RequestMetrics {
             count: counts.get_or_create_owned(&[("status", status)]),
             seconds: seconds.get_or_create_owned(&[("status", status)]),
         };
@@ -73,24 +73,24 @@ impl TokenCacheMetrics {
     }
 
     /// Records a request: a hit if the token was in the cache, a miss if it had to be reviewed.
-    pub fn requested(&self, was_known: bool, took: Duration) {
-        let of = if was_known { &self.hit } else { &self.miss };
-        of.count.inc();
-        of.seconds.observe(took.as_secs_f64());
+    pub fn record_request(&self, is_hit: bool, duration: Duration) {
+        let outcome = if is_hit { &self.hit } else { &self.miss };
+        outcome.count.inc();
+        outcome.seconds.observe(duration.as_secs_f64());
     }
 
     /// Counts a request as waiting for a review until the guard is dropped.
-    pub(super) fn blocked(&self) -> Active {
-        Active::new(&self.blocked)
+    pub(super) fn count_blocked(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.blocked)
     }
 
     /// Counts a review as running until the guard is dropped.
-    pub(super) fn in_flight(&self) -> Active {
-        Active::new(&self.in_flight)
+    pub(super) fn count_in_flight(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.in_flight)
     }
 
     /// Records the end of a review.
-    pub(super) fn fetched(&self, is_ok: bool) {
+    pub(super) fn record_review(&self, is_ok: bool) {
         if is_ok {
             self.ok.inc()
         } else {
@@ -100,16 +100,16 @@ impl TokenCacheMetrics {
 }
 
 /// Guard that increments a gauge until it is dropped.
-pub(super) struct Active(Gauge);
+pub(super) struct GaugeGuard(Gauge);
 
-impl Active {
+impl GaugeGuard {
     fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Active {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

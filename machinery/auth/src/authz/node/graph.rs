@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use super::source::Kind;
-use super::source::Source;
+use super::source::EdgeSource;
+pub use super::source::VertexKind;
 
 /// Object that exists or is only referenced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Vertex {
-    kind: Kind,
+    kind: VertexKind,
     namespace: Box<str>,
     name: Box<str>,
 }
@@ -21,25 +21,25 @@ pub struct Vertex {
 impl Vertex {
     /// Returns the vertex of this kind and name; `namespace` is empty at cluster scope.
     #[must_use]
-    pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
+    pub fn new(kind: VertexKind, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: namespace.into(), name: name.into() }
     }
 }
 
 /// Relation that an object defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
+pub enum NodeFact {
     /// The object belongs to a node, which can access the objects that it references.
     Bound {
         /// Name of the node.
         node: Arc<str>,
         /// Referenced objects, without duplicates.
-        refers: Vec<Vertex>,
+        references: Vec<Vertex>,
     },
     /// The object and its secrets are accessible to nodes that can access its claim.
     Claimed {
         /// Claim of the volume.
-        by: Vertex,
+        claim: Vertex,
         /// Secrets of the volume, without duplicates.
         secrets: Vec<Vertex>,
     },
@@ -48,13 +48,13 @@ pub enum Fact {
 /// Outgoing edges of one object; targets are shared with edges of other objects.
 #[derive(Debug)]
 enum Edges {
-    Bound { node: Arc<str>, refers: Vec<Arc<Vertex>> },
-    Claimed { by: Vertex, secrets: Vec<Arc<Vertex>> },
+    Bound { node: Arc<str>, references: Vec<Arc<Vertex>> },
+    Claimed { claim: Vertex, secrets: Vec<Arc<Vertex>> },
 }
 
 /// Incoming edges of an object.
 #[derive(Debug, Default)]
-struct Reached {
+struct IncomingEdges {
     /// Nodes with the number of their pods that reference the object.
     nodes: HashMap<Arc<str>, usize>,
     /// Volumes of which the object is a secret.
@@ -65,55 +65,59 @@ struct Reached {
 #[derive(Debug, Default)]
 pub struct Graph {
     edges: HashMap<Vertex, Edges>,
-    reached: HashMap<Arc<Vertex>, Reached>,
+    incoming: HashMap<Arc<Vertex>, IncomingEdges>,
 }
 
 impl Graph {
     /// Sets the relation of an object; `None` removes it.
-    pub fn set(&mut self, object: Vertex, fact: Option<Fact>) {
-        self.withdraw(&object);
+    pub fn set(&mut self, object: Vertex, fact: Option<NodeFact>) {
+        self.remove_edges(&object);
         let edges = match fact {
             None => return,
-            Some(Fact::Bound { node, refers }) => {
-                let refers = refers.into_iter().map(|to| {
-                    let (to, reached) = self.reach(to);
-                    *reached.nodes.entry(Arc::clone(&node)).or_default() += 1;
-                    to
+            Some(NodeFact::Bound { node, references }) => {
+                let targets = references.into_iter().map(|target| {
+                    let (target, incoming) = self.incoming_entry(target);
+                    *incoming.nodes.entry(Arc::clone(&node)).or_default() += 1;
+                    target
                 });
-                Edges::Bound { refers: refers.collect(), node }
+                Edges::Bound { references: targets.collect(), node }
             }
-            Some(Fact::Claimed { by, secrets }) => {
-                let secrets = secrets.into_iter().map(|to| {
-                    let (to, reached) = self.reach(to);
-                    reached.volumes.push(object.clone());
-                    to
+            Some(NodeFact::Claimed { claim, secrets }) => {
+                let secrets = secrets.into_iter().map(|target| {
+                    let (target, incoming) = self.incoming_entry(target);
+                    incoming.volumes.push(object.clone());
+                    target
                 });
-                Edges::Claimed { secrets: secrets.collect(), by }
+                Edges::Claimed { secrets: secrets.collect(), claim }
             }
         };
         self.edges.insert(object, edges);
     }
 
     /// Replaces the relations of all objects of a source.
-    pub fn replace(&mut self, source: Source, facts: impl IntoIterator<Item = (Vertex, Option<Fact>)>) {
+    pub fn replace(
+        &mut self,
+        source: EdgeSource,
+        facts: impl IntoIterator<Item = (Vertex, Option<NodeFact>)>,
+    ) {
         let kind = source.kind();
         let old: Vec<Vertex> = self.edges.keys().filter(|object| object.kind == kind).cloned().collect();
-        old.iter().for_each(|object| self.withdraw(object));
+        old.iter().for_each(|object| self.remove_edges(object));
         facts.into_iter().for_each(|(object, fact)| self.set(object, fact));
     }
 
     /// True if the node can access the object.
     #[must_use]
-    pub fn relates(&self, node: &str, object: &Vertex) -> bool {
+    pub fn is_related(&self, node: &str, object: &Vertex) -> bool {
         match self.edges.get(object) {
-            Some(Edges::Bound { node: own, .. }) => **own == *node,
+            Some(Edges::Bound { node: bound_node, .. }) => **bound_node == *node,
             // A claim is never the source of an edge, so this does not recurse.
-            Some(Edges::Claimed { by, .. }) => {
-                self.reached.get(by).is_some_and(|r| r.nodes.contains_key(node))
+            Some(Edges::Claimed { claim, .. }) => {
+                self.incoming.get(claim).is_some_and(|r| r.nodes.contains_key(node))
             }
-            None => self.reached.get(object).is_some_and(|reached| {
-                reached.nodes.contains_key(node)
-                    || reached.volumes.iter().any(|volume| self.relates(node, volume))
+            None => self.incoming.get(object).is_some_and(|incoming| {
+                incoming.nodes.contains_key(node)
+                    || incoming.volumes.iter().any(|volume| self.is_related(node, volume))
             }),
         }
     }
@@ -121,41 +125,41 @@ impl Graph {
     /// True if the graph has no edges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.edges.is_empty() && self.reached.is_empty()
+        self.edges.is_empty() && self.incoming.is_empty()
     }
 
-    fn reach(&mut self, to: Vertex) -> (Arc<Vertex>, &mut Reached) {
-        let to = match self.reached.get_key_value(&to) {
-            Some((known, _)) => Arc::clone(known),
-            None => Arc::new(to),
+    fn incoming_entry(&mut self, target: Vertex) -> (Arc<Vertex>, &mut IncomingEdges) {
+        let target = match self.incoming.get_key_value(&target) {
+            Some((existing, _)) => Arc::clone(existing),
+            None => Arc::new(target),
         };
-        (Arc::clone(&to), self.reached.entry(to).or_default())
+        (Arc::clone(&target), self.incoming.entry(target).or_default())
     }
 
-    fn withdraw(&mut self, object: &Vertex) {
+    fn remove_edges(&mut self, object: &Vertex) {
         match self.edges.remove(object) {
             None => {}
-            Some(Edges::Bound { node, refers }) => refers.iter().for_each(|to| {
-                self.leave(to, |reached| {
-                    if let Some(count) = reached.nodes.get_mut(&node) {
+            Some(Edges::Bound { node, references }) => references.iter().for_each(|target| {
+                self.remove_incoming(target, |incoming| {
+                    if let Some(count) = incoming.nodes.get_mut(&node) {
                         *count -= 1;
                         if *count == 0 {
-                            reached.nodes.remove(&node);
+                            incoming.nodes.remove(&node);
                         }
                     }
                 });
             }),
-            Some(Edges::Claimed { secrets, .. }) => secrets.iter().for_each(|to| {
-                self.leave(to, |reached| reached.volumes.retain(|volume| volume != object));
+            Some(Edges::Claimed { secrets, .. }) => secrets.iter().for_each(|target| {
+                self.remove_incoming(target, |incoming| incoming.volumes.retain(|volume| volume != object));
             }),
         }
     }
 
-    fn leave(&mut self, to: &Arc<Vertex>, drop_edge: impl FnOnce(&mut Reached)) {
-        let Some(reached) = self.reached.get_mut(to) else { return };
-        drop_edge(reached);
-        if reached.nodes.is_empty() && reached.volumes.is_empty() {
-            self.reached.remove(to);
+    fn remove_incoming(&mut self, target: &Arc<Vertex>, drop_edge: impl FnOnce(&mut IncomingEdges)) {
+        let Some(incoming) = self.incoming.get_mut(target) else { return };
+        drop_edge(incoming);
+        if incoming.nodes.is_empty() && incoming.volumes.is_empty() {
+            self.incoming.remove(target);
         }
     }
 }

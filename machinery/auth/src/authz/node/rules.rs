@@ -21,15 +21,16 @@ const TABLE: [(&str, &str, &str); 9] = [
     (READ, "certificates.k8s.io", "clustertrustbundles"),
 ];
 /// Index of the last entry, which depends on a feature gate.
-const GATED: usize = TABLE.len() - 1;
+const GATED_INDEX: usize = TABLE.len() - 1;
 
 /// Rules that always apply.
-pub(super) static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| TABLE[..GATED].iter().map(rule).collect());
+pub(super) static NODE_RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| TABLE[..GATED_INDEX].iter().map(parse_rule).collect());
 
 /// Rule of the feature gate `ClusterTrustBundle`.
-pub(super) static TRUST_BUNDLES: LazyLock<Rule> = LazyLock::new(|| rule(&TABLE[GATED]));
+pub(super) static TRUST_BUNDLES: LazyLock<Rule> = LazyLock::new(|| parse_rule(&TABLE[GATED_INDEX]));
 
-fn rule((verbs, groups, resources): &(&str, &str, &str)) -> Rule {
+fn parse_rule((verbs, groups, resources): &(&str, &str, &str)) -> Rule {
     let words = |text: &str| {
         let words = text.split(' ').map(|word| if word == "core" { "" } else { word }.to_owned());
         words.collect()

@@ -4,7 +4,7 @@ use portico_machinery::GroupResource;
 
 /// Resource whose objects define edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum EdgeSource {
     /// Pods, with edges to the node and to referenced objects.
     Pods,
     /// Persistent volumes.
@@ -17,7 +17,7 @@ pub enum Source {
     CertificateRequests,
 }
 
-impl Source {
+impl EdgeSource {
     /// All sources.
     pub const ALL: [Self; 5] =
         [Self::Pods, Self::Volumes, Self::Attachments, Self::Slices, Self::CertificateRequests];
@@ -31,18 +31,19 @@ impl Source {
 
     /// Returns the source for a resource, if any.
     #[must_use]
-    pub fn of(resource: &GroupResource) -> Option<Self> {
-        let same = |source: &Self| source.names() == (resource.group.as_str(), resource.resource.as_str());
-        Self::ALL.into_iter().find(same)
+    pub fn from_resource(resource: &GroupResource) -> Option<Self> {
+        let matches_resource =
+            |source: &Self| source.names() == (resource.group.as_str(), resource.resource.as_str());
+        Self::ALL.into_iter().find(matches_resource)
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> VertexKind {
         match self {
-            Self::Pods => Kind::Pod,
-            Self::Volumes => Kind::Volume,
-            Self::Attachments => Kind::Attachment,
-            Self::Slices => Kind::Slice,
-            Self::CertificateRequests => Kind::CertificateRequest,
+            Self::Pods => VertexKind::Pod,
+            Self::Volumes => VertexKind::Volume,
+            Self::Attachments => VertexKind::Attachment,
+            Self::Slices => VertexKind::Slice,
+            Self::CertificateRequests => VertexKind::CertificateRequest,
         }
     }
 
@@ -59,7 +60,7 @@ impl Source {
 
 /// Kind of an object in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum VertexKind {
     /// Pod
     Pod,
     /// PersistentVolume

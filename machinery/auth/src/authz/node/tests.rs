@@ -46,7 +46,7 @@ fn named(name: &str, namespace: &str, node: &str) -> Object {
     ))
 }
 
-fn put(graph: &mut Graph, source: Source, object: &Object) {
+fn put(graph: &mut Graph, source: EdgeSource, object: &Object) {
     graph.set(source.vertex(object.namespace(), object.name()), source.fact(object));
 }
 
@@ -54,22 +54,22 @@ fn cluster() -> Graph {
     let mut graph = Graph::default();
     for n in 0..2 {
         let node = format!("node{n}");
-        put(&mut graph, Source::Pods, &pod(&format!("pod{n}"), &node));
-        put(&mut graph, Source::Volumes, &volume(&format!("pv{n}"), &format!("claim-pod{n}")));
-        put(&mut graph, Source::Attachments, &named(&format!("attachment{n}"), "", &node));
-        put(&mut graph, Source::Slices, &named(&format!("slice{n}"), "", &node));
-        put(&mut graph, Source::CertificateRequests, &named(&format!("request{n}"), "ns0", &node));
+        put(&mut graph, EdgeSource::Pods, &pod(&format!("pod{n}"), &node));
+        put(&mut graph, EdgeSource::Volumes, &volume(&format!("pv{n}"), &format!("claim-pod{n}")));
+        put(&mut graph, EdgeSource::Attachments, &named(&format!("attachment{n}"), "", &node));
+        put(&mut graph, EdgeSource::Slices, &named(&format!("slice{n}"), "", &node));
+        put(&mut graph, EdgeSource::CertificateRequests, &named(&format!("request{n}"), "ns0", &node));
     }
     graph
 }
 
-fn authorizer(graph: Graph, features: Features) -> Node {
-    Node::new(Relations::Known { graph: Arc::new(RwLock::new(graph)), features })
+fn authorizer(graph: Graph, features: NodeFeatures) -> NodeAuthorizer {
+    NodeAuthorizer::new(NodeRelations::Local { graph: Arc::new(RwLock::new(graph)), features })
 }
 
 /// Request as `verb group/resource[/subresource] namespace/name [selector]`; `core` for the core group, `-` for an empty value.
-fn ask(node: &Node, user: &str, question: &str) -> Decision {
-    let mut words = question.split(' ');
+fn decide(node: &NodeAuthorizer, user: &str, check: &str) -> Decision {
+    let mut words = check.split(' ');
     let verb = words.next().unwrap();
     let mut path = words.next().unwrap().split('/');
     let group = path.next().filter(|group| *group != "core").unwrap_or_default();
@@ -77,16 +77,16 @@ fn ask(node: &Node, user: &str, question: &str) -> Decision {
     let (namespace, name) = words.next().unwrap_or("-/-").split_once('/').unwrap();
     let or_empty = |word: &str| if word == "-" { String::new() } else { word.to_owned() };
     let user = UserInfo::new(user, [NODES]);
-    let mut asked = Attributes::resource(user, verb, &resource, &or_empty(namespace), &or_empty(name));
-    let request = Arc::make_mut(&mut asked.request);
+    let mut attributes = Attributes::resource(user, verb, &resource, &or_empty(namespace), &or_empty(name));
+    let request = Arc::make_mut(&mut attributes.request);
     request.subresource = path.next().unwrap_or_default().to_owned();
     request.field_selector = words.next().unwrap_or_default().to_owned();
-    node.authorize(&asked)
+    node.authorize(&attributes)
 }
 
 /// Request, true if node0 is allowed, and the reason if there is one.
 #[rustfmt::skip]
-const QUESTIONS: &[(&str, bool, &str)] = &[
+const REQUESTS: &[(&str, bool, &str)] = &[
     ("get core/configmaps ns0/map-pod0", true, ""),
     ("get core/configmaps ns0/late-pod0", true, ""),
     ("get core/configmaps ns0/root-ca", true, ""),
@@ -185,88 +185,91 @@ const QUESTIONS: &[(&str, bool, &str)] = &[
     ("list certificates.k8s.io/clustertrustbundles -/-", true, ""),
 ];
 
-const EVERYTHING: Features = Features { pod_certificates: true, trust_bundles: true };
+const EVERYTHING: NodeFeatures = NodeFeatures { pod_certificates: true, trust_bundles: true };
 
 #[test]
-fn a_node_may_what_upstream_lets_it() {
+fn decisions_are_those_of_upstream() {
     let node = authorizer(cluster(), EVERYTHING);
-    for (question, may, reason) in QUESTIONS {
-        let decision = ask(&node, "system:node:node0", question);
-        assert_eq!((decision.allowed(), &*decision.reason), (*may, *reason), "{question}");
-        let stranger = ask(&node, "alice", question);
+    for (question, may, reason) in REQUESTS {
+        let decision = decide(&node, "system:node:node0", question);
+        assert_eq!((decision.is_allowed(), &*decision.reason), (*may, *reason), "{question}");
+        let stranger = decide(&node, "alice", question);
         assert_eq!(stranger, Decision::no_opinion(""), "{question}");
     }
-    let nameless = ask(&node, "system:node:", "get core/nodes -/x");
+    let nameless = decide(&node, "system:node:", "get core/nodes -/x");
     assert_eq!(nameless.reason, "unknown node for user \"system:node:\"");
 }
 
 #[test]
-fn an_empty_graph_relates_nothing_and_features_that_are_off_give_nothing() {
-    let node = authorizer(Graph::default(), Features::default());
+fn an_empty_graph_and_disabled_features_allow_nothing() {
+    let node = authorizer(Graph::default(), NodeFeatures::default());
     for question in [
         "get core/secrets ns0/shared",
         "get core/pods ns0/pod0",
         "list certificates.k8s.io/clustertrustbundles -/-",
         "create certificates.k8s.io/podcertificaterequests ns0/-",
     ] {
-        assert!(!ask(&node, "system:node:node0", question).allowed(), "{question}");
+        assert!(!decide(&node, "system:node:node0", question).is_allowed(), "{question}");
     }
     assert!(
-        ask(&node, "system:node:new", "get core/nodes -/new").allowed(),
+        decide(&node, "system:node:new", "get core/nodes -/new").is_allowed(),
         "a node before it is registered"
     );
 }
 
 #[test]
-fn where_no_graph_is_kept_it_is_asked_for_what_needs_one_and_for_nothing_else() {
-    let remote = Node::new(Relations::Remote);
+fn without_a_graph_only_decisions_that_need_it_are_delegated() {
+    let remote = NodeAuthorizer::new(NodeRelations::Remote);
     for (question, verdict) in [
-        ("get core/secrets ns0/shared", Verdict::Ask),
-        ("get core/pods ns0/pod0", Verdict::Ask),
-        ("list certificates.k8s.io/clustertrustbundles -/-", Verdict::Ask),
+        ("get core/secrets ns0/shared", Verdict::Delegate),
+        ("get core/pods ns0/pod0", Verdict::Delegate),
+        ("list certificates.k8s.io/clustertrustbundles -/-", Verdict::Delegate),
         ("list core/secrets ns0/-", Verdict::NoOpinion),
         ("update coordination.k8s.io/leases kube-node-lease/node0", Verdict::Allow),
         ("list core/pods -/- spec.nodeName=node0", Verdict::Allow),
         ("get apps/deployments ns0/x", Verdict::NoOpinion),
     ] {
-        assert_eq!(ask(&remote, "system:node:node0", question).verdict, verdict, "{question}");
+        assert_eq!(decide(&remote, "system:node:node0", question).verdict, verdict, "{question}");
     }
 }
 
 #[test]
 fn rules_of_nodes_cannot_be_listed() {
-    let node = Node::new(Relations::Remote);
+    let node = NodeAuthorizer::new(NodeRelations::Remote);
     let rules = node.rules_for(&UserInfo::new("system:node:a", [NODES]), "ns");
     assert!(rules.incomplete && rules.rules.is_empty());
     assert_eq!(rules.errors, ["node authorizer does not support user rule resolution"]);
-    assert_eq!(node.rules_for(&UserInfo::new("alice", [NODES]), "ns"), Rules::default());
+    assert_eq!(node.rules_for(&UserInfo::new("alice", [NODES]), "ns"), UserRules::default());
 }
 
 #[test]
-fn edges_leave_with_the_last_object_that_made_them() {
+fn edges_are_removed_with_the_last_object_that_defined_them() {
     let mut graph = cluster();
-    let shared = Vertex::new(Kind::Secret, "ns0", "shared");
-    put(&mut graph, Source::Pods, &pod("pod2", "node0"));
-    graph.set(Source::Pods.vertex("ns0", "pod0"), None);
-    assert!(graph.relates("node0", &shared), "pod2 is still there");
-    graph.set(Source::Pods.vertex("ns0", "pod2"), None);
-    assert!(!graph.relates("node0", &shared));
-    assert!(graph.relates("node1", &shared));
-    assert!(!graph.relates("node0", &Vertex::new(Kind::Volume, "", "pv0")), "nobody has its claim");
-    for source in Source::ALL {
+    let shared = Vertex::new(VertexKind::Secret, "ns0", "shared");
+    put(&mut graph, EdgeSource::Pods, &pod("pod2", "node0"));
+    graph.set(EdgeSource::Pods.vertex("ns0", "pod0"), None);
+    assert!(graph.is_related("node0", &shared), "pod2 still refers to the secret");
+    graph.set(EdgeSource::Pods.vertex("ns0", "pod2"), None);
+    assert!(!graph.is_related("node0", &shared));
+    assert!(graph.is_related("node1", &shared));
+    assert!(
+        !graph.is_related("node0", &Vertex::new(VertexKind::Volume, "", "pv0")),
+        "no pod of the node uses the claim"
+    );
+    for source in EdgeSource::ALL {
         graph.replace(source, []);
     }
     assert!(graph.is_empty(), "{graph:?}");
 }
 
 #[test]
-fn a_pod_counts_once_it_is_bound_and_a_mirror_pod_gives_its_node_nothing_but_itself() {
+fn a_pod_counts_once_bound_and_a_mirror_pod_grants_only_access_to_itself() {
     let mut graph = Graph::default();
-    put(&mut graph, Source::Pods, &pod("pod0", ""));
+    put(&mut graph, EdgeSource::Pods, &pod("pod0", ""));
     assert!(graph.is_empty());
     let mut mirror = pod("pod0", "node0");
     mirror.set(&["metadata", "annotations", "kubernetes.io/config.mirror"], "x");
-    put(&mut graph, Source::Pods, &mirror);
-    assert!(graph.relates("node0", &Vertex::new(Kind::Pod, "ns0", "pod0")));
-    assert!(!graph.relates("node0", &Vertex::new(Kind::Secret, "ns0", "shared")));
+    put(&mut graph, EdgeSource::Pods, &mirror);
+    assert!(graph.is_related("node0", &Vertex::new(VertexKind::Pod, "ns0", "pod0")));
+    assert!(!graph.is_related("node0", &Vertex::new(VertexKind::Secret, "ns0", "shared")));
 }

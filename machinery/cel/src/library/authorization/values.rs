@@ -37,13 +37,13 @@ pub trait Authorizer: Send + Sync {
 pub enum Question {
     /// Path of a non-resource request.
     Path(String),
-    /// Resource.
+    /// Request for a resource.
     Resource {
         /// API group.
         group: String,
         /// Plural name of the resource.
         resource: String,
-        /// Subresource.
+        /// Subresource of the resource.
         subresource: String,
         /// Namespace of the object.
         namespace: String,
@@ -70,7 +70,7 @@ pub struct Decision {
 /// Returns the value of the variable `authorizer`.
 #[must_use]
 pub fn authorizer<'v>(authorizer: Arc<dyn Authorizer>) -> Value<'v> {
-    Value::opaque(Asker(authorizer))
+    Value::opaque(AuthorizerValue(authorizer))
 }
 
 /// Returns the value of the variable `authorizer.requestResource`: a check whose target is set.
@@ -79,7 +79,7 @@ pub fn resource_check<'v>(authorizer: Arc<dyn Authorizer>, question: Question) -
     Value::opaque(ResourceCheck { authorizer, question })
 }
 
-struct Asker(Arc<dyn Authorizer>);
+struct AuthorizerValue(Arc<dyn Authorizer>);
 
 struct PathCheck {
     authorizer: Arc<dyn Authorizer>,
@@ -132,14 +132,14 @@ macro_rules! receivers {
 }
 
 #[derive(Clone)]
-struct Answer(Decision);
+struct DecisionValue(Decision);
 
 receivers! {
-    Asker => AUTHORIZER, |_| 0;
+    AuthorizerValue => AUTHORIZER, |_| 0;
     PathCheck => PATH_CHECK, |check| check.path.len();
     GroupCheck => GROUP_CHECK, |check| check.group.len();
     ResourceCheck => RESOURCE_CHECK, |check| check.question.bytes();
-    Answer => DECISION, |Answer(decision)| decision.reason.len();
+    DecisionValue => DECISION, |DecisionValue(decision)| decision.reason.len();
 }
 
 impl Question {
@@ -171,7 +171,7 @@ fn receiver<'c, T: Opaque>(call: &Call<'c, '_>) -> Result<&'c T, EvalError> {
 }
 
 pub(super) fn path<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    let (authorizer, path) = (&receiver::<Asker>(call)?.0, call.str(1)?);
+    let (authorizer, path) = (&receiver::<AuthorizerValue>(call)?.0, call.str(1)?);
     if path.trim().is_empty() {
         return Err(EvalError::new("path must not be empty"));
     }
@@ -179,14 +179,14 @@ pub(super) fn path<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
 }
 
 pub(super) fn group<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    let authorizer = Arc::clone(&receiver::<Asker>(call)?.0);
+    let authorizer = Arc::clone(&receiver::<AuthorizerValue>(call)?.0);
     Ok(Value::opaque(GroupCheck { authorizer, group: call.str(1)?.to_owned() }))
 }
 
 pub(super) fn service_account<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    let (authorizer, namespace, name) = (&receiver::<Asker>(call)?.0, call.str(1)?, call.str(2)?);
+    let (authorizer, namespace, name) = (&receiver::<AuthorizerValue>(call)?.0, call.str(1)?, call.str(2)?);
     authorizer.check_service_account(namespace, name).map_err(EvalError::new)?;
-    Ok(Value::opaque(Asker(authorizer.of_service_account(namespace, name))))
+    Ok(Value::opaque(AuthorizerValue(authorizer.of_service_account(namespace, name))))
 }
 
 pub(super) fn resource<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
@@ -230,28 +230,28 @@ parts! {
 pub(super) fn check_path<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
     let check = receiver::<PathCheck>(call)?;
     let question = Question::Path(check.path.clone());
-    Ok(Value::opaque(Answer(check.authorizer.decide(&question, call.str(1)?))))
+    Ok(Value::opaque(DecisionValue(check.authorizer.decide(&question, call.str(1)?))))
 }
 
 pub(super) fn check_resource<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
     let check = receiver::<ResourceCheck>(call)?;
-    Ok(Value::opaque(Answer(check.authorizer.decide(&check.question, call.str(1)?))))
+    Ok(Value::opaque(DecisionValue(check.authorizer.decide(&check.question, call.str(1)?))))
 }
 
 pub(super) fn errored<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    Ok(Value::Bool(receiver::<Answer>(call)?.0.error.is_some()))
+    Ok(Value::Bool(receiver::<DecisionValue>(call)?.0.error.is_some()))
 }
 
 pub(super) fn error<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    Ok(Value::text(receiver::<Answer>(call)?.0.error.clone().unwrap_or_default()))
+    Ok(Value::text(receiver::<DecisionValue>(call)?.0.error.clone().unwrap_or_default()))
 }
 
 pub(super) fn allowed<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    Ok(Value::Bool(receiver::<Answer>(call)?.0.allowed))
+    Ok(Value::Bool(receiver::<DecisionValue>(call)?.0.allowed))
 }
 
 pub(super) fn reason<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
-    Ok(Value::text(receiver::<Answer>(call)?.0.reason.clone()))
+    Ok(Value::text(receiver::<DecisionValue>(call)?.0.reason.clone()))
 }
 
 #[cfg(test)]
@@ -261,11 +261,11 @@ mod tests {
     use crate::library;
 
     /// Allows requests of service accounts in the namespace `open`.
-    struct Picky {
+    struct TestAuthorizer {
         account: String,
     }
 
-    impl Authorizer for Picky {
+    impl Authorizer for TestAuthorizer {
         fn decide(&self, question: &Question, verb: &str) -> Decision {
             let Question::Resource { namespace, .. } = question else {
                 return Decision { error: Some("no paths".to_owned()), ..Decision::default() };
@@ -287,7 +287,7 @@ mod tests {
         let builder = Environment::builder().library(library::authorization()).unwrap();
         let environment = builder.variable("authorizer", Type::opaque(AUTHORIZER)).build();
         let program = environment.compile(expression).unwrap();
-        let picky = authorizer(Arc::new(Picky { account: String::new() }));
+        let picky = authorizer(Arc::new(TestAuthorizer { account: String::new() }));
         let (value, cost) = program.evaluate(&[("authorizer", picky)], 1_000_000, &|| false);
         let printed = value.map(|value| match value {
             Value::Bool(yes) => yes.to_string(),
@@ -297,12 +297,12 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_asks_step_by_step_and_reads_the_answer() {
-        let asked =
+    fn checks_are_built_step_by_step_and_return_decisions() {
+        let expression =
             "authorizer.serviceAccount('ns', 'me').group('').resource('pods').namespace('open').check('get')";
-        let (allowed, cost) = run(&format!("{asked}.allowed()"));
+        let (allowed, cost) = run(&format!("{expression}.allowed()"));
         assert_eq!((allowed, cost), (Ok("true".to_owned()), 350_006));
-        assert_eq!(run(&format!("{asked}.reason()")).0.unwrap(), r#"get by "ns/me""#);
+        assert_eq!(run(&format!("{expression}.reason()")).0.unwrap(), r#"get by "ns/me""#);
         let other = "authorizer.group('').resource('pods').namespace('open').check('get').allowed()";
         assert_eq!(run(other).0.unwrap(), "false");
         assert_eq!(run("authorizer.path('/x').check('get').error()").0.unwrap(), "no paths");
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_an_error() {
+    fn invalid_checks_are_errors() {
         let errors = [
             ("authorizer.path(' ').check('get').allowed()", "path must not be empty"),
             ("authorizer.group('').resource('').check('get').allowed()", "resource must not be empty"),
@@ -325,9 +325,9 @@ mod tests {
     }
 
     #[test]
-    fn three_questions_do_not_fit_into_one_expression() {
-        let asked = "authorizer.path('/x').check('get').allowed()";
-        let (result, _) = run(&format!("[1, 2, 3].all(i, !{asked})"));
-        assert!(result.unwrap_err().contains("cost"), "the budget ends it");
+    fn three_checks_exceed_the_budget_of_an_expression() {
+        let expression = "authorizer.path('/x').check('get').allowed()";
+        let (result, _) = run(&format!("[1, 2, 3].all(i, !{expression})"));
+        assert!(result.unwrap_err().contains("cost"), "cost limit");
     }
 }

@@ -6,7 +6,7 @@ use portico_gostd::apimachinery::validation;
 use portico_gostd::strfmt::{is_date, is_date_time};
 use portico_gostd::url::check_request_uri;
 
-/// A name that is not complete may end with a dash.
+/// Masks a trailing dash, which a name prefix may have.
 fn without_dash(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(before) if !before.is_empty() => {
@@ -54,11 +54,11 @@ pub(super) fn uri(text: &str) -> Vec<String> {
     check_request_uri(text).err().into_iter().collect()
 }
 
-fn unless(fine: bool, problem: &str) -> Vec<String> {
+fn violation_unless(fine: bool, problem: &str) -> Vec<String> {
     if fine { Vec::new() } else { vec![problem.to_owned()] }
 }
 
-/// Five groups of hexadecimal digits; the dashes between them may be missing.
+/// Checks five groups of hexadecimal digits; the dashes between them are optional.
 pub(super) fn uuid(text: &str) -> Vec<String> {
     let mut rest = Some(text);
     for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -68,27 +68,27 @@ pub(super) fn uuid(text: &str) -> Vec<String> {
             group.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(rest)
         });
     }
-    unless(rest == Some(""), "does not match the UUID format")
+    violation_unless(rest == Some(""), "does not match the UUID format")
 }
 
-/// Base64 with its padding, of something.
+/// Checks padded, non-empty base64.
 pub(super) fn byte(text: &str) -> Vec<String> {
-    // What the last character means beyond the bytes does not matter.
+    // Unused bits of the last character are ignored.
     let body = text.trim_end_matches('=');
     let padding = text.len() - body.len();
     let fine = !body.is_empty()
         && text.len().is_multiple_of(4)
         && padding <= 2
         && body.bytes().all(|byte| STANDARD.decode([byte, byte, byte, byte]).is_ok());
-    unless(fine, "invalid base64")
+    violation_unless(fine, "invalid base64")
 }
 
 pub(super) fn date(text: &str) -> Vec<String> {
-    unless(is_date(text), "invalid date")
+    violation_unless(is_date(text), "invalid date")
 }
 
 pub(super) fn datetime(text: &str) -> Vec<String> {
-    unless(is_date_time(text), "invalid datetime")
+    violation_unless(is_date_time(text), "invalid datetime")
 }
 
 #[cfg(test)]

@@ -104,8 +104,8 @@ fn without_zeros(part: &str) -> String {
     if rest.starts_with(|c: char| c.is_ascii_digit()) { rest.to_owned() } else { format!("0{rest}") }
 }
 
-fn cut(text: &str, at: char) -> (&str, Option<&str>) {
-    text.split_once(at).map_or((text, None), |(before, behind)| (before, Some(behind)))
+fn cut(text: &str, separator: char) -> (&str, Option<&str>) {
+    text.split_once(separator).map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
 fn is_identifier(byte: u8) -> bool {
@@ -127,8 +127,8 @@ fn number(text: &str, name: &str, lower: &str) -> Result<u64, String> {
 }
 
 fn parse(text: &str) -> Result<u64, String> {
-    let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
+    let reason = if text.is_empty() { "invalid syntax" } else { "value out of range" };
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {reason}", quote(text)))
 }
 
 fn identifier(text: &str) -> Result<Identifier, String> {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_ordered_and_builds_do_not_count() {
+    fn versions_are_ordered_and_builds_are_ignored() {
         let ordered = [
             "0.9.9",
             "1.0.0-1",

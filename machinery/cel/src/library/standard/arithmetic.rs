@@ -48,7 +48,7 @@ fn additions() -> Vec<Overload> {
     let list = || Type::list(Type::param("A"));
     let two = |id, ty: Type| Overload::global(id, vec![ty.clone(), ty.clone()], ty, add);
     vec![
-        two("add_bytes", Type::Bytes).costs(joined_estimate, joined),
+        two("add_bytes", Type::Bytes).costs(joined_estimate, concatenation_cost),
         two("add_double", Type::Double),
         two("add_duration_duration", Type::Duration),
         Overload::global(
@@ -65,7 +65,7 @@ fn additions() -> Vec<Overload> {
         ),
         two("add_int64", Type::Int),
         two("add_list", list()).costs(lists_estimate, |_, _| 1),
-        two("add_string", Type::String).costs(joined_estimate, joined),
+        two("add_string", Type::String).costs(joined_estimate, concatenation_cost),
         two("add_uint64", Type::Uint),
     ]
 }
@@ -98,7 +98,7 @@ fn lists_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::sized(CostEstimate::ONE, call.argument(0).plus(call.argument(1))))
 }
 
-fn joined(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+fn concatenation_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     scale(arguments.iter().map(Value::cost_size).sum(), STRING_TRAVERSAL)
 }
 
@@ -144,21 +144,21 @@ fn concatenate<'v>(call: &Call<'_, 'v>, one: &List<'v>, two: &List<'v>) -> Resul
         items.extend(two.to_vec()?);
         return Ok(Value::list(items));
     };
-    let mut known = if matches!(one.kind(), ListKind::Atomic) { Vec::new() } else { one.to_vec()? };
-    // A declared list keeps plain data.
+    let mut values = if matches!(one.kind(), ListKind::Atomic) { Vec::new() } else { one.to_vec()? };
+    // A declared list contains plain data.
     let mut items = one.plain();
     for item in two.iter() {
         let item = item?;
-        let (place, plain) = (place_of(call, &item, &known, one.kind())?, item.erased()?);
-        match (place, one.kind()) {
-            (Some(place), ListKind::Map(_)) => {
-                known[place] = item;
-                items[place] = plain;
+        let (index, plain) = (index_of_equal(call, &item, &values, one.kind())?, item.without_declaration()?);
+        match (index, one.kind()) {
+            (Some(index), ListKind::Map(_)) => {
+                values[index] = item;
+                items[index] = plain;
             }
             (Some(_), _) => {}
             (None, ListKind::Atomic) => items.push(plain),
             (None, _) => {
-                known.push(item);
+                values.push(item);
                 items.push(plain);
             }
         }
@@ -167,7 +167,7 @@ fn concatenate<'v>(call: &Call<'_, 'v>, one: &List<'v>, two: &List<'v>) -> Resul
 }
 
 /// Returns the index of the equal item in a list of this kind.
-fn place_of(
+fn index_of_equal(
     call: &Call<'_, '_>,
     item: &Value<'_>,
     among: &[Value<'_>],

@@ -1,6 +1,6 @@
 //! `in`, `size`, and the declarations of indices.
 
-use super::logic::never;
+use super::logic::reject_call;
 use crate::ast::operator;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
@@ -14,16 +14,16 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new(
             operator::INDEX,
             vec![
-                Overload::global("index_list", vec![list(), Type::Int], any(), never),
-                Overload::global("index_map", vec![map(), any()], other(), never),
+                Overload::global("index_list", vec![list(), Type::Int], any(), reject_call),
+                Overload::global("index_map", vec![map(), any()], other(), reject_call),
             ],
         ),
         Function::new(
             operator::IN,
             vec![
-                Overload::global("in_list", vec![any(), list()], Type::Bool, contained)
+                Overload::global("in_list", vec![any(), list()], Type::Bool, contains)
                     .costs(items_estimate, items),
-                Overload::global("in_map", vec![any(), map()], Type::Bool, contained),
+                Overload::global("in_map", vec![any(), map()], Type::Bool, contains),
             ],
         ),
         Function::new(
@@ -52,20 +52,20 @@ fn items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
 }
 
 /// True if a list has an equal item, or a map the key.
-fn contained<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let wanted = call.argument(0)?;
+fn contains<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let needle = call.argument(0)?;
     match call.argument(1)? {
         Value::List(list) => {
             for item in list.iter() {
-                if call.equal(&item?, wanted)? {
+                if call.equal(&item?, needle)? {
                     return Ok(Value::Bool(true));
                 }
             }
             Ok(Value::Bool(false))
         }
         Value::Map(map) => {
-            call.take_key(wanted)?;
-            Ok(Value::Bool(map.get(wanted)?.is_some()))
+            call.take_key(needle)?;
+            Ok(Value::Bool(map.get(needle)?.is_some()))
         }
         _ => Err(EvalError::no_such_overload()),
     }

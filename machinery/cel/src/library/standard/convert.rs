@@ -29,8 +29,8 @@ pub(super) fn functions() -> Vec<Function> {
     );
     let mut bytes =
         conversion("bytes", &Bytes, to_bytes, [("bytes_to_bytes", Bytes), ("string_to_bytes", String)]);
-    reading(&mut strings, "bytes_to_string", shrinking_estimate);
-    reading(&mut bytes, "string_to_bytes", growing_estimate);
+    set_read_cost(&mut strings, "bytes_to_string", shrinking_estimate);
+    set_read_cost(&mut bytes, "string_to_bytes", growing_estimate);
     vec![
         Function::new(
             "type",
@@ -109,8 +109,8 @@ fn conversion<const N: usize>(
     Function::new(name, from.into_iter().map(overload).collect())
 }
 
-/// Gives an overload the cost of reading its argument.
-fn reading(function: &mut Function, id: &str, estimate: crate::function::EstimateFn) {
+/// Sets the cost of reading the argument for an overload.
+fn set_read_cost(function: &mut Function, id: &str, estimate: crate::function::EstimateFn) {
     for overload in function.overloads.iter_mut().filter(|overload| overload.id == id) {
         overload.estimate = Some(estimate);
         overload.cost = Some(read);
@@ -123,7 +123,7 @@ fn shrinking_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), SizeEstimate::new(size.min / 4, size.max)))
 }
 
-/// A character takes up to four bytes.
+/// Estimates a conversion to bytes: a character has up to four bytes.
 #[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
 fn growing_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.argument(0);
@@ -131,7 +131,7 @@ fn growing_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), result))
 }
 
-fn refuse(from: &Value<'_>, to: &Type) -> EvalError {
+fn conversion_error(from: &Value<'_>, to: &Type) -> EvalError {
     EvalError::new(format!("type conversion error from '{}' to '{}'", from.type_of().name(), to.name()))
 }
 
@@ -141,9 +141,9 @@ fn to_bool<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         from @ Value::String(text) => match &**text {
             "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
-            _ => Err(refuse(from, &Type::Bool)),
+            _ => Err(conversion_error(from, &Type::Bool)),
         },
-        from => Err(refuse(from, &Type::Bool)),
+        from => Err(conversion_error(from, &Type::Bool)),
     }
 }
 
@@ -151,11 +151,11 @@ fn to_bytes<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     match call.argument(0)? {
         from @ Value::Bytes(_) => Ok(from.clone()),
         Value::String(text) => Ok(Value::Bytes(text.as_bytes().into())),
-        from => Err(refuse(from, &Type::Bytes)),
+        from => Err(conversion_error(from, &Type::Bytes)),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "what the conversion is")]
+#[expect(clippy::cast_precision_loss, reason = "lossy as in cel-go")]
 fn to_double<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     call.take_parse(call.argument(0)?.bytes())?;
     match call.argument(0)? {
@@ -167,8 +167,8 @@ fn to_double<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
             .ok()
             .filter(|number: &f64| number.is_finite() || !text.contains(|c: char| c.is_ascii_digit()))
             .map(Value::Double)
-            .ok_or_else(|| refuse(from, &Type::Double)),
-        from => Err(refuse(from, &Type::Double)),
+            .ok_or_else(|| conversion_error(from, &Type::Double)),
+        from => Err(conversion_error(from, &Type::Double)),
     }
 }
 
@@ -177,9 +177,9 @@ fn to_duration<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     match call.argument(0)? {
         Value::Duration(value) => Ok(Value::Duration(*value)),
         from @ Value::String(text) => {
-            Duration::parse(text).map(Value::Duration).ok_or_else(|| refuse(from, &Type::Duration))
+            Duration::parse(text).map(Value::Duration).ok_or_else(|| conversion_error(from, &Type::Duration))
         }
-        from => Err(refuse(from, &Type::Duration)),
+        from => Err(conversion_error(from, &Type::Duration)),
     }
 }
 
@@ -189,11 +189,11 @@ fn to_timestamp<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         Value::Timestamp(value) => Ok(Value::Timestamp(*value)),
         Value::Int(seconds) => Timestamp::at(*seconds, 0).map(Value::Timestamp),
         from @ Value::String(text) => {
-            let at = Timestamp::parse(text).ok_or_else(|| refuse(from, &Type::Timestamp))?;
+            let at = Timestamp::parse(text).ok_or_else(|| conversion_error(from, &Type::Timestamp))?;
             Timestamp::at(at.seconds, at.nanos)?;
             Ok(Value::Timestamp(at))
         }
-        from => Err(refuse(from, &Type::Timestamp)),
+        from => Err(conversion_error(from, &Type::Timestamp)),
     }
 }
 
@@ -210,8 +210,10 @@ fn to_int<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         Value::Double(_) => Err(overflow()),
         Value::Duration(value) => Ok(Value::Int(value.nanos)),
         Value::Timestamp(value) => Ok(Value::Int(value.seconds)),
-        from @ Value::String(text) => text.parse().map(Value::Int).map_err(|_| refuse(from, &Type::Int)),
-        from => Err(refuse(from, &Type::Int)),
+        from @ Value::String(text) => {
+            text.parse().map(Value::Int).map_err(|_| conversion_error(from, &Type::Int))
+        }
+        from => Err(conversion_error(from, &Type::Int)),
     }
 }
 
@@ -230,9 +232,9 @@ fn to_uint<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         Value::Double(value) if *value >= 0.0 && *value < u64::MAX as f64 => Ok(Value::Uint(*value as u64)),
         Value::Double(_) => Err(overflow()),
         from @ Value::String(text) if !text.starts_with('+') => {
-            text.parse().map(Value::Uint).map_err(|_| refuse(from, &Type::Uint))
+            text.parse().map(Value::Uint).map_err(|_| conversion_error(from, &Type::Uint))
         }
-        from => Err(refuse(from, &Type::Uint)),
+        from => Err(conversion_error(from, &Type::Uint)),
     }
 }
 
@@ -252,6 +254,6 @@ fn to_string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
                 .to_owned()
         }
         Value::Type(ty) => ty.name().to_owned(),
-        from => return Err(refuse(from, &Type::String)),
+        from => return Err(conversion_error(from, &Type::String)),
     }))
 }

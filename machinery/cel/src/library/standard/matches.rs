@@ -1,4 +1,4 @@
-//! `matches`.
+//! Function `matches`.
 
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
@@ -22,7 +22,7 @@ fn matches<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Bool(call.regex()?.is_match(call.str(0)?)))
 }
 
-/// An empty text costs as one of one character, so that an expensive pattern still counts.
+/// Estimates a match. An empty text counts as one character, so that an expensive pattern is charged.
 fn matches_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let text = call.target()?.plus(SizeEstimate::fixed(1)).times_factor(STRING_TRAVERSAL);
     Some(CallEstimate::cost(text.times(call.argument(0).times_factor(REGEX_LENGTH))))

@@ -8,8 +8,8 @@ use crate::function::{Call, Function, Overload};
 use crate::types::Type;
 use crate::value::Value;
 
-/// Declares an accessor with and without a zone. Function pointers capture nothing, so each accessor is a macro's
-/// closure over the part that it reads.
+/// Declares an accessor with and without a zone. Function pointers cannot capture variables, so a macro makes each accessor
+/// a closure.
 macro_rules! part {
     ($name:literal, $id:literal, $with_zone:literal, $part:expr) => {
         Function::new(
@@ -24,13 +24,13 @@ macro_rules! part {
     };
 }
 
-/// Declares a getter that durations have, too, in whole units of a number of nanoseconds.
+/// Declares an accessor that durations also have, in whole units of a number of nanoseconds.
 macro_rules! span {
     ($function:expr, $id:literal, $unit:literal) => {{
         let mut function = $function;
         function
             .overloads
-            .push(Overload::member($id, vec![Type::Duration], Type::Int, |call| whole(call, $unit)));
+            .push(Overload::member($id, vec![Type::Duration], Type::Int, |call| in_whole_units(call, $unit)));
         function
     }};
 }
@@ -88,14 +88,14 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-fn read<'v>(call: &Call<'_, 'v>, part: fn(i64, DateTime) -> i64) -> Result<Value<'v>, EvalError> {
-    let Value::Timestamp(at) = call.argument(0)? else { return Err(EvalError::no_such_overload()) };
-    let offset = if call.arguments.len() > 1 { zone::offset(at, call.parsed(1)?)? } else { 0 };
-    let (year, at) = at.calendar(offset);
-    Ok(Value::Int(part(year, at)))
+fn read<'v>(call: &Call<'_, 'v>, component: fn(i64, DateTime) -> i64) -> Result<Value<'v>, EvalError> {
+    let Value::Timestamp(timestamp) = call.argument(0)? else { return Err(EvalError::no_such_overload()) };
+    let offset = if call.arguments.len() > 1 { zone::offset(timestamp, call.str_to_parse(1)?)? } else { 0 };
+    let (year, timestamp) = timestamp.calendar(offset);
+    Ok(Value::Int(component(year, timestamp)))
 }
 
-fn whole<'v>(call: &Call<'_, 'v>, unit: i64) -> Result<Value<'v>, EvalError> {
+fn in_whole_units<'v>(call: &Call<'_, 'v>, unit: i64) -> Result<Value<'v>, EvalError> {
     let Value::Duration(span) = call.argument(0)? else { return Err(EvalError::no_such_overload()) };
     Ok(Value::Int(span.nanos / unit))
 }

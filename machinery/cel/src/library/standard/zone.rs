@@ -9,9 +9,9 @@ use crate::value::Timestamp;
 ///
 /// # Errors
 /// No such zone.
-pub(super) fn offset(at: &Timestamp, zone: &str) -> Result<i32, EvalError> {
+pub(super) fn offset(timestamp: &Timestamp, zone: &str) -> Result<i32, EvalError> {
     if let Some((hours, minutes)) = zone.split_once(':') {
-        return written(zone, hours, minutes);
+        return parse_offset(zone, hours, minutes);
     }
     if zone.is_empty() || zone == "UTC" || zone == "Local" {
         return Ok(0);
@@ -22,11 +22,11 @@ pub(super) fn offset(at: &Timestamp, zone: &str) -> Result<i32, EvalError> {
     let unknown = || EvalError::new(format!("unknown time zone {zone}"));
     let zone = TimeZone::get(zone).map_err(|_| unknown())?;
     // Times beyond the calendar have the current offset of the zone.
-    let point = jiff::Timestamp::from_second(at.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let point = jiff::Timestamp::from_second(timestamp.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Ok(zone.to_offset(point).seconds())
 }
 
-fn written(zone: &str, hours: &str, minutes: &str) -> Result<i32, EvalError> {
+fn parse_offset(zone: &str, hours: &str, minutes: &str) -> Result<i32, EvalError> {
     let number = |text: &str| {
         text.parse::<i32>()
             .ok()

@@ -1,4 +1,4 @@
-//! Clauses of format strings: `%s`, `%.3f`, `%X`: found in a text, for `format` and for the check of literal ones.
+//! Clauses of format strings (`%s`, `%.3f`, `%X`), for `format` and for the validation of literal format strings.
 
 /// Verb of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Verb {
 pub struct Clause {
     /// Verb of the clause.
     pub verb: Verb,
-    /// The number behind a point.
+    /// Number after the decimal point, if any.
     pub precision: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) trait Format {
     /// The text becomes too long.
     fn text(&mut self, text: &str) -> Result<(), String>;
 
-    /// Puts an argument as a clause wants it.
+    /// Formats an argument according to a clause.
     ///
     /// # Errors
     /// The argument does not match the clause.
@@ -55,38 +55,37 @@ pub(crate) trait Format {
 /// Walks through a format string. Returns the number of clauses.
 ///
 /// # Errors
-/// Upstream's sentences about the first clause that is wrong.
-pub(crate) fn walk<F: Format>(format: &str, into: &mut F) -> Result<usize, String> {
+/// Upstream's message about the first invalid clause.
+pub(crate) fn visit_clauses<F: Format>(format: &str, into: &mut F) -> Result<usize, String> {
     let mut rest = format;
     let mut index = 0;
-    while let Some(at) = rest.find('%') {
-        into.text(&rest[..at])?;
-        let behind = &rest[at + 1..];
-        if let Some(behind) = behind.strip_prefix('%') {
+    while let Some(start) = rest.find('%') {
+        into.text(&rest[..start])?;
+        let after = &rest[start + 1..];
+        if let Some(after) = after.strip_prefix('%') {
             into.text("%")?;
-            rest = behind;
+            rest = after;
             continue;
         }
         let missing = index >= into.arguments();
-        if behind.is_empty() && !(missing && F::ARGUMENTS_FIRST) {
+        if after.is_empty() && !(missing && F::ARGUMENTS_FIRST) {
             return Err("unexpected end of string".to_owned());
         }
         if missing {
             return Err(format!("index {index} out of range"));
         }
-        let (clause, behind) =
-            clause(behind).map_err(|e| format!("could not parse formatting clause: {e}"))?;
+        let (clause, after) = clause(after).map_err(|e| format!("could not parse formatting clause: {e}"))?;
         into.clause(index, clause).map_err(|error| format!("error during formatting: {error}"))?;
-        (rest, index) = (behind, index + 1);
+        (rest, index) = (after, index + 1);
     }
     into.text(rest)?;
     Ok(index)
 }
 
-/// The clause that a text begins with, behind its `%`, and what follows it.
+/// Parses the clause at the start of a text, after its `%`. Also returns the rest.
 fn clause(text: &str) -> Result<(Clause, &str), String> {
     let (precision, rest) = precision(text).map_err(|e| format!("error while parsing precision: {e}"))?;
-    // Upstream looks at one byte, and shows it as a character.
+    // Upstream inspects one byte and prints it as a character.
     let first = rest.as_bytes().first().copied().unwrap_or_default();
     let verb = match first {
         b's' => Verb::String,
@@ -110,9 +109,9 @@ fn precision(text: &str) -> Result<(Option<u64>, &str), String> {
     match digits.parse::<i64>() {
         Ok(precision) => Ok((u64::try_from(precision).ok(), &rest[end..])),
         Err(_) => {
-            let why = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
+            let reason = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
             Err(format!(
-                "error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {why}"
+                "error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {reason}"
             ))
         }
     }
@@ -122,10 +121,10 @@ fn precision(text: &str) -> Result<(Option<u64>, &str), String> {
 mod tests {
     use super::*;
 
-    /// Puts clauses as they are.
-    struct Show(String, usize);
+    /// Formatter that prints clauses for tests.
+    struct ClausePrinter(String, usize);
 
-    impl Format for Show {
+    impl Format for ClausePrinter {
         const ARGUMENTS_FIRST: bool = true;
 
         fn arguments(&self) -> usize {
@@ -175,8 +174,8 @@ mod tests {
             ),
         ];
         for (format, want) in cases {
-            let mut show = Show(String::new(), 2);
-            let walked = walk(format, &mut show).map(|_| show.0);
+            let mut show = ClausePrinter(String::new(), 2);
+            let walked = visit_clauses(format, &mut show).map(|_| show.0);
             assert_eq!(walked.as_deref().map_err(String::as_str), want, "{format}");
         }
     }

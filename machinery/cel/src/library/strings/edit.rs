@@ -1,4 +1,4 @@
-//! Taking texts apart and putting them together, by characters.
+//! Operations on strings by characters.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ fn byte_at(text: &str, character: usize) -> Option<usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(character)
 }
 
-/// A part of a text, which looks at the same as the text does.
+/// Returns a part of a string, borrowed or shared like the string.
 pub(super) fn part<'v>(text: &Text<'v>, range: Range<usize>) -> Text<'v> {
     match text {
         Text::Borrowed(text) => Text::Borrowed(&text[range]),
@@ -26,7 +26,7 @@ pub(super) fn part<'v>(text: &Text<'v>, range: Range<usize>) -> Text<'v> {
     }
 }
 
-/// The character at an index; nothing at the end.
+/// Returns the character at an index, or an empty string at the end.
 pub(super) fn char_at<'v>(text: &Text<'v>, index: i64) -> Result<Text<'v>, EvalError> {
     let start = usize::try_from(index).ok().and_then(|index| byte_at(text, index));
     let start = start.ok_or_else(|| out_of_range(index))?;
@@ -35,18 +35,18 @@ pub(super) fn char_at<'v>(text: &Text<'v>, index: i64) -> Result<Text<'v>, EvalE
 }
 
 /// Returns the first index of a string at or after an offset; -1 if there is none.
-pub(super) fn index_of(text: &str, wanted: &str, offset: i64) -> Result<i64, EvalError> {
-    if wanted.is_empty() {
+pub(super) fn index_of(text: &str, needle: &str, offset: i64) -> Result<i64, EvalError> {
+    if needle.is_empty() {
         return Ok(offset);
     }
     let from = usize::try_from(offset).map_err(|_| out_of_range(offset))?;
     let Some(start) = byte_at(text, from) else { return Ok(-1) };
-    Ok(text[start..].find(wanted).map_or(-1, |at| offset + characters(&text[start..start + at])))
+    Ok(text[start..].find(needle).map_or(-1, |at| offset + characters(&text[start..start + at])))
 }
 
 /// Returns the last index of a string at or before an offset; -1 if there is none.
-pub(super) fn last_index_of(text: &str, wanted: &str, offset: Option<i64>) -> Result<i64, EvalError> {
-    if wanted.is_empty() {
+pub(super) fn last_index_of(text: &str, needle: &str, offset: Option<i64>) -> Result<i64, EvalError> {
+    if needle.is_empty() {
         return Ok(offset.unwrap_or_else(|| characters(text)));
     }
     let end = match offset {
@@ -54,21 +54,21 @@ pub(super) fn last_index_of(text: &str, wanted: &str, offset: Option<i64>) -> Re
         Some(offset) => {
             let from = usize::try_from(offset).map_err(|_| out_of_range(offset))?;
             match byte_at(text, from).filter(|start| *start < text.len()) {
-                Some(start) => start.saturating_add(wanted.len()).min(text.len()),
+                Some(start) => start.saturating_add(needle.len()).min(text.len()),
                 None => return Ok(-1),
             }
         }
     };
-    // What is found ends between two characters.
+    // The match must end at a character boundary.
     let within = &text[..text.floor_char_boundary(end)];
-    Ok(within.rfind(wanted).map_or(-1, |at| characters(&text[..at])))
+    Ok(within.rfind(needle).map_or(-1, |at| characters(&text[..at])))
 }
 
 fn characters(text: &str) -> i64 {
     i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
 }
 
-/// From a character up to another, or to the end.
+/// Returns the characters from a start index to an end index, or to the end.
 pub(super) fn substring<'v>(text: &Text<'v>, start: i64, end: Option<i64>) -> Result<Text<'v>, EvalError> {
     if let Some(end) = end.filter(|end| start > *end) {
         return Err(EvalError::new(format!("invalid substring range. start: {start}, end: {end}")));
@@ -81,37 +81,37 @@ pub(super) fn substring<'v>(text: &Text<'v>, start: i64, end: Option<i64>) -> Re
     Ok(part(text, from..to))
 }
 
-/// Pieces between separators, the last one with all the rest behind as many pieces as are wanted; all below zero.
-pub(super) fn split<'v>(text: &Text<'v>, separator: &str, wanted: i64) -> Vec<Text<'v>> {
-    let most = usize::try_from(wanted).unwrap_or(usize::MAX);
-    if most == 0 || (separator.is_empty() && text.is_empty()) {
+/// Splits a string into at most `limit` pieces, the last with the rest; all pieces if `limit` is negative.
+pub(super) fn split<'v>(text: &Text<'v>, separator: &str, limit: i64) -> Vec<Text<'v>> {
+    let max_pieces = usize::try_from(limit).unwrap_or(usize::MAX);
+    if max_pieces == 0 || (separator.is_empty() && text.is_empty()) {
         return Vec::new();
     }
     let mut pieces = Vec::new();
     let mut start = 0;
-    while pieces.len() + 1 < most {
+    while pieces.len() + 1 < max_pieces {
         let found = if separator.is_empty() {
             text[start..].char_indices().nth(1).map(|(at, _)| at)
         } else {
             text[start..].find(separator)
         };
-        let Some(at) = found else { break };
-        pieces.push(part(text, start..start + at));
-        start += at + separator.len();
+        let Some(index) = found else { break };
+        pieces.push(part(text, start..start + index));
+        start += index + separator.len();
     }
     pieces.push(part(text, start..text.len()));
     pieces
 }
 
-/// One text put for another, at most so often; always below zero.
-pub(super) fn replace(text: &str, old: &str, new: &str, most: i64) -> Result<String, EvalError> {
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let found = text.matches(old).take(most).count();
+/// Replaces at most `max` occurrences; all if `max` is negative.
+pub(super) fn replace(text: &str, old: &str, new: &str, max: i64) -> Result<String, EvalError> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let found = text.matches(old).take(max).count();
     let length = found.saturating_mul(new.len()).saturating_add(text.len());
     if length.saturating_sub(found.saturating_mul(old.len())) > MAX_TEXT_BYTES {
         return Err(EvalError::new(too_long()));
     }
-    Ok(text.replacen(old, new, most))
+    Ok(text.replacen(old, new, max))
 }
 
 /// Formats a string as a CEL literal. Only characters with a one-letter escape are escaped.
@@ -148,7 +148,7 @@ mod tests {
     fn positions_count_characters() {
         let ok = |result: Result<i64, EvalError>| result.map_err(|error| error.to_string());
         let out = |index: i64| Err(format!("index out of range: {index}"));
-        for (text, wanted, offset, want) in [
+        for (text, needle, offset, want) in [
             ("tacocat", "ac", 0, Ok(1)),
             ("ta©o©αT", "©", 3, Ok(4)),
             ("tacocat", "", 100, Ok(100)),
@@ -158,9 +158,9 @@ mod tests {
             ("tacocat", "a", -1, out(-1)),
             ("", "a", 0, Ok(-1)),
         ] {
-            assert_eq!(ok(index_of(text, wanted, offset)), want, "{text} {wanted} {offset}");
+            assert_eq!(ok(index_of(text, needle, offset)), want, "{text} {needle} {offset}");
         }
-        for (text, wanted, offset, want) in [
+        for (text, needle, offset, want) in [
             ("tacocat", "at", None, Ok(5)),
             ("tacocat", "", None, Ok(7)),
             ("ta©o©αT", "©", Some(3), Ok(2)),
@@ -173,12 +173,12 @@ mod tests {
             ("", "", None, Ok(0)),
             ("", "", Some(9), Ok(9)),
         ] {
-            assert_eq!(ok(last_index_of(text, wanted, offset)), want, "{text} {wanted} {offset:?}");
+            assert_eq!(ok(last_index_of(text, needle, offset)), want, "{text} {needle} {offset:?}");
         }
     }
 
     #[test]
-    fn parts_are_taken_by_characters() {
+    fn substrings_are_indexed_by_characters() {
         for (index, want) in [(0, Some("a")), (1, Some("é")), (2, Some("")), (3, None), (-1, None)] {
             assert_eq!(char_at(&shared("aé"), index).ok().as_deref(), want, "{index}");
         }
@@ -197,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_split_into_as_many_pieces_as_wanted() {
-        for (text, separator, most, want) in [
+    fn texts_are_split_into_at_most_the_requested_pieces() {
+        for (text, separator, max, want) in [
             ("a,b,c", ",", -1, vec!["a", "b", "c"]),
             ("a,b,c", ",", 0, vec![]),
             ("a,b,c", ",", 1, vec!["a,b,c"]),
@@ -209,32 +209,32 @@ mod tests {
             ("", ",", -1, vec![""]),
             (",", ",", -1, vec!["", ""]),
         ] {
-            let pieces = split(&shared(text), separator, most);
+            let pieces = split(&shared(text), separator, max);
             assert_eq!(
                 pieces.iter().map(|piece| &**piece).collect::<Vec<_>>(),
                 want,
-                "{text} {separator} {most}"
+                "{text} {separator} {max}"
             );
         }
     }
 
     #[test]
     fn replacements_are_counted_and_bounded() {
-        for (text, old, new, most, want) in [
+        for (text, old, new, max, want) in [
             ("abc", "", "-", -1, "-a-b-c-"),
             ("abc", "", "-", 2, "-a-bc"),
             ("aaa", "a", "b", 0, "aaa"),
             ("aaa", "a", "b", 2, "bba"),
             ("aaa", "aa", "", -1, "a"),
         ] {
-            assert_eq!(replace(text, old, new, most).unwrap(), want, "{text} {old} {new} {most}");
+            assert_eq!(replace(text, old, new, max).unwrap(), want, "{text} {old} {new} {max}");
         }
         let long = "a".repeat(100_000);
         assert!(replace(&long, "a", &long, -1).is_err());
     }
 
     #[test]
-    fn quotes_escape_only_what_has_a_letter() {
+    fn quotes_only_escape_characters_with_a_letter_escape() {
         assert_eq!(quote("a\"b\\\u{7}\n\u{1}é"), "\"a\\\"b\\\\\\a\\n\u{1}é\"");
     }
 }

@@ -1,10 +1,10 @@
-//! `format`: values put into a text as its clauses want them.
+//! `format`: formats values according to the clauses of a format string.
 
 use std::borrow::Cow;
 
 use portico_gostd::strconv::quote;
 
-use super::clause::{Clause, Format, Verb, walk};
+use super::clause::{Clause, Format, Verb, visit_clauses};
 use super::limits::{MAX_TEXT_BYTES, too_long};
 use super::numerals;
 use crate::error::EvalError;
@@ -16,13 +16,13 @@ use crate::value::{Value, print_double};
 /// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 128;
 
-/// Bytes that are copied in the time in which one is written as digits.
+/// Number of bytes that are copied in the time that writing one byte as digits takes.
 const DIGIT_WORK: usize = 64;
 const HEX_DIGITS: [u8; 16] = *b"0123456789abcdef";
-/// Longest value in a message of an error.
+/// Maximum bytes of a value in an error message.
 const MAX_SHOWN_BYTES: usize = 1_024;
 
-/// A text with the arguments put into it.
+/// Formats a string with arguments.
 pub(super) fn format(text: &str, arguments: &[Value<'_>], call: &Call<'_, '_>) -> Result<String, EvalError> {
     let written = Output {
         text: String::with_capacity(text.len()),
@@ -31,15 +31,15 @@ pub(super) fn format(text: &str, arguments: &[Value<'_>], call: &Call<'_, '_>) -
         stop: None,
     };
     let mut into = Formatter { written, arguments };
-    let walked = walk(text, &mut into);
+    let walked = visit_clauses(text, &mut into);
     match into.written.stop {
         Some(stop) => Err(stop),
         None => walked.map(|_| into.written.text).map_err(EvalError::new),
     }
 }
 
-/// A value as messages show it; long ones, and those without a spelling, by their type.
-pub(crate) fn shown(value: &Value<'_>) -> String {
+/// Formats a value for messages. Long values, and values without a text form, are printed as their type.
+pub(crate) fn value_text(value: &Value<'_>) -> String {
     let mut written = Output { text: String::new(), limit: MAX_SHOWN_BYTES, call: None, stop: None };
     match string(&mut written, value, MAX_DEPTH) {
         Ok(()) => written.text,
@@ -47,7 +47,7 @@ pub(crate) fn shown(value: &Value<'_>) -> String {
     }
 }
 
-/// The text that is written, within its limit and the budget of the call.
+/// Output text, limited in length and by the budget of the call.
 struct Output<'a, 'c, 'v> {
     text: String,
     limit: usize,
@@ -66,7 +66,7 @@ impl Output<'_, '_, '_> {
         Ok(())
     }
 
-    /// Counts the copy of so many bytes.
+    /// Counts the copy of this number of bytes.
     fn take(&mut self, bytes: usize) -> Result<(), String> {
         self.call.map_or(Ok(()), |call| call.take_text(bytes)).map_err(|stop| {
             let words = stop.to_string();
@@ -113,7 +113,7 @@ impl Format for Formatter<'_, '_, '_> {
 
 /// Returns the message for a value that does not match its clause.
 pub(crate) fn refusal(verb: Verb, ty: &str) -> String {
-    let wanted = match verb {
+    let message = match verb {
         Verb::String => {
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
         }
@@ -124,10 +124,10 @@ pub(crate) fn refusal(verb: Verb, ty: &str) -> String {
         Verb::Hex { .. } => "only integers, byte buffers, and strings can be formatted as hex",
         Verb::Octal => "octal clause can only be used on integers",
     };
-    format!("{wanted}, was given {ty}")
+    format!("{message}, was given {ty}")
 }
 
-fn refused(verb: Verb, value: &Value<'_>) -> String {
+fn unsupported_value(verb: Verb, value: &Value<'_>) -> String {
     refusal(verb, value.type_of().name())
 }
 
@@ -135,7 +135,7 @@ fn decimal(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::Int(number) => Ok(number.to_string()),
         Value::Uint(number) => Ok(number.to_string()),
-        other => Err(refused(Verb::Decimal, other)),
+        other => Err(unsupported_value(Verb::Decimal, other)),
     }
 }
 
@@ -147,9 +147,9 @@ fn double(value: &Value<'_>, verb: Verb) -> Result<f64, String> {
             "NaN" => Ok(f64::NAN),
             "Infinity" => Ok(f64::INFINITY),
             "-Infinity" => Ok(f64::NEG_INFINITY),
-            _ => Err(refused(verb, value)),
+            _ => Err(unsupported_value(verb, value)),
         },
-        other => Err(refused(verb, other)),
+        other => Err(unsupported_value(verb, other)),
     }
 }
 
@@ -162,7 +162,7 @@ fn binary(value: &Value<'_>) -> Result<String, String> {
         Value::Int(number) => Ok(signed(*number, &format!("{:b}", number.unsigned_abs()))),
         Value::Uint(number) => Ok(format!("{number:b}")),
         Value::Bool(yes) => Ok(if *yes { "1" } else { "0" }.to_owned()),
-        other => Err(refused(Verb::Binary, other)),
+        other => Err(unsupported_value(Verb::Binary, other)),
     }
 }
 
@@ -170,7 +170,7 @@ fn octal(value: &Value<'_>) -> Result<String, String> {
     match value {
         Value::Int(number) => Ok(signed(*number, &format!("{:o}", number.unsigned_abs()))),
         Value::Uint(number) => Ok(format!("{number:o}")),
-        other => Err(refused(Verb::Octal, other)),
+        other => Err(unsupported_value(Verb::Octal, other)),
     }
 }
 
@@ -180,7 +180,7 @@ fn hex(into: &mut Output<'_, '_, '_>, value: &Value<'_>, capitals: bool) -> Resu
         Value::Uint(number) => format!("{number:x}"),
         Value::String(text) => hex_bytes(into, text.as_bytes())?,
         Value::Bytes(bytes) => hex_bytes(into, bytes)?,
-        other => return Err(refused(Verb::Hex { capitals }, other)),
+        other => return Err(unsupported_value(Verb::Hex { capitals }, other)),
     };
     if capitals {
         digits.make_ascii_uppercase();
@@ -200,19 +200,19 @@ fn hex_bytes(into: &mut Output<'_, '_, '_>, bytes: &[u8]) -> Result<String, Stri
     Ok(digits)
 }
 
-/// `%s`: a value as text.
+/// Formats a value as a string (`%s`).
 fn string(into: &mut Output<'_, '_, '_>, value: &Value<'_>, depth: usize) -> Result<(), String> {
     match value {
         Value::List(_) | Value::Map(_) => literal(into, value, depth),
         Value::Double(number) => into.put(&print_double(*number)),
         other => match plain(other)? {
             Some(text) => into.put(&text),
-            None => Err(refused(Verb::String, other)),
+            None => Err(unsupported_value(Verb::String, other)),
         },
     }
 }
 
-/// Values that are put alike by themselves and in lists, but for quotes.
+/// Formats values that, except for quotes, have the same form inside and outside of lists.
 fn plain<'a>(value: &'a Value<'_>) -> Result<Option<Cow<'a, str>>, String> {
     Ok(Some(match value {
         Value::Null => "null".into(),
@@ -233,7 +233,7 @@ fn plain<'a>(value: &'a Value<'_>) -> Result<Option<Cow<'a, str>>, String> {
     }))
 }
 
-/// A value as a literal of the language, as it stands inside of lists and maps.
+/// Formats a value as a CEL literal, as used inside lists and maps.
 fn literal(into: &mut Output<'_, '_, '_>, value: &Value<'_>, depth: usize) -> Result<(), String> {
     let depth = depth.checked_sub(1).ok_or_else(|| "value is nested too deeply".to_owned())?;
     match value {
@@ -246,7 +246,7 @@ fn literal(into: &mut Output<'_, '_, '_>, value: &Value<'_>, depth: usize) -> Re
             into.put("]")
         }
         Value::Map(map) => {
-            // They are copied and sorted.
+            // The entries are copied and sorted.
             into.take(map.len().saturating_mul(DIGIT_WORK))?;
             let mut entries = Vec::new();
             for entry in map.iter() {

@@ -7,7 +7,7 @@
 /// Limit (Expressions, bytes): the expression fails.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The error for a longer one.
+/// Returns the error for a longer string.
 pub(crate) fn too_long() -> String {
     format!("text is longer than {MAX_TEXT_BYTES} bytes")
 }

@@ -1,18 +1,17 @@
-//! Floating-point numbers in `format`: plain ones, and `%f` and `%e` in the English manner with commas and raised
-//! exponents.
+//! Floating-point numbers in `format`: plain, and `%f` and `%e` in English notation with commas and superscript exponents.
 
-/// Digits behind the point unless a clause says otherwise.
+/// Default number of digits after the decimal point.
 const PRECISION: usize = 6;
-/// Digits behind the point that a number has at most.
-const MOST_DIGITS: usize = 1074;
-/// Digits before the point that a number has at most.
-const MOST_WHOLE_DIGITS: usize = 309;
+/// Maximum digits after the decimal point of a number.
+const MAX_FRACTION_DIGITS: usize = 1074;
+/// Maximum digits before the decimal point of a number.
+const MAX_INTEGER_DIGITS: usize = 309;
 /// Result of a clause whose precision exceeds Go's limit.
 const NO_CLAUSE: &str = "%!(NOVERB)";
-/// A number is too large for upstream's printer when it has still more digits behind one above this.
-const LARGEST: u64 = 1_000_000;
+/// Limit of upstream's number parser: a number is too large if it exceeds this and has further digits.
+const MAX_PARSED_NUMBER: u64 = 1_000_000;
 
-/// Six digits behind the point, as CEL writes numbers inside of lists and maps.
+/// Formats a number with six digits after the point, as in lists and maps.
 pub(super) fn plain(number: f64) -> String {
     not_finite(number).map_or_else(|| format!("{number:.PRECISION$}"), str::to_owned)
 }
@@ -35,29 +34,30 @@ fn not_finite_sign(number: f64) -> Option<&'static str> {
     }
 }
 
-/// Negative zero is zero.
+/// Replaces negative zero with zero.
 fn unsigned_zero(number: f64) -> f64 {
     if number == 0.0 { 0.0 } else { number }
 }
 
 fn too_large(precision: u64) -> bool {
-    precision / 10 > LARGEST
+    precision / 10 > MAX_PARSED_NUMBER
 }
 
-/// Most digits of a number as [`fixed`] writes it.
+/// Returns the maximum number of digits of a number formatted by [`fixed`].
 pub(super) fn digits(number: f64, precision: Option<u64>) -> usize {
     let fraction = match precision {
         None => PRECISION,
         Some(0) => 0,
         Some(digits) => match usize::try_from(digits & 0xff) {
-            Ok(0) | Err(_) => MOST_DIGITS,
+            Ok(0) | Err(_) => MAX_FRACTION_DIGITS,
             Ok(digits) => digits,
         },
     };
-    fraction + if number.abs() < 1e18 { 18 } else { MOST_WHOLE_DIGITS }
+    fraction + if number.abs() < 1e18 { 18 } else { MAX_INTEGER_DIGITS }
 }
 
-/// `%f`: `1,234.500000`. Upstream's printer keeps the last eight bits of the precision; none are all digits.
+/// Formats a number for `%f`: `1,234.500000`. Upstream's printer uses the last eight bits of the precision; if they are zero, it
+/// prints all digits.
 pub(super) fn fixed(number: f64, precision: Option<u64>) -> String {
     if precision.is_some_and(too_large) {
         return NO_CLAUSE.to_owned();
@@ -77,20 +77,20 @@ pub(super) fn fixed(number: f64, precision: Option<u64>) -> String {
     with_commas(&text)
 }
 
-/// Every digit of a number, which are not more than these.
+/// Returns all digits of a number.
 fn all_digits(number: f64) -> String {
-    let text = format!("{number:.MOST_DIGITS$}");
+    let text = format!("{number:.MAX_FRACTION_DIGITS$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn with_commas(text: &str) -> String {
     let (sign, unsigned) =
         if let Some(unsigned) = text.strip_prefix('-') { ("-", unsigned) } else { ("", text) };
-    let (whole, fraction) = unsigned.split_at(unsigned.find('.').unwrap_or(unsigned.len()));
-    let mut grouped = String::with_capacity(text.len() + whole.len() / 3);
+    let (integer, fraction) = unsigned.split_at(unsigned.find('.').unwrap_or(unsigned.len()));
+    let mut grouped = String::with_capacity(text.len() + integer.len() / 3);
     grouped.push_str(sign);
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+    for (index, digit) in integer.chars().enumerate() {
+        if index > 0 && (integer.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -98,27 +98,29 @@ fn with_commas(text: &str) -> String {
     grouped + fraction
 }
 
-/// `%e`: `1.234500×10⁻⁰⁵`, always with six digits. What looks like a precision is a width to upstream's printer, of
-/// which it keeps sixteen bits; a leading zero asks for nothing.
+/// Formats a number for `%e`: `1.234500×10⁻⁰⁵`, always with six digits. Upstream's printer treats the precision as a width, of
+/// which it uses sixteen bits; a leading zero has no effect.
 pub(super) fn scientific(number: f64, width: Option<u64>) -> String {
     if width.is_some_and(too_large) {
         return NO_CLAUSE.to_owned();
     }
-    let text = not_finite_sign(number).map_or_else(|| raised(unsigned_zero(number)), str::to_owned);
-    // `%6e` it is without any.
+    let text = not_finite_sign(number)
+        .map_or_else(|| with_superscript_exponent(unsigned_zero(number)), str::to_owned);
+    // Without a precision, the width is that of `%6e`.
     let width = usize::try_from(width.unwrap_or(PRECISION as u64) & 0xffff).unwrap_or(PRECISION);
     let missing = width.saturating_sub(text.chars().count());
     " ".repeat(missing) + &text
 }
 
-fn raised(number: f64) -> String {
-    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+fn with_superscript_exponent(number: f64) -> String {
+    const SUPERSCRIPT_DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let text = format!("{number:.PRECISION$e}");
     let Some((digits, exponent)) = text.split_once('e') else { return text };
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let sign = if exponent < 0 { "⁻" } else { "" };
     let exponent = format!("{:02}", exponent.abs());
-    let raised = exponent.bytes().map(|digit| RAISED[usize::from(digit.saturating_sub(b'0')) % 10]);
+    let raised =
+        exponent.bytes().map(|digit| SUPERSCRIPT_DIGITS[usize::from(digit.saturating_sub(b'0')) % 10]);
     format!("{digits}×10{sign}{}", raised.collect::<String>())
 }
 

@@ -1,72 +1,73 @@
-//! The rules of the grammar, each with its choices as the generated parser makes them.
+//! Rules of the grammar, with the same choices as the generated parser.
 
 use super::set::{
-    AND, BEHIND, CLOSE, CLOSE_LIST, CLOSE_MAP, COLON, COMMA, DOT, EXPR, IDENT, LITERAL, MINUS, NAME, NOT,
-    OPEN, OPEN_LIST, OPEN_MAP, OR, PRIMARY, PRODUCTS, QUESTION, RELATIONS, SIGNED, SUMS, Set, TERM_END,
+    AND, CLOSE, CLOSE_LIST, CLOSE_MAP, COLON, COMMA, DOT, EXPR, IDENT, LITERAL, MINUS, NAME, NOT, OPEN,
+    OPEN_LIST, OPEN_MAP, OR, PRIMARY, PRODUCT_OPERATORS, QUESTION, RELATIONS, RULE_END, SIGNED,
+    SUM_OPERATORS, TERM_END, TokenSet,
 };
-use super::{Recogniser, Step};
+use super::{Recognizer, Step};
 use crate::diagnostics::Issue;
 use crate::parse::lexer::Token;
 
-impl Recogniser<'_> {
-    pub(super) fn expr(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.either(QUESTION | BEHIND)?;
-            if it.is(QUESTION) {
-                it.take(QUESTION, EXPR)?;
-                it.either(COLON)?;
-                it.take(COLON, EXPR)?;
-                it.expr(BEHIND)?;
+impl Recognizer<'_> {
+    pub(super) fn expr(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.either(QUESTION | RULE_END)?;
+            if recognizer.is(QUESTION) {
+                recognizer.take(QUESTION, EXPR)?;
+                recognizer.either(COLON)?;
+                recognizer.take(COLON, EXPR)?;
+                recognizer.expr(RULE_END)?;
             }
             Ok(())
         })
     }
 
-    fn either(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.both(OR | BEHIND)?;
-            while it.is(OR) {
-                it.take(OR, EXPR)?;
-                it.both(OR | BEHIND)?;
+    fn either(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.both(OR | RULE_END)?;
+            while recognizer.is(OR) {
+                recognizer.take(OR, EXPR)?;
+                recognizer.both(OR | RULE_END)?;
             }
             Ok(())
         })
     }
 
-    fn both(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.relation(false, AND | BEHIND)?;
-            while it.is(AND) {
-                it.take(AND, EXPR)?;
-                it.relation(false, AND | BEHIND)?;
+    fn both(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.relation(false, AND | RULE_END)?;
+            while recognizer.is(AND) {
+                recognizer.take(AND, EXPR)?;
+                recognizer.relation(false, AND | RULE_END)?;
             }
             Ok(())
         })
     }
 
-    /// A relation; the right side of another has no operator of its own.
-    fn relation(&mut self, right: bool, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.calc(0, RELATIONS | BEHIND)?;
-            while it.is(RELATIONS) && !right {
-                it.take(RELATIONS, EXPR)?;
-                it.relation(true, RELATIONS | BEHIND)?;
+    /// Parses a relation; the right side of another relation has no operator.
+    fn relation(&mut self, right: bool, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.calc(0, RELATIONS | RULE_END)?;
+            while recognizer.is(RELATIONS) && !right {
+                recognizer.take(RELATIONS, EXPR)?;
+                recognizer.relation(true, RELATIONS | RULE_END)?;
             }
             Ok(())
         })
     }
 
-    /// Sums and products; a right side takes what binds at least so tightly.
-    fn calc(&mut self, least: u8, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.unary(TERM_END)?;
+    /// Parses sums and products; a right side contains only operators that bind at least as tightly as `min_precedence`.
+    fn calc(&mut self, min_precedence: u8, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.unary(TERM_END)?;
             loop {
-                if it.is(PRODUCTS) && least <= 2 {
-                    it.take(PRODUCTS, EXPR)?;
-                    it.calc(3, TERM_END)?;
-                } else if it.is(SUMS) && least <= 1 {
-                    it.take(SUMS, EXPR)?;
-                    it.calc(2, TERM_END)?;
+                if recognizer.is(PRODUCT_OPERATORS) && min_precedence <= 2 {
+                    recognizer.take(PRODUCT_OPERATORS, EXPR)?;
+                    recognizer.calc(3, TERM_END)?;
+                } else if recognizer.is(SUM_OPERATORS) && min_precedence <= 1 {
+                    recognizer.take(SUM_OPERATORS, EXPR)?;
+                    recognizer.calc(2, TERM_END)?;
                 } else {
                     return Ok(());
                 }
@@ -74,20 +75,20 @@ impl Recogniser<'_> {
         })
     }
 
-    fn unary(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.choose(EXPR)?;
-            if it.is(NOT) {
-                while it.is(NOT) {
-                    it.take(NOT, EXPR)?;
-                    it.choose_again(EXPR)?;
+    fn unary(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.choose(EXPR)?;
+            if recognizer.is(NOT) {
+                while recognizer.is(NOT) {
+                    recognizer.take(NOT, EXPR)?;
+                    recognizer.choose_again(EXPR)?;
                 }
-            } else if it.is(MINUS) && !it.next_is(SIGNED) {
-                it.minuses()?;
-            } else if !it.is(PRIMARY) {
-                return it.no_viable(0);
+            } else if recognizer.is(MINUS) && !recognizer.next_is(SIGNED) {
+                recognizer.minuses()?;
+            } else if !recognizer.is(PRIMARY) {
+                return recognizer.no_viable(0);
             }
-            it.member(BEHIND)
+            recognizer.member(RULE_END)
         })
     }
 
@@ -104,28 +105,28 @@ impl Recogniser<'_> {
         }
     }
 
-    fn member(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.primary(DOT | OPEN_LIST | BEHIND)?;
+    fn member(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.primary(DOT | OPEN_LIST | RULE_END)?;
             loop {
-                if it.is(OPEN_LIST) {
-                    it.index()?;
-                } else if !it.is(DOT) {
+                if recognizer.is(OPEN_LIST) {
+                    recognizer.index()?;
+                } else if !recognizer.is(DOT) {
                     return Ok(());
-                } else if it.next_is(IDENT) && it.ahead(2) == Token::Mark("(") {
-                    it.take(DOT, IDENT)?;
-                    it.take(IDENT, OPEN)?;
-                    it.arguments(DOT | OPEN_LIST | BEHIND)?;
-                } else if it.next_is(NAME | QUESTION) {
-                    it.take(DOT, NAME | QUESTION)?;
-                    it.optional_mark(NAME)?;
-                    if !it.is(NAME) && !it.next_is(NAME) {
-                        let place = it.place_of(it.at);
-                        it.deferred.push(Issue::at(place, "unsupported ident kind"));
+                } else if recognizer.next_is(IDENT) && recognizer.ahead(2) == Token::Mark("(") {
+                    recognizer.take(DOT, IDENT)?;
+                    recognizer.take(IDENT, OPEN)?;
+                    recognizer.arguments(DOT | OPEN_LIST | RULE_END)?;
+                } else if recognizer.next_is(NAME | QUESTION) {
+                    recognizer.take(DOT, NAME | QUESTION)?;
+                    recognizer.optional_mark(NAME)?;
+                    if !recognizer.is(NAME) && !recognizer.next_is(NAME) {
+                        let offset = recognizer.offset_of(recognizer.at);
+                        recognizer.deferred.push(Issue::at(offset, "unsupported ident kind"));
                     }
-                    it.field_name(DOT | OPEN_LIST | BEHIND)?;
+                    recognizer.field_name(DOT | OPEN_LIST | RULE_END)?;
                 } else {
-                    return it.no_viable(1);
+                    return recognizer.no_viable(1);
                 }
             }
         })
@@ -135,32 +136,32 @@ impl Recogniser<'_> {
         self.take(OPEN_LIST, EXPR | QUESTION)?;
         self.optional_mark(EXPR)?;
         self.expr(CLOSE_LIST)?;
-        self.take(CLOSE_LIST, DOT | OPEN_LIST | BEHIND)
+        self.take(CLOSE_LIST, DOT | OPEN_LIST | RULE_END)
     }
 
-    /// A question mark that may stand before these.
-    fn optional_mark(&mut self, before: Set) -> Step {
+    /// Parses an optional question mark before these tokens.
+    fn optional_mark(&mut self, before: TokenSet) -> Step {
         self.choose(QUESTION | before)?;
         if self.is(QUESTION) { self.take(QUESTION, before) } else { Ok(()) }
     }
 
-    fn field_name(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.choose(NAME)?;
-            if it.is(NAME) { it.take(NAME, BEHIND) } else { it.no_viable(0) }
+    fn field_name(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.choose(NAME)?;
+            if recognizer.is(NAME) { recognizer.take(NAME, RULE_END) } else { recognizer.no_viable(0) }
         })
     }
 
-    /// Arguments with their parentheses.
-    fn arguments(&mut self, after: Set) -> Step {
+    /// Parses arguments with their parentheses.
+    fn arguments(&mut self, after: TokenSet) -> Step {
         self.take(OPEN, EXPR | CLOSE)?;
         self.choose(EXPR | CLOSE)?;
         if self.is(EXPR) {
-            self.rule(CLOSE, |it| {
-                it.expr(COMMA | BEHIND)?;
-                while it.is(COMMA) {
-                    it.take(COMMA, EXPR)?;
-                    it.expr(COMMA | BEHIND)?;
+            self.rule(CLOSE, |recognizer| {
+                recognizer.expr(COMMA | RULE_END)?;
+                while recognizer.is(COMMA) {
+                    recognizer.take(COMMA, EXPR)?;
+                    recognizer.expr(COMMA | RULE_END)?;
                 }
                 Ok(())
             })?;
@@ -168,20 +169,20 @@ impl Recogniser<'_> {
         self.take(CLOSE, after)
     }
 
-    fn primary(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.choose(PRIMARY)?;
-            match it.ahead(0) {
+    fn primary(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.choose(PRIMARY)?;
+            match recognizer.ahead(0) {
                 Token::Mark("(") => {
-                    it.take(OPEN, EXPR)?;
-                    it.expr(CLOSE)?;
-                    it.take(CLOSE, BEHIND)
+                    recognizer.take(OPEN, EXPR)?;
+                    recognizer.expr(CLOSE)?;
+                    recognizer.take(CLOSE, RULE_END)
                 }
-                Token::Mark("[") => it.list(),
-                Token::Mark("{") => it.map(),
-                Token::Mark(".") | Token::Ident => it.name(),
-                _ if it.is(LITERAL) => it.literal(),
-                _ => it.no_viable(0),
+                Token::Mark("[") => recognizer.list(),
+                Token::Mark("{") => recognizer.map(),
+                Token::Mark(".") | Token::Ident => recognizer.name(),
+                _ if recognizer.is(LITERAL) => recognizer.literal(),
+                _ => recognizer.no_viable(0),
             }
         })
     }
@@ -206,22 +207,22 @@ impl Recogniser<'_> {
         if object {
             return self.object();
         }
-        self.take(IDENT, if called { OPEN } else { BEHIND })?;
-        if called { self.arguments(BEHIND) } else { Ok(()) }
+        self.take(IDENT, if called { OPEN } else { RULE_END })?;
+        if called { self.arguments(RULE_END) } else { Ok(()) }
     }
 
-    /// `has(name`: its macro wants a selection, and says so whatever else is wrong with the text.
+    /// Checks `has(name`: upstream's macro requires a selection, and reports this even if there are other errors.
     fn presence(&mut self) {
         let goes_on = match self.ahead(3) {
             Token::Mark(".") => matches!(self.ahead(4), Token::Ident | Token::Escaped | Token::Mark("?")),
-            // A call that is read to its end is reported by the macro's expansion.
+            // A complete call is reported by the expansion of the macro.
             Token::Mark(mark) => !["]", "}", ":"].contains(&mark),
             Token::In => true,
             _ => false,
         };
-        if self.shown() == "'has'" && self.ahead(2) == Token::Ident && !goes_on {
-            let place = self.place_of(self.at + 2);
-            self.deferred.push(Issue::at(place, "invalid argument to has() macro"));
+        if self.current_text() == "'has'" && self.ahead(2) == Token::Ident && !goes_on {
+            let offset = self.offset_of(self.at + 2);
+            self.deferred.push(Issue::at(offset, "invalid argument to has() macro"));
         }
     }
 
@@ -235,16 +236,16 @@ impl Recogniser<'_> {
     }
 
     fn field(&mut self) -> Step {
-        self.rule(COLON, |it| {
-            it.optional_mark(NAME)?;
-            it.field_name(BEHIND)
+        self.rule(COLON, |recognizer| {
+            recognizer.optional_mark(NAME)?;
+            recognizer.field_name(RULE_END)
         })?;
         self.take(COLON, EXPR)?;
-        self.expr(COMMA | BEHIND)
+        self.expr(COMMA | RULE_END)
     }
 
     fn list(&mut self) -> Step {
-        self.enclosed(OPEN_LIST, QUESTION | EXPR, CLOSE_LIST, |it| it.item(COMMA | BEHIND))
+        self.enclosed(OPEN_LIST, QUESTION | EXPR, CLOSE_LIST, |it| it.item(COMMA | RULE_END))
     }
 
     fn map(&mut self) -> Step {
@@ -254,25 +255,31 @@ impl Recogniser<'_> {
     fn entry(&mut self) -> Step {
         self.item(COLON)?;
         self.take(COLON, EXPR)?;
-        self.expr(COMMA | BEHIND)
+        self.expr(COMMA | RULE_END)
     }
 
-    fn item(&mut self, follow: Set) -> Step {
-        self.rule(follow, |it| {
-            it.optional_mark(EXPR)?;
-            it.expr(BEHIND)
+    fn item(&mut self, follow: TokenSet) -> Step {
+        self.rule(follow, |recognizer| {
+            recognizer.optional_mark(EXPR)?;
+            recognizer.expr(RULE_END)
         })
     }
 
-    /// A list, a map or an object: what begins with some of these, between two marks.
-    fn enclosed(&mut self, open: Set, inside: Set, close: Set, each: impl Fn(&mut Self) -> Step) -> Step {
-        self.take(open, inside | COMMA | close)?;
-        self.choose(inside | COMMA | close)?;
-        if self.is(inside) {
+    /// Parses a list, a map or an object: elements between two marks.
+    fn enclosed(
+        &mut self,
+        open: TokenSet,
+        element_start: TokenSet,
+        close: TokenSet,
+        each: impl Fn(&mut Self) -> Step,
+    ) -> Step {
+        self.take(open, element_start | COMMA | close)?;
+        self.choose(element_start | COMMA | close)?;
+        if self.is(element_start) {
             self.rule(COMMA | close, |it| {
                 each(it)?;
-                while it.is(COMMA) && it.next_is(inside) {
-                    it.take(COMMA, inside)?;
+                while it.is(COMMA) && it.next_is(element_start) {
+                    it.take(COMMA, element_start)?;
                     each(it)?;
                 }
                 Ok(())
@@ -281,24 +288,24 @@ impl Recogniser<'_> {
         self.close(close)
     }
 
-    /// The end of a list, a map or an object, and a comma that may stand before it.
-    fn close(&mut self, mark: Set) -> Step {
+    /// Parses the end of a list, a map or an object, with an optional comma before it.
+    fn close(&mut self, mark: TokenSet) -> Step {
         self.choose(COMMA | mark)?;
         if self.is(COMMA) {
             self.take(COMMA, mark)?;
         }
-        self.take(mark, BEHIND)
+        self.take(mark, RULE_END)
     }
 
     fn literal(&mut self) -> Step {
-        self.rule(BEHIND, |it| {
-            if it.is(MINUS) {
-                if !it.next_is(SIGNED) {
-                    return it.no_viable(1);
+        self.rule(RULE_END, |recognizer| {
+            if recognizer.is(MINUS) {
+                if !recognizer.next_is(SIGNED) {
+                    return recognizer.no_viable(1);
                 }
-                it.take(MINUS, SIGNED)?;
+                recognizer.take(MINUS, SIGNED)?;
             }
-            it.take(LITERAL, BEHIND)
+            recognizer.take(LITERAL, RULE_END)
         })
     }
 }

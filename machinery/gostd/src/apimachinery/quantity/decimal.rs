@@ -1,18 +1,18 @@
-//! Decimals of any number of digits, as upstream's `inf.Dec`. All work is linear in the digits.
+//! Decimals of any number of digits, like upstream's `inf.Dec`. Each operation takes time linear in the number of digits.
 
 use std::cmp::Ordering;
 
-/// The most digits of a sum: finer ones are dropped. Only texts with exponents of four digits come near.
+/// Maximum digits of a sum; lower digits are dropped. Only texts with exponents of four digits can exceed it.
 const MAX_SUM_DIGITS: i64 = 4096;
 
-/// `digits * 10^exponent`, positive or negative.
+/// Signed number: `digits * 10^exponent`.
 #[derive(Clone, Debug)]
 pub(super) struct Decimal {
     negative: bool,
     /// Decimal digits without leading and trailing zeros; empty for zero.
     digits: Vec<u8>,
     exponent: i64,
-    /// The power of ten that upstream counts it in, at most `exponent`: it decides what overflows.
+    /// Power of ten of the unit that upstream uses for this number, at most `exponent`. Determines which conversions overflow.
     unit: i64,
 }
 
@@ -20,23 +20,23 @@ impl Decimal {
     pub(super) fn new(negative: bool, mut digits: Vec<u8>, exponent: i64, unit: i64) -> Self {
         let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
         digits.drain(..zeros);
-        let kept = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
-        let exponent = exponent + length(&digits[kept..]);
-        digits.truncate(kept);
+        let end = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+        let exponent = exponent + length(&digits[end..]);
+        digits.truncate(end);
         Self { negative: negative && !digits.is_empty(), digits, exponent, unit }
     }
 
-    /// The greatest whole number of 64 bits.
-    pub(super) fn largest() -> Self {
+    /// Returns the maximum 64-bit integer.
+    pub(super) fn max_int64() -> Self {
         Self::new(false, i64::MAX.to_string().into_bytes(), 0, 0)
     }
 
-    /// Returns the number in units of `10^unit`, of which it must be a multiple.
-    pub(super) fn counted_in(self, unit: i64) -> Self {
+    /// Returns the number with another unit, `10^unit`, of which it must be a multiple.
+    pub(super) fn with_unit(self, unit: i64) -> Self {
         Self { unit, ..self }
     }
 
-    /// Bytes that an addition of it takes, at most.
+    /// Returns the maximum size of a sum with this number, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.digits.len() + count(MAX_SUM_DIGITS)
     }
@@ -53,12 +53,12 @@ impl Decimal {
         }
     }
 
-    /// One more than the power of ten of its first digit.
+    /// Returns the power of ten of the first digit, plus one.
     fn magnitude(&self) -> i64 {
         length(&self.digits) + self.exponent
     }
 
-    /// The digits and the power of ten behind them.
+    /// Returns the digits, and the power of ten by which they are multiplied.
     pub(super) fn parts(&self) -> (&[u8], i64) {
         (&self.digits, self.exponent)
     }
@@ -66,24 +66,24 @@ impl Decimal {
     /// Rounds away from zero to units of `10^unit`. Returns true if the result is exact.
     pub(super) fn rounded_up(&self, unit: i64) -> (Self, bool) {
         if self.digits.is_empty() || self.exponent >= unit {
-            return (self.clone().counted_in(unit), true);
+            return (self.clone().with_unit(unit), true);
         }
         let dropped = usize::try_from(unit - self.exponent).unwrap_or(usize::MAX);
-        let kept = &self.digits[..self.digits.len().saturating_sub(dropped)];
-        (Self::new(self.negative, increased(kept), unit, unit), false)
+        let kept_digits = &self.digits[..self.digits.len().saturating_sub(dropped)];
+        (Self::new(self.negative, increment(kept_digits), unit, unit), false)
     }
 
-    /// Times `2^power`, of at most 64.
+    /// Returns the product with `2^power`; `power` is at most 64.
     pub(super) fn shifted(&self, power: u32) -> Self {
         let (factor, mut carry) = (1_u128 << power, 0_u128);
         let mut product = Vec::with_capacity(self.digits.len() + 20);
         for digit in self.digits.iter().rev() {
             carry += u128::from(digit - b'0') * factor;
-            product.push(digit_of(carry % 10));
+            product.push(to_digit(carry % 10));
             carry /= 10;
         }
         while carry > 0 {
-            product.push(digit_of(carry % 10));
+            product.push(to_digit(carry % 10));
             carry /= 10;
         }
         product.reverse();
@@ -94,11 +94,11 @@ impl Decimal {
         let unit = self.unit.min(other.unit);
         if self.digits.is_empty() || other.digits.is_empty() {
             let some = if self.digits.is_empty() { other } else { self };
-            return some.clone().counted_in(unit);
+            return some.clone().with_unit(unit);
         }
         let high = self.magnitude().max(other.magnitude());
         let low = self.exponent.min(other.exponent).max(high - MAX_SUM_DIGITS);
-        let (one, two) = (self.aligned(high, low), other.aligned(high, low));
+        let (one, two) = (self.aligned_digits(high, low), other.aligned_digits(high, low));
         let (negative, digits) = if self.negative == other.negative {
             (self.negative, sum(&one, &two))
         } else if one >= two {
@@ -109,8 +109,8 @@ impl Decimal {
         Self::new(negative, digits, low, unit)
     }
 
-    /// The digits from `10^high` (exclusive) down to `10^low`.
-    fn aligned(&self, high: i64, low: i64) -> Vec<u8> {
+    /// Returns the digits from `10^high` (exclusive) down to `10^low`.
+    fn aligned_digits(&self, high: i64, low: i64) -> Vec<u8> {
         let length = count(high - low);
         let mut digits = vec![b'0'; count(high - self.magnitude()).min(length)];
         digits.extend(&self.digits[..self.digits.len().min(length - digits.len())]);
@@ -129,7 +129,7 @@ impl Decimal {
         })
     }
 
-    /// A float about as large: as upstream computes it, the number of units times the size of one.
+    /// Returns an approximate float, computed like upstream: the number of units times the value of a unit.
     pub(super) fn approximate(&self) -> f64 {
         let digits = String::from_utf8_lossy(&self.digits);
         let units = format!("0{digits}e{}", self.exponent.saturating_sub(self.unit)).parse().unwrap_or(0.0);
@@ -137,14 +137,14 @@ impl Decimal {
         if self.unit == 0 { units } else { units * power_of_ten(self.unit) }
     }
 
-    /// In units of `10^scale`, as upstream's `scaledValue`: rounded up, and wrapped around where 64 bits do not suffice.
+    /// Returns the number in units of `10^scale` like upstream's `scaledValue`: rounded up, and wrapped around on overflow.
     pub(super) fn scaled_value(&self, scale: i64) -> i64 {
         let units = low_bits(&self.digits, self.exponent - self.unit, self.negative);
         let places = scale - self.unit;
         if places <= 0 {
             return if places == 0 { units } else { units.wrapping_mul(overflowing_power(-places)) };
         }
-        let small = self.negative || self.magnitude() - self.unit < 19 || self.is_below_largest();
+        let small = self.negative || self.magnitude() - self.unit < 19 || self.is_less_than_max();
         if let Some(unit) = u32::try_from(places).ok().and_then(|places| 10_i64.checked_pow(places))
             && small
         {
@@ -154,24 +154,24 @@ impl Decimal {
     }
 
     /// True if the number of units is less than `i64::MAX`.
-    fn is_below_largest(&self) -> bool {
+    fn is_less_than_max(&self) -> bool {
         let units = Self { exponent: self.exponent - self.unit, unit: 0, ..self.clone() };
-        units.compare(&Self::largest()) == Ordering::Less
+        units.compare(&Self::max_int64()) == Ordering::Less
     }
 
-    /// The least whole number of `10^scale` that is not below this, its lower 64 bits.
+    /// Returns the number in units of `10^scale`, rounded up to an integer, of which only the lower 64 bits are returned.
     fn ceiling(&self, scale: i64) -> i64 {
         if self.exponent >= scale {
             return low_bits(&self.digits, self.exponent - scale, self.negative);
         }
         let dropped = usize::try_from(scale - self.exponent).unwrap_or(usize::MAX);
-        let kept = &self.digits[..self.digits.len().saturating_sub(dropped)];
-        let whole = low_bits(kept, 0, self.negative);
-        if self.negative { whole } else { whole.wrapping_add(1) }
+        let kept_digits = &self.digits[..self.digits.len().saturating_sub(dropped)];
+        let integer = low_bits(kept_digits, 0, self.negative);
+        if self.negative { integer } else { integer.wrapping_add(1) }
     }
 }
 
-/// A number of digits; none below zero.
+/// Converts a number of digits; negative numbers become 0.
 fn count(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
 }
@@ -180,17 +180,17 @@ fn length(digits: &[u8]) -> i64 {
     i64::try_from(digits.len()).unwrap_or(i64::MAX)
 }
 
-fn digit_of(number: u128) -> u8 {
+fn to_digit(number: u128) -> u8 {
     b'0' + u8::try_from(number).unwrap_or(0)
 }
 
-/// One more.
-fn increased(digits: &[u8]) -> Vec<u8> {
+/// Returns the digits of the number plus one.
+fn increment(digits: &[u8]) -> Vec<u8> {
     let one = [vec![b'0'; digits.len()], vec![b'1']].concat();
     sum(&[b"0", digits].concat(), &one)
 }
 
-/// The sum of two of the same length, one digit longer.
+/// Returns the sum of two numbers of the same length, with one more digit.
 fn sum(one: &[u8], two: &[u8]) -> Vec<u8> {
     let mut carry = 0;
     let mut digits: Vec<u8> = one
@@ -226,8 +226,8 @@ fn difference(one: &[u8], two: &[u8]) -> Vec<u8> {
     digits
 }
 
-/// The lower 64 bits of digits followed by zeros.
-#[expect(clippy::cast_possible_wrap, reason = "Go's conversion to int64 wraps, too")]
+/// Returns the lower 64 bits of the number with these digits followed by zeros.
+#[expect(clippy::cast_possible_wrap, reason = "wraps around as in Go")]
 fn low_bits(digits: &[u8], zeros: i64, negative: bool) -> i64 {
     let number = digits
         .iter()
@@ -237,12 +237,12 @@ fn low_bits(digits: &[u8], zeros: i64, negative: bool) -> i64 {
     if negative { number.wrapping_neg() } else { number }
 }
 
-/// A power of ten as Go converts it from a float: what does not fit is the least number.
+/// Returns a power of ten as Go converts it from a float: the minimum on overflow.
 fn overflowing_power(places: i64) -> i64 {
     u32::try_from(places).ok().and_then(|places| 10_i64.checked_pow(places)).unwrap_or(i64::MIN)
 }
 
-/// A power of ten as Go's `math.Pow10`: a product of two, and so not always the nearest float.
+/// Returns a power of ten like Go's `math.Pow10`, which multiplies two table values: not always the nearest float.
 pub(super) fn power_of_ten(exponent: i64) -> f64 {
     let exact = |exponent: i64| format!("1e{exponent}").parse::<f64>().unwrap_or_default();
     match exponent {

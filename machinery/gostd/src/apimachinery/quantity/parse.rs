@@ -1,39 +1,39 @@
-//! Quantities from their texts, as `resource.ParseQuantity` reads them.
+//! Parser of quantities, like `resource.ParseQuantity`.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
 
 use super::decimal::Decimal;
 use super::print::{BINARY, DECIMAL};
-use super::small::Small;
+use super::small::Int64Amount;
 use super::{Amount, Format, NANO, Quantity, QuantityError};
 
-/// The most digits of a number that is kept in 64 bits.
+/// Maximum digits of a number that is stored as a 64-bit integer.
 const MAX_SMALL_DIGITS: usize = 18;
-/// The most with a binary suffix, whose own digits count, too.
+/// Maximum digits with a binary suffix, including the digits of the suffix's factor.
 const MAX_SMALL_BINARY_DIGITS: usize = 14;
 
-/// The parts of a text that is a quantity.
+/// Parts of a quantity's text.
 #[derive(Clone, Copy, Debug)]
-struct Spelling<'t> {
+struct QuantityText<'t> {
     negative: bool,
-    /// Digits before the point, without zeros at their start: `0` where there are none.
+    /// Digits before the point, without leading zeros; `0` if there are none.
     whole: &'t str,
-    /// Digits behind it, maybe none.
+    /// Digits after the point; may be empty.
     fraction: &'t str,
-    /// True if there is a digit.
+    /// True if the number has at least one digit.
     has_digits: bool,
     suffix: Suffix,
 }
 
-/// Returns the factor of a suffix.
+/// Factor of a suffix.
 #[derive(Clone, Copy, Debug)]
 enum Suffix {
-    /// 10 to a power, by a letter (`m`, `k`) or none.
+    /// Power of ten: a letter (`m`, `k`), or no suffix.
     Decimal(i32),
-    /// 10 to a power, as an exponent (`e3`).
+    /// Power of ten, written as an exponent (`e3`).
     Exponent(i32),
-    /// 2 to a power (`Ki` is 10).
+    /// Power of two: 10 for `Ki`.
     Binary(u32),
 }
 
@@ -41,34 +41,34 @@ impl FromStr for Quantity {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let spelling = Spelling::read(text)?;
+        let spelling = QuantityText::read(text)?;
         let format = spelling.suffix.format();
         if let Some(small) = spelling.small() {
             let text = (text == "0" || spelling.is_canonical(small)).then(|| text.into());
             let value = if spelling.negative { -small.value } else { small.value };
-            return Ok(Self { amount: Amount::Small(Small { value, ..small }), format, text });
+            return Ok(Self { amount: Amount::Small(Int64Amount { value, ..small }), format, text });
         }
         if !spelling.has_digits {
             return Err(QuantityError::Numeric);
         }
         let decimal = spelling.decimal();
-        let below_one =
-            decimal.sign() > 0 && decimal.compare(&Small { value: 1, scale: 0 }.decimal()) == Ordering::Less;
-        // Printed with a binary suffix it would be rounded.
+        let below_one = decimal.sign() > 0
+            && decimal.compare(&Int64Amount { value: 1, scale: 0 }.decimal()) == Ordering::Less;
+        // A binary suffix would round the number when it is printed.
         let format = if below_one && format == Format::Binary { Format::Decimal } else { format };
         let decimal = if spelling.negative { decimal.negated() } else { decimal };
         Ok(Self { amount: Amount::Decimal(Box::new(decimal)), format, text: None })
     }
 }
 
-impl<'t> Spelling<'t> {
+impl<'t> QuantityText<'t> {
     fn read(text: &'t str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::Format);
         }
         let (whole, rest) = digits(text.strip_prefix(['+', '-']).unwrap_or(text));
         let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
-        check(suffix)?;
+        check_suffix(suffix)?;
         let suffix = Suffix::read(suffix).ok_or(QuantityError::Suffix)?;
         let has_digits = !(whole.is_empty() && fraction.is_empty());
         let whole = match whole.trim_start_matches('0') {
@@ -78,8 +78,8 @@ impl<'t> Spelling<'t> {
         Ok(Self { negative: text.starts_with('-'), whole, fraction, has_digits, suffix })
     }
 
-    /// The number as 64 bits, without its sign, by upstream's rule of thumb: enough room by the number of digits.
-    fn small(&self) -> Option<Small> {
+    /// Returns the absolute value as a 64-bit integer with a power of ten. Upstream decides by the number of digits if it fits.
+    fn small(&self) -> Option<Int64Amount> {
         let Self { whole, fraction, suffix, .. } = *self;
         let digits = whole.len() + fraction.len();
         let (factor, exponent) = match suffix {
@@ -96,11 +96,11 @@ impl<'t> Spelling<'t> {
             return None;
         }
         let value = format!("{whole}{fraction}").parse::<i64>().ok()?.checked_mul(factor)?;
-        Some(Small { value, scale })
+        Some(Int64Amount { value, scale })
     }
 
-    /// True if Go considers the text canonical. Only the digits matter.
-    fn is_canonical(&self, small: Small) -> bool {
+    /// True if Go considers the text canonical, which depends only on the digits.
+    fn is_canonical(&self, small: Int64Amount) -> bool {
         match self.suffix {
             Suffix::Binary(power) => (small.value >> power) & 7 != 0,
             Suffix::Decimal(_) | Suffix::Exponent(_) => {
@@ -114,7 +114,7 @@ impl<'t> Spelling<'t> {
         }
     }
 
-    /// The number without its sign, in whole billionths, rounded up; binary ones end at the largest of 64 bits.
+    /// Returns the absolute value, rounded up to billionths; with a binary suffix, at most the maximum 64-bit integer.
     fn decimal(&self) -> Decimal {
         let digits = [self.whole.as_bytes(), self.fraction.as_bytes()].concat();
         let places = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);
@@ -128,8 +128,8 @@ impl<'t> Spelling<'t> {
             Suffix::Binary(power) => {
                 let exact = Decimal::new(false, digits, -places, -places).shifted(power);
                 let rounded = if exact.sign() == 0 { exact } else { exact.rounded_up(NANO).0 };
-                if rounded.compare(&Decimal::largest()) == Ordering::Greater {
-                    Decimal::largest()
+                if rounded.compare(&Decimal::max_int64()) == Ordering::Greater {
+                    Decimal::max_int64()
                 } else {
                     rounded
                 }
@@ -140,14 +140,14 @@ impl<'t> Spelling<'t> {
 
 impl Suffix {
     fn read(text: &str) -> Option<Self> {
-        if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == text) {
+        if let Some((_, power)) = DECIMAL.iter().find(|(candidate, _)| *candidate == text) {
             return Some(Self::Decimal(*power));
         }
-        if let Some(power) = BINARY.iter().position(|known| *known == text) {
+        if let Some(power) = BINARY.iter().position(|candidate| *candidate == text) {
             return Some(Self::Binary(10 * u32::try_from(power).ok()?));
         }
         let exponent: i64 = text.strip_prefix(['e', 'E'])?.parse().ok()?;
-        #[expect(clippy::cast_possible_truncation, reason = "upstream keeps 32 bits of it")]
+        #[expect(clippy::cast_possible_truncation, reason = "upstream also truncates to 32 bits")]
         Some(Self::Exponent(exponent as i32))
     }
 
@@ -160,13 +160,13 @@ impl Suffix {
     }
 }
 
-/// The digits that a text begins with, and the rest.
+/// Splits a text after its leading digits.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// True for letters, an optional sign and digits, the form of a suffix.
-fn check(suffix: &str) -> Result<(), QuantityError> {
+/// Checks that a suffix consists of letters, an optional sign, and digits.
+fn check_suffix(suffix: &str) -> Result<(), QuantityError> {
     let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     if digits(exponent).1.is_empty() { Ok(()) } else { Err(QuantityError::Format) }

@@ -1,15 +1,15 @@
-//! Numbers of 64 bits with a power of ten, as upstream's `int64Amount`.
+//! 64-bit integers with a power of ten, like upstream's `int64Amount`.
 
 use super::decimal::Decimal;
 
-/// `value * 10^scale`.
+/// Number `value * 10^scale`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Small {
+pub(super) struct Int64Amount {
     pub(super) value: i64,
     pub(super) scale: i64,
 }
 
-impl Small {
+impl Int64Amount {
     pub(super) fn decimal(self) -> Decimal {
         let digits = self.value.unsigned_abs().to_string().into_bytes();
         Decimal::new(self.value < 0, digits, self.scale, self.scale)
@@ -23,8 +23,8 @@ impl Small {
         self.value.checked_mul(power(self.value, self.scale - scale)?)
     }
 
-    /// As `AsScaledInt64` answers where its caller does not look whether 64 bits hold it: the powers of ten that
-    /// upstream multiplies with at once wrap around, the others give 0.
+    /// Returns the number in units of `10^scale` like `AsScaledInt64` without a check for overflow: powers of ten that upstream
+    /// multiplies in one step wrap around, others result in 0.
     pub(super) fn scaled_value(self, scale: i64) -> i64 {
         let wrapped = || match self.scale - scale {
             places @ (1 | 2 | 3 | 6 | 9) => self.value.wrapping_mul(power(self.value, places).unwrap_or(0)),
@@ -33,7 +33,7 @@ impl Small {
         self.at_scale(scale).unwrap_or_else(wrapped)
     }
 
-    /// The integer that it is without a fraction in its spelling.
+    /// Returns the value if the scale is not negative: `1.0` is not an integer here.
     pub(super) fn integer(self) -> Option<i64> {
         match self.scale {
             0 => Some(self.value),
@@ -48,11 +48,11 @@ impl Small {
             return (self, true);
         }
         let unit = u32::try_from(scale - self.scale).ok().and_then(|places| 10_i64.checked_pow(places));
-        let (whole, rest) = unit.map_or((0, self.value), |unit| (self.value / unit, self.value % unit));
-        (Self { value: whole + rest.signum(), scale }, rest == 0)
+        let (quotient, rest) = unit.map_or((0, self.value), |unit| (self.value / unit, self.value % unit));
+        (Self { value: quotient + rest.signum(), scale }, rest == 0)
     }
 
-    /// The sum, if 64 bits hold it.
+    /// Returns the sum, or `None` on overflow of 64 bits.
     pub(super) fn plus(self, other: Self) -> Option<Self> {
         if self.value == 0 || other.value == 0 {
             return Some(if other.value == 0 { self } else { other });

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::structural::model::{Bound, Checks, Node};
+use crate::structural::model::{Bound, Checks, SchemaNode};
 use crate::structural::printed;
 
 /// Reports requirements that became stricter; `node` is the new node with the checks.
-pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, report: &mut impl FnMut(String)) {
+pub(super) fn compare(old: &Checks, new: &Checks, node: &SchemaNode, report: &mut impl FnMut(String)) {
     required(old, new, node, report);
     enumeration(&old.enumeration, &new.enumeration, report);
     bounds(old, new, report);
@@ -18,7 +18,7 @@ pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, report: &mut impl
     }
 }
 
-fn required(old: &Checks, new: &Checks, node: &Node, report: &mut impl FnMut(String)) {
+fn required(old: &Checks, new: &Checks, node: &SchemaNode, report: &mut impl FnMut(String)) {
     for name in new.required.iter().filter(|name| !old.required.contains(name)) {
         if node.property(name).is_none_or(|field| field.default.is_none()) {
             report(format!("requires {name}, which has no default: objects without it are refused"));
@@ -33,8 +33,8 @@ fn enumeration(old: &[Value], new: &[Value], report: &mut impl FnMut(String)) {
     if old.is_empty() {
         return report("is restricted to listed values".to_owned());
     }
-    for gone in old.iter().filter(|value| !new.contains(value)) {
-        report(format!("no longer allows {}", printed::value(gone)));
+    for removed in old.iter().filter(|value| !new.contains(value)) {
+        report(format!("no longer allows {}", printed::print_value(removed)));
     }
 }
 
@@ -54,22 +54,22 @@ fn bounds(old: &Checks, new: &Checks, report: &mut impl FnMut(String)) {
 }
 
 fn sizes(old: &Checks, new: &Checks, report: &mut impl FnMut(String)) {
-    let most = [
+    let maximums = [
         ("maxLength", old.max_length, new.max_length),
         ("maxItems", old.max_items, new.max_items),
         ("maxProperties", old.max_properties, new.max_properties),
     ];
-    for (name, before, now) in most {
+    for (name, before, now) in maximums {
         if let Some(now) = now.filter(|now| before.is_none_or(|before| *now < before)) {
             report(format!("has a lower {name}, {now}"));
         }
     }
-    let least = [
+    let minimums = [
         ("minLength", old.min_length, new.min_length),
         ("minItems", old.min_items, new.min_items),
         ("minProperties", old.min_properties, new.min_properties),
     ];
-    for (name, before, now) in least {
+    for (name, before, now) in minimums {
         if let Some(now) = now.filter(|now| *now > before.unwrap_or(0)) {
             report(format!("has a higher {name}, {now}"));
         }

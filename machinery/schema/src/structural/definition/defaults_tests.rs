@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::{Terms, has_unpruned_defaults, validate};
+use super::super::{Requirements, has_unpruned_defaults, validate};
 use super::*;
 use crate::model::TypeSetBuilder;
 use crate::schema::Schema;
@@ -18,23 +18,26 @@ pub(in crate::structural::definition) fn object_meta() -> Typed {
     Schema::named(&types, "m.ObjectMeta").unwrap().typed().unwrap().clone()
 }
 
-fn rules(place: &Place<'_>, alone: &Object) -> Vec<Error> {
-    let bad = alone.name().contains('_');
-    bad.then(|| Error::invalid(&place().child("metadata").child("name"), alone.name(), "bad"))
+fn rules(path_of: &LazyPath<'_>, metadata: &Object) -> Vec<Error> {
+    let bad = metadata.name().contains('_');
+    bad.then(|| Error::invalid(&path_of().child("metadata").child("name"), metadata.name(), "bad"))
         .into_iter()
         .collect()
 }
 
-fn with<T>(properties: Value, validate: impl FnOnce(&portico_machinery::Cursor<'_>, Metadata<'_>) -> T) -> T {
+fn with<T>(
+    properties: Value,
+    validate: impl FnOnce(&portico_machinery::Cursor<'_>, MetadataRules<'_>) -> T,
+) -> T {
     let schema = json!({"type": "object", "properties": properties});
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
     let types = object_meta();
-    validate(&object.at(&["s"]), Metadata { types: &types, rules: &rules })
+    validate(&object.at(&["s"]), MetadataRules { types: &types, rules: &rules })
 }
 
 fn errors_of(properties: Value) -> Vec<String> {
     with(properties, |schema, metadata| {
-        validate(schema, &Terms::NEW, metadata, &|| false)
+        validate(schema, &Requirements::NEW_DEFINITION, metadata, &|| false)
             .iter()
             .map(|e| e.to_string().replace("s.properties[a]", "a"))
             .collect()
@@ -42,7 +45,7 @@ fn errors_of(properties: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_default_is_validated_along_its_own_schema() {
+fn a_default_is_validated_against_its_own_schema() {
     for (schema, want) in [
         (json!({"type": "string", "default": "x"}), vec![]),
         (
@@ -74,7 +77,7 @@ fn a_default_is_validated_along_its_own_schema() {
 }
 
 #[test]
-fn a_default_that_is_or_holds_an_object_has_a_kind_and_good_metadata() {
+fn objects_in_defaults_need_a_kind_and_valid_metadata() {
     let object = |default: Value| {
         errors_of(
             json!({"a": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true, "default": default}}),
@@ -85,13 +88,13 @@ fn a_default_that_is_or_holds_an_object_has_a_kind_and_good_metadata() {
     let named = |metadata: Value| object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}));
     assert_eq!(named(json!({"name": "a_b"})), [r#"a.default.metadata.name: Invalid value: "a_b": bad"#]);
     assert_eq!(named(json!({"labels": 5})).len(), 1);
-    let inside = |default: Value| {
+    let nested = |default: Value| {
         errors_of(json!({"a": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
             "metadata": {"type": "object", "properties": {"name": {"type": "string", "default": default}}}}}}))
     };
-    assert!(inside(json!("good")).is_empty());
+    assert!(nested(json!("good")).is_empty());
     assert_eq!(
-        inside(json!("a_b")),
+        nested(json!("a_b")),
         [
             r#"a.properties[metadata].properties[name].default: Invalid value: "a_b": must result in valid metadata: metadata.name: Invalid value: "a_b": bad"#
         ]
@@ -99,7 +102,7 @@ fn a_default_that_is_or_holds_an_object_has_a_kind_and_good_metadata() {
 }
 
 #[test]
-fn what_old_definitions_hold_unpruned_is_seen() {
+fn unpruned_defaults_of_old_definitions_are_detected() {
     let has = |schema: Value| with(json!({"a": schema}), has_unpruned_defaults);
     assert!(!has(json!({"type": "object", "properties": {"b": {"type": "string"}}, "default": {"b": "x"}})));
     assert!(has(json!({"type": "object", "properties": {"b": {"type": "string"}}, "default": {"c": "x"}})));

@@ -3,9 +3,9 @@
 use portico_machinery::field::Error;
 
 use super::errors::Errors;
-use crate::structural::at::At;
+use crate::structural::location::Location;
 
-impl At<'_> {
+impl Location<'_> {
     pub(super) fn required(&self, detail: &str, errors: &mut Errors) {
         errors.push_with(|| Error::required(&self.path(), detail));
     }
@@ -23,8 +23,8 @@ impl At<'_> {
         errors.push_with(|| Error::invalid_printed(&self.path(), printed, detail));
     }
 
-    pub(super) fn not_supported(&self, text: &str, known: &[&str], errors: &mut Errors) {
-        errors.push_with(|| Error::not_supported(&self.path(), text, known));
+    pub(super) fn not_supported(&self, text: &str, supported: &[&str], errors: &mut Errors) {
+        errors.push_with(|| Error::not_supported(&self.path(), text, supported));
     }
 
     /// Adds an error for a string that must have another value, or is missing.

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::props::{Additional, Props};
 
 const NO_FIELD: &str = "does not refer to a valid field";
-const ENDED: &str = "unexpected end of JSON path";
+const UNEXPECTED_END: &str = "unexpected end of JSON path";
 
 /// Field to which a path resolves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ResolvedField {
     /// Path in the notation of field errors.
     pub path: Path,
     /// First step.
@@ -24,15 +24,15 @@ pub struct Found {
 ///
 /// # Errors
 /// Upstream's message if the path does not resolve.
-pub fn resolve(schema: &Cursor<'_>, path: &str) -> Result<Found, String> {
+pub fn resolve(schema: &Cursor<'_>, path: &str) -> Result<ResolvedField, String> {
     let schema = schema.value().ok_or(NO_FIELD)?;
-    let (path, root, found) = follow(schema, path, false)?;
+    let (path, root, found) = resolve_tokens(schema, path, false)?;
     let ty = found.map(|schema| Props::of(schema).ty).unwrap_or_default().to_owned();
-    Ok(Found { path, root, ty })
+    Ok(ResolvedField { path, root, ty })
 }
 
 /// Returns the path, its first step, and the schema at its end, or `None` below `additionalProperties: true`.
-pub(super) fn follow<'a>(
+pub(super) fn resolve_tokens<'a>(
     schema: &'a Value,
     text: &str,
     brackets: bool,
@@ -41,8 +41,8 @@ pub(super) fn follow<'a>(
     let mut tokens = Tokens(text);
     while let Some(token) = tokens.next() {
         let name = match token {
-            "." => tokens.next().ok_or(ENDED)?.to_owned(),
-            "[" if brackets => quoted(tokens.next().ok_or(ENDED)?)?,
+            "." => tokens.next().ok_or(UNEXPECTED_END)?.to_owned(),
+            "[" if brackets => unquote(tokens.next().ok_or(UNEXPECTED_END)?)?,
             "[" => return Err("array notation is not allowed".to_owned()),
             other => return Err(format!("expected [ or . but got: {other}")),
         };
@@ -57,7 +57,7 @@ pub(super) fn follow<'a>(
             root.clone_from(&name);
         }
         if token == "[" {
-            match tokens.next().ok_or(ENDED)? {
+            match tokens.next().ok_or(UNEXPECTED_END)? {
                 "]" => {}
                 other => return Err(format!("expected ] but got {other}")),
             }
@@ -87,14 +87,14 @@ impl<'a> Iterator for Tokens<'a> {
 
 fn closing_quote(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\').map(|at| at + 1)
+    (1..bytes.len()).find(|index| bytes[*index] == b'\'' && bytes[index - 1] != b'\\').map(|index| index + 1)
 }
 
 /// Returns the content of a single-quoted string.
-pub(in crate::structural) fn quoted(token: &str) -> Result<String, String> {
-    let inside = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    let inside = inside.ok_or_else(|| format!("expected single quoted string but got {token}"))?;
-    unescape(inside).ok_or_else(|| "invalid string literal: invalid escape sequence".to_owned())
+pub(in crate::structural) fn unquote(token: &str) -> Result<String, String> {
+    let content = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let content = content.ok_or_else(|| format!("expected single quoted string but got {token}"))?;
+    unescape(content).ok_or_else(|| "invalid string literal: invalid escape sequence".to_owned())
 }
 
 fn unescape(text: &str) -> Option<String> {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_followed_or_refused_in_upstreams_words() {
+    fn paths_are_resolved_or_rejected_with_upstream_messages() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "object", "properties": {"b.c": {"type": "string"}, "l": {"type": "array"}}},
             "m": {"type": "object", "additionalProperties": {"type": "integer"}},
@@ -140,13 +140,13 @@ mod tests {
             (".q", Err(NO_FIELD)),
             ("a", Err("expected [ or . but got: a")),
             (".a.l[0]", Err("expected single quoted string but got 0")),
-            (".a['b.c'", Err(ENDED)),
+            (".a['b.c'", Err(UNEXPECTED_END)),
             (".a['b.c'.", Err("expected ] but got .")),
-            (".", Err(ENDED)),
+            (".", Err(UNEXPECTED_END)),
         ] {
-            let found = follow(&schema, path, true).map(|(path, ..)| path.to_string());
+            let found = resolve_tokens(&schema, path, true).map(|(path, ..)| path.to_string());
             assert_eq!(found, want.map(str::to_owned).map_err(str::to_owned), "{path}");
         }
-        assert_eq!(follow(&schema, ".a[0]", false).unwrap_err(), "array notation is not allowed");
+        assert_eq!(resolve_tokens(&schema, ".a[0]", false).unwrap_err(), "array notation is not allowed");
     }
 }

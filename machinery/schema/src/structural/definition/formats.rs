@@ -9,15 +9,15 @@ use crate::structural::model::JsonType;
 /// True if a format applies to a type; an empty type means string.
 fn is_recognized(ty: &str, format: &str) -> bool {
     match (ty, JsonType::parse(ty)) {
-        ("", _) => Format::recognised(format, None).is_some(),
+        ("", _) => Format::recognized(format, None).is_some(),
         (_, None) => false,
-        (_, known) => Format::recognised(format, known).is_some(),
+        (_, supported) => Format::recognized(format, supported).is_some(),
     }
 }
 
 /// Returns the formats of a schema that have no effect, one for each occurrence.
 #[must_use]
-pub fn unrecognized<'a>(schema: &Cursor<'a>) -> Vec<&'a str> {
+pub fn unrecognized_formats<'a>(schema: &Cursor<'a>) -> Vec<&'a str> {
     let mut found = Vec::new();
     if let Some(schema) = schema.value() {
         visit(schema, &mut |props| {
@@ -34,15 +34,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_belongs_to_its_types() {
-        let known = [
+    fn a_format_requires_its_types() {
+        let supported = [
             ("", "date"),
             ("string", "date-time"),
             ("integer", "int32"),
             ("number", "double"),
             ("", "k8s-short-name"),
         ];
-        assert!(known.iter().all(|(ty, format)| is_recognized(ty, format)));
+        assert!(supported.iter().all(|(ty, format)| is_recognized(ty, format)));
         let unknown = [
             ("string", "int32"),
             ("integer", "int16"),

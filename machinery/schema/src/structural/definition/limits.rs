@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::errors::Errors;
 use super::props::{Props, entries};
 use super::visit::visit;
-use crate::structural::at::At;
 use crate::structural::languages;
+use crate::structural::location::Location;
 
 /// Length of a property name in the schema of a definition.
 ///
@@ -40,10 +40,10 @@ pub const MAX_RULES: usize = 10_000;
 pub const MAX_PATTERN_BYTES: usize = 128 * 1024 * 1024;
 
 /// Maximum bytes that are printed of a name that is too long.
-const SHOWN_BYTES: usize = 64;
+const PRINTED_NAME_BYTES: usize = 64;
 
 /// Checks the limits of a schema before any other validation. Reports the first exceeded limit.
-pub(super) fn validate(schema: &Value, at: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate(schema: &Value, location: &Location<'_>, errors: &mut Errors) {
     let mut found: Option<Error> = None;
     let (mut rules, mut patterns) = (0, HashSet::new());
     visit(schema, &mut |props| {
@@ -51,23 +51,23 @@ pub(super) fn validate(schema: &Value, at: &At<'_>, errors: &mut Errors) {
         if !props.pattern.is_empty() {
             patterns.insert(props.pattern);
         }
-        found = found.take().or_else(|| of_node(props, at));
+        found = found.take().or_else(|| check_node(props, location));
     });
     let found = found.or_else(|| {
-        let here = at.field("x-kubernetes-validations");
-        (rules > MAX_RULES).then(|| Error::too_many(&here.path(), rules, MAX_RULES))
+        let field_location = location.field("x-kubernetes-validations");
+        (rules > MAX_RULES).then(|| Error::too_many(&field_location.path(), rules, MAX_RULES))
     });
     let found = found.or_else(|| {
-        let here = at.field("pattern");
+        let field_location = location.field("pattern");
         let text = format!("all patterns of a schema may take {MAX_PATTERN_BYTES} bytes together");
-        are_too_large(&patterns).then(|| Error::forbidden(&here.path(), &text))
+        exceeds_pattern_limit(&patterns).then(|| Error::forbidden(&field_location.path(), &text))
     });
     if let Some(error) = found {
         errors.push_with(|| error);
     }
 }
 
-fn of_node(props: &Props<'_>, at: &At<'_>) -> Option<Error> {
+fn check_node(props: &Props<'_>, location: &Location<'_>) -> Option<Error> {
     let counts = [
         ("required", props.required.len(), MAX_REQUIRED),
         ("x-kubernetes-list-map-keys", props.list_keys.len(), MAX_LIST_MAP_KEYS),
@@ -75,8 +75,8 @@ fn of_node(props: &Props<'_>, at: &At<'_>) -> Option<Error> {
         ("anyOf", props.any_of.len(), MAX_BRANCHES),
         ("oneOf", props.one_of.len(), MAX_BRANCHES),
     ];
-    if let Some((name, count, most)) = counts.into_iter().find(|(_, count, most)| count > most) {
-        return Some(Error::too_many(&at.field(name).path(), count, most));
+    if let Some((name, count, max)) = counts.into_iter().find(|(_, count, max)| count > max) {
+        return Some(Error::too_many(&location.field(name).path(), count, max));
     }
     let maps = [
         ("properties", props.properties),
@@ -86,20 +86,23 @@ fn of_node(props: &Props<'_>, at: &At<'_>) -> Option<Error> {
     ];
     maps.into_iter().find_map(|(member, map)| {
         let (name, _) = entries(map).find(|(name, _)| name.len() > MAX_PROPERTY_NAME_BYTES)?;
-        let shown = cut_at(name.to_owned(), SHOWN_BYTES);
-        Some(Error::too_long(&at.field(member).key(&shown).path(), MAX_PROPERTY_NAME_BYTES))
+        let printed_name = cut_at(name.to_owned(), PRINTED_NAME_BYTES);
+        Some(Error::too_long(&location.field(member).key(&printed_name).path(), MAX_PROPERTY_NAME_BYTES))
     })
 }
 
 /// True if the patterns exceed the limit. Patterns that do not compile are reported at their location.
-fn are_too_large(patterns: &HashSet<&str>) -> bool {
+fn exceeds_pattern_limit(patterns: &HashSet<&str>) -> bool {
     if patterns.len() * MAX_COMPILED_BYTES <= MAX_PATTERN_BYTES {
         return false;
     }
-    let mut left = MAX_PATTERN_BYTES;
+    let mut remaining_bytes = MAX_PATTERN_BYTES;
     !patterns.iter().all(|pattern| {
-        let taken = languages::patterns().compiled_bytes(pattern).ok().map(|bytes| left.checked_sub(bytes));
-        left = taken.unwrap_or(Some(left)).unwrap_or_default();
-        taken != Some(None)
+        let difference = languages::patterns()
+            .compiled_bytes(pattern)
+            .ok()
+            .map(|bytes| remaining_bytes.checked_sub(bytes));
+        remaining_bytes = difference.unwrap_or(Some(remaining_bytes)).unwrap_or_default();
+        difference != Some(None)
     })
 }

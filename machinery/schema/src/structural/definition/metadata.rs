@@ -4,31 +4,31 @@ use serde_json::Value;
 
 use super::errors::Errors;
 use super::props::Props;
-use crate::structural::at::At;
+use crate::structural::location::Location;
 
-pub(super) fn validate(props: &Props<'_>, root: bool, at: &At<'_>, errors: &mut Errors) {
-    let (here, resource) = (at.field("properties"), root || props.embedded);
+pub(super) fn validate(props: &Props<'_>, root: bool, location: &Location<'_>, errors: &mut Errors) {
+    let (field_location, resource) = (location.field("properties"), root || props.embedded);
     for name in ["kind", "apiVersion"] {
         if let Some(ty) = props.property(name).map(|schema| Props::of(schema).ty).filter(|ty| *ty != "string")
             && resource
         {
-            here.key(name).field("type").invalid(ty, "must be string", errors);
+            field_location.key(name).field("type").invalid(ty, "must be string", errors);
         }
     }
     let Some(metadata) = props.property("metadata") else { return };
-    let here = here.key("metadata");
+    let field_location = field_location.key("metadata");
     let ty = Props::of(metadata).ty;
     if resource && ty != "object" {
-        here.field("type").invalid(ty, "must be object", errors);
+        field_location.field("type").invalid(ty, "must be object", errors);
     }
-    if root && !only_names(metadata) {
+    if root && !restricts_only_names(metadata) {
         let text = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        here.forbidden(text, errors);
+        field_location.forbidden(text, errors);
     }
 }
 
 /// True if metadata has only a type, properties `name` and `generateName`, and a default, which another rule rejects.
-fn only_names(metadata: &Value) -> bool {
+fn restricts_only_names(metadata: &Value) -> bool {
     metadata.as_object().into_iter().flatten().all(|(member, value)| match member.as_str() {
         "type" | "default" => true,
         "properties" => value

@@ -2,14 +2,14 @@
 
 use super::errors::Errors;
 use crate::structural::Pattern;
-use crate::structural::at::At;
+use crate::structural::location::Location;
 
-pub(super) fn validate(pattern: &str, at: &At<'_>, errors: &mut Errors) {
+pub(super) fn validate(pattern: &str, location: &Location<'_>, errors: &mut Errors) {
     if pattern.is_empty() {
         return;
     }
-    if let Err(why) = Pattern::new(pattern).is_match("") {
-        let text = format!("must be a valid regular expression, but isn't: {why}");
-        at.invalid(pattern, &text, errors);
+    if let Err(error) = Pattern::new(pattern).is_match("") {
+        let text = format!("must be a valid regular expression, but isn't: {error}");
+        location.invalid(pattern, &text, errors);
     }
 }

@@ -56,23 +56,23 @@ impl<'a> Props<'a> {
     pub(super) fn of(node: &'a Value) -> Self {
         let mut props = Self::default();
         for (name, value) in node.as_object().into_iter().flatten() {
-            props.take(name, value);
+            props.set_member(name, value);
         }
         props
     }
 
-    fn take(&mut self, name: &str, value: &'a Value) {
+    fn set_member(&mut self, name: &str, value: &'a Value) {
         match name {
-            "id" => self.id = text(value),
-            "$schema" => self.schema = text(value),
+            "id" => self.id = string_of(value),
+            "$schema" => self.schema = string_of(value),
             "$ref" => self.reference = value.as_str(),
-            "description" => self.description = text(value),
-            "type" => self.ty = text(value),
-            "format" => self.format = text(value),
-            "title" => self.title = text(value),
+            "description" => self.description = string_of(value),
+            "type" => self.ty = string_of(value),
+            "format" => self.format = string_of(value),
+            "title" => self.title = string_of(value),
             "default" => self.default = Some(value).filter(|value| !value.is_null()),
-            "pattern" => self.pattern = text(value),
-            "uniqueItems" => self.unique_items = truth(value),
+            "pattern" => self.pattern = string_of(value),
+            "uniqueItems" => self.unique_items = bool_of(value),
             "required" => self.required = list(value),
             "items" => self.items = items(value),
             "allOf" => self.all_of = list(value),
@@ -81,20 +81,20 @@ impl<'a> Props<'a> {
             "not" => self.not = Some(value).filter(|value| value.is_object()),
             "properties" => self.properties = map(value),
             "additionalProperties" => self.additional = additional(value),
-            "nullable" => self.nullable = truth(value),
-            _ => self.take_rare(name, value),
+            "nullable" => self.nullable = bool_of(value),
+            _ => self.set_uncommon_member(name, value),
         }
     }
 
-    fn take_rare(&mut self, name: &str, value: &'a Value) {
+    fn set_uncommon_member(&mut self, name: &str, value: &'a Value) {
         match name {
             "patternProperties" => self.pattern_properties = map(value),
             "dependencies" => self.dependencies = map(value),
             "additionalItems" => self.additional_items = additional(value),
             "definitions" => self.definitions = map(value),
             "x-kubernetes-preserve-unknown-fields" => self.preserve_unknown = value.as_bool(),
-            "x-kubernetes-embedded-resource" => self.embedded = truth(value),
-            "x-kubernetes-int-or-string" => self.int_or_string = truth(value),
+            "x-kubernetes-embedded-resource" => self.embedded = bool_of(value),
+            "x-kubernetes-int-or-string" => self.int_or_string = bool_of(value),
             "x-kubernetes-list-map-keys" => self.list_keys = list(value),
             "x-kubernetes-list-type" => self.list_type = value.as_str(),
             "x-kubernetes-map-type" => self.map_type = value.as_str(),
@@ -113,7 +113,7 @@ impl<'a> Props<'a> {
     }
 
     /// True if unknown fields are preserved.
-    pub(super) fn preserves(&self) -> bool {
+    pub(super) fn preserves_unknown(&self) -> bool {
         self.preserve_unknown == Some(true)
     }
 
@@ -135,11 +135,11 @@ pub(super) fn entries<'a>(
     map.into_iter().flatten().map(|(name, schema)| (name.as_str(), schema))
 }
 
-fn text(value: &Value) -> &str {
+fn string_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn truth(value: &Value) -> bool {
+fn bool_of(value: &Value) -> bool {
     value.as_bool().unwrap_or_default()
 }
 

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::errors::Errors;
-use super::internal;
+use super::internal_format;
 use super::props::Props;
-use crate::structural::at::At;
+use crate::structural::location::Location;
 
 /// Members that are allowed at the root, with the names of upstream's internal type.
 const ALLOWED: [&str; 22] = [
@@ -33,31 +33,37 @@ const ALLOWED: [&str; 22] = [
     "XValidations",
 ];
 
-pub(super) fn validate(schema: &Value, props: &Props<'_>, at: &At<'_>, status: bool, errors: &mut Errors) {
+pub(super) fn validate(
+    schema: &Value,
+    props: &Props<'_>,
+    location: &Location<'_>,
+    status: bool,
+    errors: &mut Errors,
+) {
     if status {
-        below_status(schema, props, at, errors);
+        members_with_status(schema, props, location, errors);
     }
     if props.nullable {
-        at.field("nullable").forbidden("nullable cannot be true at the root", errors);
+        location.field("nullable").forbidden("nullable cannot be true at the root", errors);
     }
 }
 
 /// Checks members in the order of upstream's type. Reports the first invalid one and stops.
-fn below_status(schema: &Value, props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
-    for name in internal::members(schema) {
+fn members_with_status(schema: &Value, props: &Props<'_>, location: &Location<'_>, errors: &mut Errors) {
+    for name in internal_format::members(schema) {
         if name == "Type" {
             if props.ty == "object" {
                 continue;
             }
             let text = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-            return at.field("type").invalid(props.ty, text, errors);
+            return location.field("type").invalid(props.ty, text, errors);
         }
         if !ALLOWED.contains(&name) {
             let allowed = ALLOWED.join(" ");
             let text = format!(
                 "only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
             );
-            return at.invalid_printed(&internal::schema(schema), &text, errors);
+            return location.invalid_printed(&internal_format::schema(schema), &text, errors);
         }
     }
 }

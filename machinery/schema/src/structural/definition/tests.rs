@@ -7,16 +7,17 @@ use super::errors::MAX_ERRORS;
 use super::*;
 
 /// Returns the errors of a schema at the path `s`.
-fn errors_of(schema: Value, terms: &Terms) -> Vec<String> {
+fn errors_of(schema: Value, requirements: &Requirements) -> Vec<String> {
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
     let types = defaults::tests::object_meta();
-    let metadata = Metadata { types: &types, rules: &|_, _| Vec::new() };
-    validate(&object.at(&["s"]), terms, metadata, &|| false).iter().map(ToString::to_string).collect()
+    let metadata = MetadataRules { types: &types, rules: &|_, _| Vec::new() };
+    validate(&object.at(&["s"]), requirements, metadata, &|| false).iter().map(ToString::to_string).collect()
 }
 
 /// Returns the errors of a schema for `spec` of an object.
-fn spec(spec: Value) -> Vec<String> {
-    let texts = errors_of(json!({"type": "object", "properties": {"spec": spec}}), &Terms::NEW);
+fn errors_of_spec(spec: Value) -> Vec<String> {
+    let texts =
+        errors_of(json!({"type": "object", "properties": {"spec": spec}}), &Requirements::NEW_DEFINITION);
     texts.iter().map(|text| text.replace("s.properties[spec]", "spec")).collect()
 }
 
@@ -54,7 +55,7 @@ fn a_skeleton_has_one_type_at_each_node() {
             r#"spec.type: Invalid value: "string": must be object if x-kubernetes-map-type is specified"#,
         ),
     ] {
-        assert_eq!(spec(schema.clone()), [want], "{schema}");
+        assert_eq!(errors_of_spec(schema.clone()), [want], "{schema}");
     }
 }
 
@@ -66,37 +67,40 @@ fn int_or_string_may_be_spelled_in_three_ways() {
         json!({"x-kubernetes-int-or-string": true, "anyOf": any_of}),
         json!({"x-kubernetes-int-or-string": true, "allOf": [{"anyOf": any_of}, {"pattern": "a"}]}),
     ] {
-        assert_eq!(spec(good.clone()), Vec::<String>::new(), "{good}");
+        assert_eq!(errors_of_spec(good.clone()), Vec::<String>::new(), "{good}");
     }
     let second = json!({"x-kubernetes-int-or-string": true, "allOf": [{"pattern": "a"}, {"anyOf": any_of}]});
-    assert_eq!(spec(second).len(), 2);
+    assert_eq!(errors_of_spec(second).len(), 2);
 }
 
 #[test]
-fn the_root_is_an_object_and_restricts_little_of_metadata() {
+fn the_root_is_an_object_with_few_restrictions_of_metadata() {
     let name = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}}}});
-    assert!(errors_of(name, &Terms::NEW).is_empty());
+    assert!(errors_of(name, &Requirements::NEW_DEFINITION).is_empty());
     let labels =
         json!({"type": "object", "properties": {"metadata": {"type": "object", "description": "x"}}});
-    assert_eq!(errors_of(labels, &Terms::NEW).len(), 1);
+    assert_eq!(errors_of(labels, &Requirements::NEW_DEFINITION).len(), 1);
     let null = json!({"type": "object", "nullable": true});
-    assert_eq!(errors_of(null, &Terms::NEW), ["s.nullable: Forbidden: nullable cannot be true at the root"]);
+    assert_eq!(
+        errors_of(null, &Requirements::NEW_DEFINITION),
+        ["s.nullable: Forbidden: nullable cannot be true at the root"]
+    );
     let default = json!({"type": "object", "properties": {"kind": {"type": "string", "default": "X"}}});
     assert_eq!(
-        errors_of(default, &Terms::NEW),
+        errors_of(default, &Requirements::NEW_DEFINITION),
         ["s.properties[kind].default: Forbidden: must not be set in top-level kind"]
     );
 }
 
 #[test]
-fn with_a_status_the_root_may_only_have_keywords_that_do_not_concern_it() {
-    let terms = Terms { status: true, ..Terms::NEW };
+fn with_a_status_subresource_the_root_has_only_keywords_that_do_not_affect_it() {
+    let requirements = Requirements { has_status: true, ..Requirements::NEW_DEFINITION };
     let good = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object"}}});
-    assert!(errors_of(good, &terms).is_empty());
-    let texts = errors_of(json!({"type": "object", "maxProperties": 1}), &terms);
+    assert!(errors_of(good, &requirements).is_empty());
+    let texts = errors_of(json!({"type": "object", "maxProperties": 1}), &requirements);
     assert!(texts[0].starts_with(r#"s: Invalid value: {"ID":"","#));
     assert!(texts[0].contains("only [Description Type Format Title "));
-    let texts = errors_of(json!({"type": "string"}), &terms);
+    let texts = errors_of(json!({"type": "string"}), &requirements);
     assert!(texts[0].starts_with(r#"s.type: Invalid value: "string": only "object" is allowed"#));
 }
 
@@ -104,13 +108,17 @@ fn with_a_status_the_root_may_only_have_keywords_that_do_not_concern_it() {
 fn only_the_roots_logical_operators_need_a_skeleton() {
     let root = json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]});
     let want = "s.properties[a]: Required value: because it is defined in s.anyOf[0].properties[a]";
-    assert_eq!(errors_of(root, &Terms::NEW), [want]);
-    assert!(spec(json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]})).is_empty());
+    assert_eq!(errors_of(root, &Requirements::NEW_DEFINITION), [want]);
+    assert!(
+        errors_of_spec(json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]}))
+            .is_empty()
+    );
 }
 
 #[test]
 fn structural_errors_are_sorted_and_come_before_those_of_nodes() {
-    let texts = spec(json!({"type": "object", "properties": {"b": {}, "a": {"uniqueItems": true}}}));
+    let texts =
+        errors_of_spec(json!({"type": "object", "properties": {"b": {}, "a": {"uniqueItems": true}}}));
     assert_eq!(
         texts,
         [
@@ -125,45 +133,53 @@ fn structural_errors_are_sorted_and_come_before_those_of_nodes() {
 fn a_schema_without_structural_form_is_reported_only_when_nothing_else_is() {
     let schema = json!({"type": "object", "$schema": "x"});
     assert_eq!(
-        errors_of(schema, &Terms::NEW),
+        errors_of(schema, &Requirements::NEW_DEFINITION),
         [r#"s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported"#]
     );
     let both = json!({"$schema": "x", "$ref": "y"});
-    assert_eq!(errors_of(both, &Terms::NEW), ["s.$ref: Forbidden: $ref is not supported"]);
+    assert_eq!(errors_of(both, &Requirements::NEW_DEFINITION), ["s.$ref: Forbidden: $ref is not supported"]);
 }
 
 #[test]
-fn old_definitions_keep_what_was_let_through() {
-    let lenient = Terms {
+fn old_definitions_keep_accepted_violations() {
+    let lenient = Requirements {
         structural: false,
         known_types: false,
         atomic_sets: false,
-        settled_keys: false,
-        ..Terms::NEW
+        strict_keys: false,
+        ..Requirements::NEW_DEFINITION
     };
     for (schema, trait_of) in [
-        (json!({"type": "float"}), Traits { unknown_types: true, ..Traits::default() }),
-        (json!({"properties": {"a": {}}}), Traits::default()),
+        (json!({"type": "float"}), SchemaFeatures { unknown_types: true, ..SchemaFeatures::default() }),
+        (json!({"properties": {"a": {}}}), SchemaFeatures::default()),
         (
             json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object", "nullable": true}}),
-            Traits { extensions: true, loose_sets: true, loose_keys: true, ..Traits::default() },
+            SchemaFeatures {
+                extensions: true,
+                loose_sets: true,
+                loose_keys: true,
+                ..SchemaFeatures::default()
+            },
         ),
     ] {
         let object = Object::from_map(Map::from_iter([("s".to_owned(), schema.clone())]));
-        assert_eq!(traits(&object.at(&["s"])), trait_of, "{schema}");
-        assert!(errors_of(schema.clone(), &lenient).is_empty() && !errors_of(schema, &Terms::NEW).is_empty());
+        assert_eq!(features(&object.at(&["s"])), trait_of, "{schema}");
+        assert!(
+            errors_of(schema.clone(), &lenient).is_empty()
+                && !errors_of(schema, &Requirements::NEW_DEFINITION).is_empty()
+        );
     }
 }
 
 #[test]
-fn rules_are_looked_at_before_they_are_read() {
+fn the_form_of_rules_is_checked_before_their_expressions() {
     let rule = |rule: Value| {
-        let texts = spec(
+        let texts = errors_of_spec(
             json!({"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": [rule]}),
         );
         texts.join("; ").replace("spec.x-kubernetes-validations[0].", "")
     };
-    for (given, want) in [
+    for (schema, want) in [
         (json!({"rule": " "}), "rule: Required value: rule is not specified"),
         (
             json!({"rule": "a\nb"}),
@@ -180,13 +196,13 @@ fn rules_are_looked_at_before_they_are_read() {
             r#"reason: Unsupported value: "Luck": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#,
         ),
     ] {
-        assert_eq!(rule(given.clone()), want, "{given}");
+        assert_eq!(rule(schema.clone()), want, "{schema}");
     }
 }
 
 #[test]
-fn a_large_schema_is_validated_in_bounded_time_and_words() {
+fn a_large_schema_is_validated_in_bounded_time_with_bounded_errors() {
     let properties: Map<String, Value> = (0..20_000).map(|n| (format!("p{n}"), json!({}))).collect();
-    let texts = errors_of(json!({"type": "object", "properties": properties}), &Terms::NEW);
+    let texts = errors_of(json!({"type": "object", "properties": properties}), &Requirements::NEW_DEFINITION);
     assert_eq!(texts.len(), MAX_ERRORS);
 }

@@ -54,7 +54,7 @@ pub(super) fn is_isbn13(text: &str) -> bool {
 pub(super) fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u32> = text.bytes().filter(u8::is_ascii_digit).map(|b| u32::from(b - b'0')).collect();
     let head = |count: usize| digits.iter().take(count).fold(0, |number, digit| number * 10 + digit);
-    let known = match digits.len() {
+    let is_known_prefix = match digits.len() {
         13 => head(1) == 4,
         14 => (300..=305).contains(&head(3)) || matches!(head(2), 36 | 38),
         15 => matches!(head(2), 34 | 37) || matches!(head(4), 2131 | 1800),
@@ -63,13 +63,13 @@ pub(super) fn is_credit_card(text: &str) -> bool {
         }
         _ => false,
     };
-    let sum: u32 = digits.iter().rev().enumerate().map(|(at, digit)| luhn(at, *digit)).sum();
-    known && sum.is_multiple_of(10)
+    let sum: u32 = digits.iter().rev().enumerate().map(|(index, digit)| luhn(index, *digit)).sum();
+    is_known_prefix && sum.is_multiple_of(10)
 }
 
-fn luhn(at: usize, digit: u32) -> u32 {
+fn luhn(index: usize, digit: u32) -> u32 {
     let doubled = digit * 2;
-    match at % 2 {
+    match index % 2 {
         0 => digit,
         _ if doubled > 9 => doubled - 9,
         _ => doubled,
@@ -79,7 +79,7 @@ fn luhn(at: usize, digit: u32) -> u32 {
 /// True for `123-45-6789`, with dashes or spaces: eleven characters.
 pub(super) fn is_ssn(text: &str) -> bool {
     text.len() == 11
-        && text.bytes().enumerate().all(|(at, b)| match at {
+        && text.bytes().enumerate().all(|(index, b)| match index {
             3 | 6 => b == b'-' || b == b' ',
             _ => b.is_ascii_digit(),
         })
@@ -92,9 +92,9 @@ pub(super) fn is_hex_color(text: &str) -> bool {
 
 /// True for `rgb(1, 2, 3)`.
 pub(super) fn is_rgb_color(text: &str) -> bool {
-    let inside = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
-    let Some(inside) = inside else { return false };
-    let parts: Vec<&str> = inside.split(',').collect();
+    let content = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
+    let Some(content) = content else { return false };
+    let parts: Vec<&str> = content.split(',').collect();
     parts.len() == 3 && parts.iter().all(|part| is_shade(part.trim_matches(is_space)))
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 pub(super) fn is_address(text: &str) -> bool {
     let mut reader = Reader(text);
     reader.skip_space();
-    let address = reader.bare().or_else(|| reader.named());
+    let address = reader.address().or_else(|| reader.named_address());
     address.is_some_and(|mut rest| rest.skip_comments().is_some() && rest.0.is_empty())
 }
 
@@ -29,18 +29,18 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses `local@domain`.
-    fn bare(mut self) -> Option<Self> {
+    fn address(mut self) -> Option<Self> {
         self.skip_space();
         let local = if self.0.starts_with('"') {
             let (text, rest) = self.quoted()?;
             (!text.is_empty()).then_some(rest)?
         } else {
-            self.dotted()?
+            self.dot_atom()?
         };
         let mut domain = local.take('@')?;
         domain.skip_space();
         match domain.take('[') {
-            None => domain.dotted(),
+            None => domain.dot_atom(),
             Some(literal) => {
                 let (address, rest) = literal.0.split_once(']')?;
                 address.parse::<IpAddr>().ok().map(|_| Self(rest))
@@ -49,24 +49,24 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses `A name <local@domain>`, or a group of one: `Name: local@domain;`.
-    fn named(self) -> Option<Self> {
+    fn named_address(self) -> Option<Self> {
         let group = if self.0.starts_with('<') { None } else { self.phrase()?.after_space().take(':') };
         if let Some(mut group) = group {
             group.skip_space();
-            let mut rest = group.bare().or_else(|| group.angled())?;
+            let mut rest = group.address().or_else(|| group.angle_address())?;
             rest.skip_comments()?;
             return rest.take(';');
         }
-        self.angled()
+        self.angle_address()
     }
 
     /// Parses `<local@domain>`, optionally after a name.
-    fn angled(mut self) -> Option<Self> {
+    fn angle_address(mut self) -> Option<Self> {
         if !self.0.starts_with('<') {
             self = self.phrase()?;
             self.skip_space();
         }
-        self.take('<')?.bare()?.take('>')
+        self.take('<')?.address()?.take('>')
     }
 
     /// Parses words: atoms or quoted strings.
@@ -95,7 +95,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses atoms with dots between them.
-    fn dotted(self) -> Option<Self> {
+    fn dot_atom(self) -> Option<Self> {
         let rest = self.atom(true)?;
         let text = &self.0[..self.0.len() - rest.0.len()];
         text.split('.').all(|atom| !atom.is_empty()).then_some(rest)
@@ -103,13 +103,13 @@ impl<'t> Reader<'t> {
 
     /// Parses a quoted string. Returns its content and the text after it.
     fn quoted(self) -> Option<(&'t str, Self)> {
-        let inside = self.take('"')?.0;
+        let content = self.take('"')?.0;
         let mut escaped = false;
-        for (at, c) in inside.char_indices() {
+        for (index, c) in content.char_indices() {
             match c {
                 _ if escaped && (is_visible(c) || c == ' ' || c == '\t') => escaped = false,
                 _ if escaped => return None,
-                '"' => return Some((&inside[..at], Self(&inside[at + 1..]))),
+                '"' => return Some((&content[..index], Self(&content[index + 1..]))),
                 '\\' => escaped = true,
                 ' ' | '\t' => {}
                 _ if is_visible(c) => {}
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
 
     fn end_of_comment(self) -> Option<Self> {
         let (mut depth, mut escaped) = (1, false);
-        for (at, c) in self.0.char_indices() {
+        for (index, c) in self.0.char_indices() {
             match c {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
@@ -140,7 +140,7 @@ impl<'t> Reader<'t> {
                 _ => {}
             }
             if depth == 0 {
-                return Some(Self(&self.0[at + 1..]));
+                return Some(Self(&self.0[index + 1..]));
             }
         }
         None

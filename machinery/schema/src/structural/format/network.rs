@@ -25,19 +25,19 @@ pub(super) fn is_hostname(text: &str) -> bool {
 }
 
 /// Parses an address like Go's older parser.
-fn sloppy(text: &str) -> Option<IpAddr> {
+fn parse_lenient(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let Some((head, v4)) = text.rsplit_once(':').filter(|(_, tail)| tail.contains('.')) else {
             return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
         };
-        let [a, b, c, d] = quad(v4)?;
+        let [a, b, c, d] = parse_ipv4(v4)?;
         return format!("{head}:{a}.{b}.{c}.{d}").parse::<Ipv6Addr>().ok().map(IpAddr::V6);
     }
-    quad(text).map(IpAddr::from)
+    parse_ipv4(text).map(IpAddr::from)
 }
 
 /// Parses four decimal numbers, which may have leading zeros.
-fn quad(text: &str) -> Option<[u8; 4]> {
+fn parse_ipv4(text: &str) -> Option<[u8; 4]> {
     let mut parts = text.split('.');
     let mut next = || {
         let part = parts.next()?;
@@ -51,7 +51,7 @@ fn quad(text: &str) -> Option<[u8; 4]> {
 }
 
 pub(super) fn is_ipv4(text: &str) -> bool {
-    text.contains('.') && sloppy(text).is_some()
+    text.contains('.') && parse_lenient(text).is_some()
 }
 
 pub(super) fn is_ipv6(text: &str) -> bool {
@@ -60,13 +60,13 @@ pub(super) fn is_ipv6(text: &str) -> bool {
 
 pub(super) fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
-    let most = match sloppy(address) {
+    let max_bits = match parse_lenient(address) {
         Some(IpAddr::V4(_)) => 32,
         Some(IpAddr::V6(_)) => 128,
         None => return false,
     };
     let digits = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
-    digits && length.parse::<u32>().is_ok_and(|length| length <= most)
+    digits && length.parse::<u32>().is_ok_and(|length| length <= max_bits)
 }
 
 /// True for 6, 8 or 20 bytes: `01:23:…`, `01-23-…`, `0123.4567.…`, or digits without separators.

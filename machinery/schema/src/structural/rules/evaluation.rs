@@ -7,15 +7,15 @@ use portico_cel::{DeclType, EvalError, Program, Value};
 use portico_machinery::field::Path;
 use portico_machinery::status::MAX_FIELD_ERRORS;
 
-use super::compiled::Compiled;
-use super::context::Context;
-use super::findings::Findings;
+use super::compiled_rule::CompiledRule;
+use super::context::EvaluationContext;
+use super::findings::RuleFindings;
 use super::limits::MAX_PER_CALL;
 use super::message;
-use super::place::Place;
-use super::tree::Ready;
-use crate::structural::held::Held;
+use super::target::RuleTarget;
+use super::tree::TreeRule;
 use crate::structural::model::Rule;
+use crate::structural::object_or_value::ObjectOrValue;
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -25,166 +25,171 @@ const NO_PATH: &str = "<nil>";
 
 /// Evaluation of rules, value by value.
 pub(super) struct Evaluation<'e> {
-    pub validated: Findings,
+    pub findings: RuleFindings,
     /// Remaining cost budget; negative if the evaluation was stopped.
-    pub left: i64,
-    context: &'e Context<'e>,
+    pub remaining_budget: i64,
+    context: &'e EvaluationContext<'e>,
 }
 
 /// Rule and the value for which it runs.
 #[derive(Clone, Copy)]
-struct Turn<'r, 'a> {
-    place: Place<'r, 'a>,
+struct RuleRun<'r, 'a> {
+    target: RuleTarget<'r, 'a>,
     /// Old value; `None` for null.
-    old: Option<Held<'a>>,
+    old: Option<ObjectOrValue<'a>>,
     rule: &'a Rule,
-    compiled: &'a Compiled,
+    compiled: &'a CompiledRule,
     declared: &'a DeclType,
 }
 
 impl<'e> Evaluation<'e> {
-    pub fn new(budget: i64, context: &'e Context<'e>) -> Self {
-        Self { validated: Findings::default(), left: budget, context }
+    pub fn new(budget: i64, context: &'e EvaluationContext<'e>) -> Self {
+        Self { findings: RuleFindings::default(), remaining_budget: budget, context }
     }
 
     /// Evaluates the rules of one value in order.
-    pub fn rules(&mut self, place: Place<'_, '_>) -> ControlFlow<()> {
-        let tree = place.tree;
+    pub fn rules(&mut self, target: RuleTarget<'_, '_>) -> ControlFlow<()> {
+        let tree = target.tree;
         if tree.rules.is_empty() {
             return Continue(());
         }
-        if self.left <= 0 {
-            return self.stop(place, OUT_OF_BUDGET);
+        if self.remaining_budget <= 0 {
+            return self.stop(target, OUT_OF_BUDGET);
         }
-        let old = place.old.filter(|old| !old.is_null());
-        for Ready { rule, compiled } in &tree.rules {
+        let old = target.old.filter(|old| !old.is_null());
+        for TreeRule { rule, compiled } in &tree.rules {
             match (compiled, &tree.declared) {
-                (Err(why), _) => self.refuse(place, &format!("rule compile error: {why}")),
+                (Err(reason), _) => self.report_invalid(target, &format!("rule compile error: {reason}")),
                 (Ok(Some(compiled)), Some(declared)) => {
-                    self.rule(Turn { place, old, rule, compiled, declared })?;
+                    self.rule(RuleRun { target, old, rule, compiled, declared })?;
                 }
                 // Blank rule.
                 (Ok(_), _) => {}
             }
-            if self.validated.errors.len() > MAX_FIELD_ERRORS {
+            if self.findings.errors.len() > MAX_FIELD_ERRORS {
                 return Break(());
             }
         }
         Continue(())
     }
 
-    fn rule(&mut self, turn: Turn<'_, '_>) -> ControlFlow<()> {
-        let uses_old = turn.compiled.uses_old;
-        let optional = turn.rule.optional_old_self == Some(true);
-        if uses_old && turn.old.is_none() && !optional {
+    fn rule(&mut self, run: RuleRun<'_, '_>) -> ControlFlow<()> {
+        let uses_old = run.compiled.uses_old_self;
+        let optional = run.rule.optional_old_self == Some(true);
+        if uses_old && run.old.is_none() && !optional {
             return Continue(());
         }
-        let (result, cost) = run(&turn.compiled.program, turn.bind(optional, uses_old), self.context);
+        let (result, cost) = evaluate(&run.compiled.program, run.bind(optional, uses_old), self.context);
         if !self.pay(cost) {
-            return self.stop(turn.place, OUT_OF_BUDGET);
+            return self.stop(run.target, OUT_OF_BUDGET);
         }
         match result {
             Ok(Value::Bool(true)) => Continue(()),
-            Ok(_) => self.failed(turn),
-            Err(error) => self.in_error(turn.place, turn.rule, &error),
+            Ok(_) => self.report_failure(run),
+            Err(error) => self.report_evaluation_error(run.target, run.rule, &error),
         }
     }
 
     /// Subtracts a cost from the budget. Returns false if the budget is too small.
     fn pay(&mut self, cost: u64) -> bool {
         match i64::try_from(cost) {
-            Ok(cost) if cost <= self.left => {
-                self.left -= cost;
+            Ok(cost) if cost <= self.remaining_budget => {
+                self.remaining_budget -= cost;
                 true
             }
             _ => false,
         }
     }
 
-    fn in_error(&mut self, place: Place<'_, '_>, rule: &Rule, error: &EvalError) -> ControlFlow<()> {
-        let (text, named) = (error.to_string(), message::named(rule));
+    fn report_evaluation_error(
+        &mut self,
+        target: RuleTarget<'_, '_>,
+        rule: &Rule,
+        error: &EvalError,
+    ) -> ControlFlow<()> {
+        let (text, label) = (error.to_string(), message::rule_label(rule));
         if matches!(error, EvalError::Interrupted) {
-            return self.stop(place, &text);
+            return self.stop(target, &text);
         }
         if matches!(error, EvalError::Budget) {
-            let why = "no further validation rules will be run due to call cost exceeds limit for rule";
-            return self.stop(place, &format!("'{text}': {why}: {named}"));
+            let reason = "no further validation rules will be run due to call cost exceeds limit for rule";
+            return self.stop(target, &format!("'{text}': {reason}: {label}"));
         }
         if text.starts_with("no such overload") {
-            let why =
+            let reason =
                 "call arguments did not match a supported operator, function or macro signature for rule";
-            self.refuse(place, &format!("'{text}': {why}: {named}"));
+            self.report_invalid(target, &format!("'{text}': {reason}: {label}"));
         } else {
-            self.refuse(place, &format!("{text} evaluating rule: {named}"));
+            self.report_invalid(target, &format!("{text} evaluating rule: {label}"));
         }
         Continue(())
     }
 
     /// Reports a failed rule. If its message expression uses up the budget, reports that instead and stops.
-    fn failed(&mut self, turn: Turn<'_, '_>) -> ControlFlow<()> {
-        let Turn { place, rule, compiled, .. } = turn;
-        let (path, node) = (turn.path(), &place.tree.node);
-        let (error, flow) = match self.message(turn) {
-            Ok(made) => {
-                let detail = made.unwrap_or_else(|| message::default(rule));
-                (message::of_rule(&path, node, place.new.value(), rule, &detail), Continue(()))
+    fn report_failure(&mut self, run: RuleRun<'_, '_>) -> ControlFlow<()> {
+        let RuleRun { target, rule, compiled, .. } = run;
+        let (path, node) = (run.path(), &target.tree.node);
+        let (error, flow) = match self.message(run) {
+            Ok(message) => {
+                let detail = message.unwrap_or_else(|| message::default_message(rule));
+                (message::rule_error(&path, node, target.new.value(), rule, &detail), Continue(()))
             }
-            Err(why) => {
-                self.left = -1;
-                (message::of_type(&path, node, &why), Break(()))
+            Err(reason) => {
+                self.remaining_budget = -1;
+                (message::type_error(&path, node, &reason), Break(()))
             }
         };
-        if !compiled.uses_old && place.ratchet.forgives() {
-            if self.validated.warnings.len() <= MAX_FIELD_ERRORS {
-                self.validated.warnings.push(error.to_string());
+        if !compiled.uses_old_self && target.ratchet.is_unchanged() {
+            if self.findings.warnings.len() <= MAX_FIELD_ERRORS {
+                self.findings.warnings.push(error.to_string());
             }
         } else {
-            self.validated.errors.push(error);
+            self.findings.errors.push(error);
         }
         flow
     }
 
     /// Evaluates the message expression. Returns `None` if there is no usable message, and an error if the evaluation must stop.
-    fn message(&mut self, turn: Turn<'_, '_>) -> Result<Option<String>, String> {
-        let Some(program) = &turn.compiled.message else { return Ok(None) };
+    fn message(&mut self, run: RuleRun<'_, '_>) -> Result<Option<String>, String> {
+        let Some(program) = &run.compiled.message else { return Ok(None) };
         // As upstream, binds the plain old value here, even if the rule uses an optional one.
-        let (result, cost) = run(program, turn.bind(false, true), self.context);
+        let (result, cost) = evaluate(program, run.bind(false, true), self.context);
         if !self.pay(cost) {
             return Err(MESSAGE_OUT_OF_BUDGET.to_owned());
         }
         match result {
-            Ok(Value::String(made)) => Ok(message::usable(&made)),
+            Ok(Value::String(message)) => Ok(message::usable_message(&message)),
             Err(EvalError::Budget) => Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {:?}",
-                &*turn.rule.message_expression
+                &*run.rule.message_expression
             )),
             _ => Ok(None),
         }
     }
 
-    fn refuse(&mut self, place: Place<'_, '_>, why: &str) {
-        self.validated.errors.push(message::of_type(&path(place), &place.tree.node, why));
+    fn report_invalid(&mut self, target: RuleTarget<'_, '_>, reason: &str) {
+        self.findings.errors.push(message::type_error(&path(target), &target.tree.node, reason));
     }
 
-    fn stop(&mut self, place: Place<'_, '_>, why: &str) -> ControlFlow<()> {
-        self.refuse(place, why);
-        self.left = -1;
+    fn stop(&mut self, target: RuleTarget<'_, '_>, reason: &str) -> ControlFlow<()> {
+        self.report_invalid(target, reason);
+        self.remaining_budget = -1;
         Break(())
     }
 }
 
 /// Returns the path of a value as errors print it.
-fn path(place: Place<'_, '_>) -> Path {
-    let path = place.at.path();
+fn path(target: RuleTarget<'_, '_>) -> Path {
+    let path = target.location.path();
     if path.as_str().is_empty() { Path::new(NO_PATH) } else { path }
 }
 
 /// Values of `self` and `oldSelf`.
-type Bound<'a> = Result<(Value<'a>, Option<Value<'a>>), EvalError>;
+type BoundValues<'a> = Result<(Value<'a>, Option<Value<'a>>), EvalError>;
 
-impl<'a> Turn<'_, 'a> {
-    fn bind(self, optional: bool, uses_old: bool) -> Bound<'a> {
-        let now = read(self.place.new, self.declared)?;
+impl<'a> RuleRun<'_, 'a> {
+    fn bind(self, optional: bool, uses_old: bool) -> BoundValues<'a> {
+        let now = read(self.target.new, self.declared)?;
         if !uses_old {
             return Ok((now, None));
         }
@@ -194,7 +199,7 @@ impl<'a> Turn<'_, 'a> {
 
     /// Returns the path of the error.
     fn path(self) -> Path {
-        let path = path(self.place);
+        let path = path(self.target);
         match &self.compiled.field {
             Some(field) if path.as_str() == NO_PATH => Path::new(field.as_str()),
             Some(field) => path.child(field),
@@ -203,17 +208,17 @@ impl<'a> Turn<'_, 'a> {
     }
 }
 
-fn read<'a>(held: Held<'a>, of: &'a DeclType) -> Result<Value<'a>, EvalError> {
-    match held {
-        Held::Fields(members) => Ok(Value::Map(Map::Json { members, of })),
-        Held::Value(value) => from_json(value, of),
+fn read<'a>(value: ObjectOrValue<'a>, of: &'a DeclType) -> Result<Value<'a>, EvalError> {
+    match value {
+        ObjectOrValue::Fields(members) => Ok(Value::Map(Map::Json { members, of })),
+        ObjectOrValue::Value(value) => from_json(value, of),
     }
 }
 
-fn run<'a>(
+fn evaluate<'a>(
     program: &Program,
-    bound: Bound<'a>,
-    context: &Context<'_>,
+    bound: BoundValues<'a>,
+    context: &EvaluationContext<'_>,
 ) -> (Result<Value<'a>, EvalError>, u64) {
     let run = |variables: &[(&str, Value<'a>)]| {
         program.evaluate_metered(variables, (MAX_PER_CALL, &context.meter), context.interrupted)

@@ -4,7 +4,7 @@ use portico_machinery::field::Error;
 
 /// Results of the rules of an object.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct RuleFindings {
     /// Errors of new or changed values.
     pub errors: Vec<Error>,
     /// Errors of unchanged values, which are reported and do not reject the object.

@@ -2,21 +2,21 @@
 
 use portico_machinery::field::Path;
 
-use crate::structural::definition::field_path::{Tokens, quoted};
-use crate::structural::model::Node;
+use crate::structural::definition::field_path::{Tokens, unquote};
+use crate::structural::model::SchemaNode;
 
 /// Converts a `fieldPath` to the notation of field errors. Returns `None` if it does not resolve.
-pub(super) fn normalise(text: &str, node: &Node) -> Option<String> {
-    let (mut path, mut at) = (Path::root(), Some(node));
+pub(super) fn normalize(text: &str, node: &SchemaNode) -> Option<String> {
+    let (mut path, mut node_at_path) = (Path::root(), Some(node));
     let mut tokens = Tokens(text);
     while let Some(token) = tokens.next() {
         let name = match token {
             "." => tokens.next()?.to_owned(),
-            "[" => quoted(tokens.next()?).ok()?,
+            "[" => unquote(tokens.next()?).ok()?,
             _ => return None,
         };
-        let node = at?;
-        (path, at) = if node.properties.is_empty() {
+        let node = node_at_path?;
+        (path, node_at_path) = if node.properties.is_empty() {
             (path.key(&name), Some(&**node.additional.schema()?))
         } else {
             (path.child(&name), Some(&**node.property(&name)?))

@@ -2,16 +2,16 @@
 
 use std::cell::OnceCell;
 
-use crate::structural::correlate::Pair;
+use crate::structural::correlate::CorrelatedPair;
 
 /// Value with its old value, and the cached result of their comparison.
-pub(super) struct Correlated<'a> {
-    pub pair: Pair<'a>,
+pub(super) struct CachedPair<'a> {
+    pub pair: CorrelatedPair<'a>,
     same: OnceCell<bool>,
 }
 
-impl<'a> Correlated<'a> {
-    pub fn new(pair: Pair<'a>) -> Self {
+impl<'a> CachedPair<'a> {
+    pub fn new(pair: CorrelatedPair<'a>) -> Self {
         Self { pair, same: OnceCell::new() }
     }
 
@@ -23,18 +23,18 @@ impl<'a> Correlated<'a> {
 /// Values whose comparison decides about ratcheting: the value itself, or the nearest parent that has an old value.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ratchet<'r, 'a> {
-    current: Option<&'r Correlated<'a>>,
-    nearest: Option<&'r Correlated<'a>>,
+    current: Option<&'r CachedPair<'a>>,
+    nearest: Option<&'r CachedPair<'a>>,
 }
 
 impl<'r, 'a> Ratchet<'r, 'a> {
     /// Creates the ratchet of the whole object.
-    pub fn of(root: Option<&'r Correlated<'a>>) -> Self {
+    pub fn of(root: Option<&'r CachedPair<'a>>) -> Self {
         Self { current: root, nearest: None }
     }
 
     /// Returns the ratchet of a child, whose pair was found through the pair of this value.
-    pub fn below(self, found: Option<&'r Correlated<'a>>) -> Self {
+    pub fn child(self, found: Option<&'r CachedPair<'a>>) -> Self {
         match self.current {
             None => self,
             Some(current) => Self { current: found, nearest: Some(current) },
@@ -42,17 +42,17 @@ impl<'r, 'a> Ratchet<'r, 'a> {
     }
 
     /// Returns the value with its old value.
-    pub fn pair(self) -> Option<&'r Pair<'a>> {
+    pub fn pair(self) -> Option<&'r CorrelatedPair<'a>> {
         self.current.map(|current| &current.pair)
     }
 
     /// True for the whole object.
-    pub fn is_of_root(self) -> bool {
+    pub fn is_root(self) -> bool {
         self.nearest.is_none()
     }
 
     /// True if the value, or its nearest correlated parent, is unchanged, so that errors become warnings.
-    pub fn forgives(self) -> bool {
-        self.current.or(self.nearest).is_some_and(Correlated::is_same)
+    pub fn is_unchanged(self) -> bool {
+        self.current.or(self.nearest).is_some_and(CachedPair::is_same)
     }
 }

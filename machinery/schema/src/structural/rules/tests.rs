@@ -6,25 +6,31 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::structural::Structural;
-use crate::structural::definition::Terms;
+use crate::structural::definition::Requirements;
 
-fn written(schema: &Value) -> Vec<String> {
-    let errors = definition::validate(schema, &Path::new("s"), &[], &Terms::NEW, &Context::new(&|| false));
+fn definition_errors(schema: &Value) -> Vec<String> {
+    let errors = definition::validate(
+        schema,
+        &Path::new("s"),
+        &[],
+        &Requirements::NEW_DEFINITION,
+        &EvaluationContext::new(&|| false),
+    );
     errors.iter().map(ToString::to_string).collect()
 }
 
-fn validated(schema: &Value, new: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
-    validated_until(&|| false, schema, new, old)
+fn rule_results(schema: &Value, new: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
+    rule_results_until(&|| false, schema, new, old)
 }
 
-fn validated_until(
+fn rule_results_until(
     interrupted: &dyn Fn() -> bool,
     schema: &Value,
     new: &Value,
     old: Option<&Value>,
 ) -> (Vec<String>, Vec<String>) {
     let structural = Structural::compile(schema).unwrap();
-    let tree = Tree::compile(structural.root(), true, &Meter::of_compilation()).unwrap();
+    let tree = RuleTree::compile(structural.root(), true, &Meter::of_compilation()).unwrap();
     let object = |value: &Value| Object::from_json(value.to_string().as_bytes()).unwrap();
     let (new, old) = (object(new), old.map(object));
     let validated = validate(&tree, new.map(), old.as_ref().map(Object::map), interrupted);
@@ -45,32 +51,33 @@ fn an_interruption_ends_the_evaluation_of_all_further_rules() {
         checks.set(checks.get() + 1);
         true
     };
-    let (errors, _) = validated_until(&interrupted, &schema, &new, None);
+    let (errors, _) = rule_results_until(&interrupted, &schema, &new, None);
     assert_eq!(errors, ["spec: Invalid value: \"string\": operation interrupted"]);
     assert_eq!(checks.get(), 1);
-    assert_eq!(validated(&schema, &new, None).0.len(), 2);
+    assert_eq!(rule_results(&schema, &new, None).0.len(), 2);
 }
 
 #[test]
-fn rules_of_an_object_share_its_free_steps() {
-    let spent = |rule: &str, length: usize, count: usize| {
+fn rules_of_an_object_share_a_step_allowance() {
+    let cost_of = |rule: &str, length: usize, count: usize| {
         let value = json!("a".repeat(length));
         let rules = vec![json!({"rule": rule}); count];
         let schema = json!({"type": "string", "x-kubernetes-validations": rules});
-        let context = Context::new(&|| false);
+        let context = EvaluationContext::new(&|| false);
         let structural = Structural::compile(&schema).unwrap();
-        let tree = Tree::compile(structural.root(), true, &context.compilation).unwrap();
-        let (found, left) = walk::value(&tree, (&value, None), &Path::new("s"), MAX_PER_OBJECT, &context);
+        let tree = RuleTree::compile(structural.root(), true, &context.compilation).unwrap();
+        let (found, left) =
+            walk::evaluate_value(&tree, (&value, None), &Path::new("s"), MAX_PER_OBJECT, &context);
         assert!(found.errors.is_empty(), "{:?}", found.errors);
         MAX_PER_OBJECT - left
     };
     let (hashing, ordinary) = ("!(self in {'a': 1})", "self.startsWith('a') && self.size() < 2000");
-    assert!(spent(hashing, 100_000, 1) < 10);
-    assert!(spent(hashing, 100_000, 300) > 200_000);
+    assert!(cost_of(hashing, 100_000, 1) < 10);
+    assert!(cost_of(hashing, 100_000, 300) > 200_000);
     assert_eq!(
-        spent(ordinary, 1_000, 300),
-        300 * spent(ordinary, 1_000, 1),
-        "what costs cover needs no free steps"
+        cost_of(ordinary, 1_000, 300),
+        300 * cost_of(ordinary, 1_000, 1),
+        "ordinary rules use no free steps"
     );
 }
 
@@ -83,20 +90,20 @@ fn an_interruption_ends_the_validation_of_a_definition() {
         checks.set(checks.get() + 1);
         checks.get() > 2
     };
-    let context = Context::new(&interrupted);
-    let errors = definition::validate(&schema, &Path::new("s"), &[], &Terms::NEW, &context);
+    let context = EvaluationContext::new(&interrupted);
+    let errors = definition::validate(&schema, &Path::new("s"), &[], &Requirements::NEW_DEFINITION, &context);
     assert_eq!((errors.len(), checks.get()), (3, 3));
     assert_eq!(errors[2].to_string(), "s: Internal error: operation interrupted");
 }
 
 #[test]
-fn rules_of_a_definition_share_what_building_their_patterns_may_cost() {
+fn rules_of_a_definition_share_a_budget_for_patterns() {
     let rule = |number: usize| json!({"rule": format!(r"self.matches('((\\pL|\\pN){{30}}){{30}}{number}')")});
     let rules: Vec<Value> = (0..100).map(rule).collect();
     let schema = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": rules});
-    let context = Context::new(&|| false);
-    context.compilation.set_left(20_000);
-    let errors = definition::validate(&schema, &Path::new("s"), &[], &Terms::NEW, &context);
+    let context = EvaluationContext::new(&|| false);
+    context.compilation.set_remaining(20_000);
+    let errors = definition::validate(&schema, &Path::new("s"), &[], &Requirements::NEW_DEFINITION, &context);
     assert!(
         (1..5).contains(&errors.len()),
         "only patterns that were built are known to be too large: {errors:?}"
@@ -104,7 +111,7 @@ fn rules_of_a_definition_share_what_building_their_patterns_may_cost() {
 }
 
 #[test]
-fn rules_are_refused_that_do_not_compile_or_cost_too_much() {
+fn rules_that_do_not_compile_or_cost_too_much_are_rejected() {
     let unbounded = json!({"type": "array", "items": {"type": "array", "items": {"type": "string"}},
         "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]});
     let cases = [
@@ -139,17 +146,17 @@ fn rules_are_refused_that_do_not_compile_or_cost_too_much() {
             ],
         ),
     ];
-    for (spec, wanted) in cases {
-        let found = written(&with_spec(&spec));
-        assert_eq!(found.len(), wanted.len(), "{spec}: {found:?}");
-        for (found, wanted) in found.iter().zip(wanted) {
-            assert!(found.contains(wanted), "{found}");
+    for (spec, expected) in cases {
+        let found = definition_errors(&with_spec(&spec));
+        assert_eq!(found.len(), expected.len(), "{spec}: {found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.contains(expected), "{found}");
         }
     }
 }
 
 #[test]
-fn failures_are_reported_at_their_place_with_their_reason() {
+fn failures_are_reported_with_path_and_reason() {
     let schema = with_spec(&json!({"type": "object", "properties": {
         "n": {"type": "integer", "x-kubernetes-validations": [{"rule": "10 / self > 1", "message": "ten"}]},
         "tags": {"type": "object", "additionalProperties": {"type": "string"}, "x-kubernetes-validations": [
@@ -172,9 +179,9 @@ fn failures_are_reported_at_their_place_with_their_reason() {
         ),
         (json!({"n": null}), vec![]),
     ];
-    for (spec, wanted) in cases {
-        let (found, _) = validated(&schema, &json!({"spec": spec}), None);
-        assert_eq!(found, wanted, "{spec}");
+    for (spec, expected) in cases {
+        let (found, _) = rule_results(&schema, &json!({"spec": spec}), None);
+        assert_eq!(found, expected, "{spec}");
     }
 }
 
@@ -198,22 +205,22 @@ fn transition_rules_follow_values_by_their_keys() {
         ),
         (json!({"count": 3}), vec!["spec.count: Invalid value: 3: steps"]),
     ];
-    for (spec, wanted) in cases {
-        let (found, _) = validated(&schema, &json!({"spec": spec}), Some(&old));
-        assert_eq!(found, wanted, "{spec}");
+    for (spec, expected) in cases {
+        let (found, _) = rule_results(&schema, &json!({"spec": spec}), Some(&old));
+        assert_eq!(found, expected, "{spec}");
     }
-    let (created, _) = validated(&schema, &json!({"spec": {"once": "z", "count": 1}}), None);
+    let (created, _) = rule_results(&schema, &json!({"spec": {"once": "z", "count": 1}}), None);
     assert_eq!(created, ["spec.count: Invalid value: 1: steps"]);
 }
 
 #[test]
-fn what_was_wrong_before_and_stays_is_a_warning() {
+fn errors_of_unchanged_values_are_warnings() {
     let schema = with_spec(&json!({"type": "object", "properties": {
         "a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]}, "b": {"type": "integer"},
         "l": {"type": "array", "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]}},
     }}));
     let old = json!({"spec": {"a": 1, "b": 1, "l": [1]}});
-    let (errors, warnings) = validated(&schema, &json!({"spec": {"a": 1, "b": 2, "l": [1]}}), Some(&old));
+    let (errors, warnings) = rule_results(&schema, &json!({"spec": {"a": 1, "b": 2, "l": [1]}}), Some(&old));
     assert_eq!(errors, [""; 0]);
     assert_eq!(
         warnings,
@@ -222,36 +229,37 @@ fn what_was_wrong_before_and_stays_is_a_warning() {
             "spec.l[0]: Invalid value: 1: failed rule: self > 5"
         ]
     );
-    let (errors, warnings) = validated(&schema, &json!({"spec": {"a": 2, "b": 1, "l": [1, 2]}}), Some(&old));
+    let (errors, warnings) =
+        rule_results(&schema, &json!({"spec": {"a": 2, "b": 1, "l": [1, 2]}}), Some(&old));
     assert_eq!((errors.len(), warnings.len()), (3, 0), "{errors:?}");
 }
 
 #[test]
-fn the_root_sees_its_name_and_sets_have_no_order() {
+fn root_rules_can_read_the_name_and_sets_are_unordered() {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"},
             "x-kubernetes-validations": [{"rule": "self == ['x', 'y']", "message": "x and y"}]},
         "when": {"type": "string", "format": "date-time",
             "x-kubernetes-validations": [{"rule": "self > timestamp('2020-01-01T00:00:00Z')", "message": "old"}]},
     }}}, "x-kubernetes-validations": [{"rule": "self.metadata.name != 'bad'", "message": "name"}]});
-    assert_eq!(written(&schema), [""; 0]);
+    assert_eq!(definition_errors(&schema), [""; 0]);
     let object = |name: &str, spec: Value| json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": name, "uid": "u"}, "spec": spec});
-    assert_eq!(validated(&schema, &object("bad", json!({})), None).0, ["<nil>: Invalid value: name"]);
-    assert_eq!(validated(&schema, &object("a", json!({"set": ["y", "x"]})), None).0, [""; 0]);
+    assert_eq!(rule_results(&schema, &object("bad", json!({})), None).0, ["<nil>: Invalid value: name"]);
+    assert_eq!(rule_results(&schema, &object("a", json!({"set": ["y", "x"]})), None).0, [""; 0]);
     assert_eq!(
-        validated(&schema, &object("a", json!({"set": ["y"], "when": "2019-01-01T00:00:00Z"})), None).0,
+        rule_results(&schema, &object("a", json!({"set": ["y"], "when": "2019-01-01T00:00:00Z"})), None).0,
         ["spec.set: Invalid value: x and y", "spec.when: Invalid value: \"2019-01-01T00:00:00Z\": old"]
     );
 }
 
 #[test]
-fn a_budget_that_is_used_up_ends_evaluation() {
+fn an_exhausted_budget_ends_the_evaluation() {
     let schema = with_spec(
         &json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string"},
         "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, self.all(c, a + b != c + '!')))"}, {"rule": "false"}]}}}),
     );
     let list: Vec<String> = (0..200).map(|n| n.to_string()).collect();
-    let (errors, _) = validated(&schema, &json!({"spec": {"l": list}}), None);
+    let (errors, _) = rule_results(&schema, &json!({"spec": {"l": list}}), None);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(
         errors[0].starts_with(

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::limits::MAX_REQUEST_BYTES;
 use crate::model::ListType;
-use crate::structural::model::{Additional, Checks, JsonType, Node};
+use crate::structural::model::{Additional, Checks, JsonType, SchemaNode};
 
 /// Type name of the value to which a rule belongs.
-const SELF: &str = "selfType";
+const SELF_TYPE: &str = "selfType";
 
 /// Bytes of the longest and the shortest texts of formats, including quotation marks.
 const MAX_TIME: u64 = 32;
@@ -27,39 +27,39 @@ const MAX_TYPE_NAME_BYTES: usize = 512;
 
 /// Generator of type names, which identify types.
 #[derive(Default)]
-struct Names {
+struct TypeNames {
     numbered: Cell<usize>,
 }
 
-impl Names {
+impl TypeNames {
     /// Returns the name of a child type.
-    fn below(&self, name: &str, step: &str) -> String {
+    fn child(&self, name: &str, step: &str) -> String {
         if name.len() + step.len() < MAX_TYPE_NAME_BYTES {
             return format!("{name}.{step}");
         }
         self.numbered.set(self.numbered.get() + 1);
-        format!("{SELF}@{}", self.numbered.get())
+        format!("{SELF_TYPE}@{}", self.numbered.get())
     }
 }
 
 /// Returns the type of a node. Returns `None` if expressions cannot access it: nodes without a type, and lists or maps of such.
-pub(in crate::structural) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
-    of(node, resource || node.embedded, SELF, &Names::default())
+pub(in crate::structural) fn declare(node: &SchemaNode, resource: bool) -> Option<Arc<DeclType>> {
+    declare_named(node, resource || node.embedded, SELF_TYPE, &TypeNames::default())
 }
 
-fn of(node: &Node, resource: bool, name: &str, names: &Names) -> Option<Arc<DeclType>> {
+fn declare_named(node: &SchemaNode, resource: bool, name: &str, names: &TypeNames) -> Option<Arc<DeclType>> {
     let mut declared =
-        if node.int_or_string { int_or_string(node) } else { typed(node, resource, name, names)? };
+        if node.int_or_string { int_or_string(node) } else { declare_typed(node, resource, name, names)? };
     declared.nullable = node.nullable;
     Some(Arc::new(declared))
 }
 
-fn int_or_string(node: &Node) -> DeclType {
-    let most = most_length(node).map_or(MAX_REQUEST_BYTES - 2, |length| length.saturating_mul(4));
-    DeclType::scalar(DeclKind::IntOrString, most, 1)
+fn int_or_string(node: &SchemaNode) -> DeclType {
+    let max = max_length(node).map_or(MAX_REQUEST_BYTES - 2, |length| length.saturating_mul(4));
+    DeclType::scalar(DeclKind::IntOrString, max, 1)
 }
 
-fn typed(node: &Node, resource: bool, name: &str, names: &Names) -> Option<DeclType> {
+fn declare_typed(node: &SchemaNode, resource: bool, name: &str, names: &TypeNames) -> Option<DeclType> {
     // A resource is an object with type and metadata, even if the schema does not specify them.
     Some(match node.ty? {
         JsonType::Array => list(node, name, names)?,
@@ -74,13 +74,13 @@ fn typed(node: &Node, resource: bool, name: &str, names: &Names) -> Option<DeclT
     })
 }
 
-fn list(node: &Node, name: &str, names: &Names) -> Option<DeclType> {
+fn list(node: &SchemaNode, name: &str, names: &TypeNames) -> Option<DeclType> {
     let of_items = node.items.as_ref()?;
-    let items = of(of_items, of_items.embedded, &names.below(name, "@idx"), names)?;
+    let items = declare_named(of_items, of_items.embedded, &names.child(name, "@idx"), names)?;
     let checks = node.checks.as_deref();
-    let most = checks
+    let max = checks
         .and_then(|checks| checks.max_items)
-        .map_or_else(|| (MAX_REQUEST_BYTES - 2) / (items.min_serialized_size + 1), not_negative);
+        .map_or_else(|| (MAX_REQUEST_BYTES - 2) / (items.min_serialized_size + 1), clamp_negative);
     let kind = match node.list_type {
         Some(ListType::Set) => ListKind::Set,
         Some(ListType::Map) => {
@@ -89,39 +89,41 @@ fn list(node: &Node, name: &str, names: &Names) -> Option<DeclType> {
         }
         _ => ListKind::Atomic,
     };
-    Some(DeclType::list(items, kind, most))
+    Some(DeclType::list(items, kind, max))
 }
 
-fn map(node: &Node, values: &Node, name: &str, names: &Names) -> Option<DeclType> {
-    let values = of(values, values.embedded, &names.below(name, "@elem"), names)?;
+fn map(node: &SchemaNode, values: &SchemaNode, name: &str, names: &TypeNames) -> Option<DeclType> {
+    let values = declare_named(values, values.embedded, &names.child(name, "@elem"), names)?;
     let checks = node.checks.as_deref();
-    let most = checks
+    let max = checks
         .and_then(|checks| checks.max_properties)
-        .map_or_else(|| (MAX_REQUEST_BYTES - 2) / (values.min_serialized_size + 6), not_negative);
-    Some(DeclType::map(values, most))
+        .map_or_else(|| (MAX_REQUEST_BYTES - 2) / (values.min_serialized_size + 6), clamp_negative);
+    Some(DeclType::map(values, max))
 }
 
-fn object(node: &Node, resource: bool, name: &str, names: &Names) -> DeclType {
+fn object(node: &SchemaNode, resource: bool, name: &str, names: &TypeNames) -> DeclType {
     let replaced = resource && !declares_metadata(node);
     let required = node.checks.as_ref().map_or(&[][..], |checks| &checks.required);
     let required: HashSet<&str> = required.iter().map(|name| &**name).collect();
     let required = |property: &str| required.contains(property);
-    let (mut fields, mut least) = (Vec::new(), 2_u64);
-    for (property, below) in &node.properties {
+    let (mut fields, mut min) = (Vec::new(), 2_u64);
+    for (property, child) in &node.properties {
         if replaced && matches!(&**property, "kind" | "apiVersion" | "metadata") {
-            least += if required(property) { property.len() as u64 + 2 + 4 } else { 0 };
+            min += if required(property) { property.len() as u64 + 2 + 4 } else { 0 };
             continue;
         }
-        let Some(declared) = of(below, below.embedded, &names.below(name, property), names) else { continue };
-        if required(property) && below.default.is_none() {
-            least += property.len() as u64 + declared.min_serialized_size + 4;
+        let Some(declared) = declare_named(child, child.embedded, &names.child(name, property), names) else {
+            continue;
+        };
+        if required(property) && child.default.is_none() {
+            min += property.len() as u64 + declared.min_serialized_size + 4;
         }
         fields.extend(field(property, declared));
     }
     if replaced {
         fields.extend(type_and_metadata(name));
     }
-    DeclType::object(name, fields, least)
+    DeclType::object(name, fields, min)
 }
 
 fn field(property: &str, of: Arc<DeclType>) -> Option<Field> {
@@ -129,13 +131,15 @@ fn field(property: &str, of: Arc<DeclType>) -> Option<Field> {
 }
 
 /// True if a schema itself specifies type and metadata, which are then used.
-fn declares_metadata(node: &Node) -> bool {
-    let is = |node: &Node, name: &str, ty| node.property(name).is_some_and(|below| below.ty == Some(ty));
-    is(node, "kind", JsonType::String)
-        && is(node, "apiVersion", JsonType::String)
-        && is(node, "metadata", JsonType::Object)
+fn declares_metadata(node: &SchemaNode) -> bool {
+    let has_type =
+        |node: &SchemaNode, name: &str, ty| node.property(name).is_some_and(|child| child.ty == Some(ty));
+    has_type(node, "kind", JsonType::String)
+        && has_type(node, "apiVersion", JsonType::String)
+        && has_type(node, "metadata", JsonType::Object)
         && node.property("metadata").is_some_and(|metadata| {
-            is(metadata, "name", JsonType::String) && is(metadata, "generateName", JsonType::String)
+            has_type(metadata, "name", JsonType::String)
+                && has_type(metadata, "generateName", JsonType::String)
         })
 }
 
@@ -150,23 +154,23 @@ fn type_and_metadata(name: &str) -> Vec<Field> {
     fields
 }
 
-fn text(node: &Node) -> DeclType {
+fn text(node: &SchemaNode) -> DeclType {
     let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref()).map(|format| &*format.name);
     match format {
         Some("byte") => {
-            let most = most_length(node).unwrap_or(MAX_REQUEST_BYTES - 2);
-            DeclType::scalar(DeclKind::Bytes, most, 2)
+            let max = max_length(node).unwrap_or(MAX_REQUEST_BYTES - 2);
+            DeclType::scalar(DeclKind::Bytes, max, 2)
         }
         Some("duration") => DeclType::scalar(DeclKind::Duration, MAX_TIME, SHORTEST_DURATION),
         Some("date") => DeclType::scalar(DeclKind::Date, DAY, DAY),
         Some("date-time") => DeclType::scalar(DeclKind::DateTime, MAX_TIME, SHORTEST_TIME),
-        _ => DeclType::scalar(DeclKind::String, longest(node), 2),
+        _ => DeclType::scalar(DeclKind::String, max_text_bytes(node), 2),
     }
 }
 
 /// Returns the maximum bytes of a text: four per character of the maximum length, or the bytes of the longest allowed value.
-fn longest(node: &Node) -> u64 {
-    if let Some(length) = most_length(node) {
+fn max_text_bytes(node: &SchemaNode) -> u64 {
+    if let Some(length) = max_length(node) {
         return length.saturating_mul(4);
     }
     let values: &[Value] = node.checks.as_ref().map_or(&[], |checks| &checks.enumeration);
@@ -176,10 +180,10 @@ fn longest(node: &Node) -> u64 {
     values.iter().filter_map(Value::as_str).map(|text| text.len() as u64).max().unwrap_or(0)
 }
 
-fn most_length(node: &Node) -> Option<u64> {
-    node.checks.as_deref().and_then(|checks: &Checks| checks.max_length).map(not_negative)
+fn max_length(node: &SchemaNode) -> Option<u64> {
+    node.checks.as_deref().and_then(|checks: &Checks| checks.max_length).map(clamp_negative)
 }
 
-fn not_negative(most: i64) -> u64 {
-    u64::try_from(most).unwrap_or(0)
+fn clamp_negative(max: i64) -> u64 {
+    u64::try_from(max).unwrap_or(0)
 }

@@ -21,13 +21,13 @@ use crate::structural::Structural;
 const BUDGET: u64 = 1_000_000;
 
 /// Formats a value as in the recorded results: almost a literal, with the entries of maps sorted by their text.
-fn shown(value: &Evaluated<'_>) -> String {
+fn print_value(value: &Evaluated<'_>) -> String {
     match value {
         Evaluated::Null => "null".to_owned(),
         Evaluated::Bool(value) => value.to_string(),
         Evaluated::Int(value) => value.to_string(),
         Evaluated::Uint(value) => format!("{value}u"),
-        Evaluated::Double(value) => double_shown(*value),
+        Evaluated::Double(value) => print_double_value(*value),
         Evaluated::String(value) => Value::from(&**value).to_string(),
         Evaluated::Bytes(bytes) => {
             bytes.iter().fold("b".to_owned(), |text, byte| format!("{text}{byte:02x}"))
@@ -36,31 +36,33 @@ fn shown(value: &Evaluated<'_>) -> String {
         Evaluated::Duration(span) => format!("duration({span})"),
         Evaluated::Type(ty) => format!("type({})", ty.name()),
         Evaluated::Optional(None) => "optional.none".to_owned(),
-        Evaluated::Optional(Some(held)) => format!("optional({})", shown(held)),
-        Evaluated::List(list) => list_shown(list),
-        Evaluated::Map(map) => map_shown(map),
+        Evaluated::Optional(Some(value)) => format!("optional({})", print_value(value)),
+        Evaluated::List(list) => print_list(list),
+        Evaluated::Map(map) => print_map(map),
         Evaluated::Opaque(value) => format!("<{}>", value.type_of().name()),
     }
 }
 
-fn double_shown(value: f64) -> String {
+fn print_double_value(value: f64) -> String {
     let text = portico_cel::value::print_double(value);
     if text.contains(['.', 'e', 'I', 'N']) { text } else { text + ".0" }
 }
 
-fn list_shown(list: &List<'_>) -> String {
-    let items =
-        list.iter().map(|item| item.map_or_else(|error| format!("error({error})"), |item| shown(&item)));
+fn print_list(list: &List<'_>) -> String {
+    let items = list
+        .iter()
+        .map(|item| item.map_or_else(|error| format!("error({error})"), |item| print_value(&item)));
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-fn map_shown(map: &CelMap<'_>) -> String {
+fn print_map(map: &CelMap<'_>) -> String {
     let mut entries: Vec<String> = map
         .keys()
         .filter_map(|key| {
-            let value =
-                map.get(&key).map_or_else(|error| Some(format!("error({error})")), |v| Some(shown(&v?)));
-            Some(format!("{}: {}", shown(&key), value?))
+            let value = map
+                .get(&key)
+                .map_or_else(|error| Some(format!("error({error})")), |v| Some(print_value(&v?)));
+            Some(format!("{}: {}", print_value(&key), value?))
         })
         .collect();
     entries.sort();
@@ -99,21 +101,21 @@ impl Case {
     fn differences(&self, answer: &Value) -> Vec<String> {
         let text = answer["e"].as_str().unwrap();
         let mut differences = Vec::new();
-        let mut compare = |what: &str, got: Value| {
-            if got != answer[what] {
-                differences.push(format!("{text}\n    {what}: {got}\n    want: {answer}"));
+        let mut compare = |field: &str, got: Value| {
+            if got != answer[field] {
+                differences.push(format!("{text}\n    {field}: {got}\n    want: {answer}"));
             }
         };
         let optional = answer["o"] == true;
         let environment = if optional { &self.optional } else { &self.plain };
         let program = match environment.compile(text) {
             Ok(program) => program,
-            Err(CompileError::Compilation(why)) => {
-                compare("compile", why.to_string().into());
+            Err(CompileError::Compilation(reason)) => {
+                compare("compile", reason.to_string().into());
                 return differences;
             }
-            Err(CompileError::Instantiation(why)) => {
-                compare("program", why.into());
+            Err(CompileError::Instantiation(reason)) => {
+                compare("program", reason.into());
                 return differences;
             }
             Err(error) => panic!("{error}"),
@@ -126,7 +128,7 @@ impl Case {
         let old = if optional { Evaluated::some(old) } else { old };
         let (result, cost) = program.evaluate(&[("self", this), ("oldSelf", old)], BUDGET, &|| false);
         match &result {
-            Ok(value) => compare("val", shown(value).into()),
+            Ok(value) => compare("val", print_value(value).into()),
             Err(error) => compare("err", error.to_string().into()),
         }
         compare("cost", cost.into());
@@ -140,7 +142,7 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn expressions_over_objects_are_answered_as_upstream_answers_them() {
+fn expressions_have_upstream_results() {
     let mut all = folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/rules"));
     if let Some(more) = std::env::var_os("PORTICO_CEL_ANSWERS") {
         all.extend(folders(Path::new(&more)));

@@ -2,13 +2,13 @@
 
 use super::outcome::Outcome;
 use super::view::View;
-use super::{Checks, Walk};
+use super::{Checks, Validator};
 
 /// Failed branch with the most matches; the first one if several have the same number.
 #[derive(Default)]
-struct Closest(Option<Outcome>);
+struct ClosestBranch(Option<Outcome>);
 
-impl Closest {
+impl ClosestBranch {
     fn offer(&mut self, branch: Outcome) {
         if self.0.as_ref().is_none_or(|best| branch.matches() > best.matches()) {
             self.0 = Some(branch);
@@ -16,7 +16,7 @@ impl Closest {
     }
 }
 
-impl Walk<'_> {
+impl Validator<'_> {
     /// Validates the logical operators. Branches have no old values: ratcheting covers the whole value or nothing.
     pub(super) fn logical_operators(&mut self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
         self.any_of(view, checks, out);
@@ -25,7 +25,7 @@ impl Walk<'_> {
         if let Some(not) = &checks.not
             && self.node(view, not, None, out.budget()).is_valid()
         {
-            self.unplaced(|| format!("{:?} must not validate the schema (not)", self.path), out);
+            self.error_without_field(|| format!("{:?} must not validate the schema (not)", self.path), out);
         }
     }
 
@@ -33,7 +33,7 @@ impl Walk<'_> {
         if checks.any_of.is_empty() {
             return;
         }
-        let mut closest = Closest::default();
+        let mut closest = ClosestBranch::default();
         for branch in &checks.any_of {
             let branch = self.node(view, branch, None, out.budget());
             if branch.is_valid() {
@@ -42,7 +42,10 @@ impl Walk<'_> {
             }
             closest.offer(branch);
         }
-        self.unplaced(|| format!("{:?} must validate at least one schema (anyOf)", self.path), out);
+        self.error_without_field(
+            || format!("{:?} must validate at least one schema (anyOf)", self.path),
+            out,
+        );
         closest.0.into_iter().for_each(|branch| out.merge(branch));
     }
 
@@ -50,7 +53,7 @@ impl Walk<'_> {
         if checks.one_of.is_empty() {
             return;
         }
-        let (mut closest, mut first, mut valid) = (Closest::default(), None, 0_usize);
+        let (mut closest, mut first, mut valid) = (ClosestBranch::default(), None, 0_usize);
         for branch in &checks.one_of {
             let branch = self.node(view, branch, None, out.budget());
             if branch.is_valid() {
@@ -66,7 +69,7 @@ impl Walk<'_> {
         }
         let found = if valid == 0 { "none valid".to_owned() } else { format!("{valid} valid alternatives") };
         let text = || format!("{:?} must validate one and only one schema (oneOf). Found {found}", self.path);
-        self.unplaced(text, out);
+        self.error_without_field(text, out);
         closest.0.filter(|_| valid == 0).into_iter().for_each(|branch| out.merge(branch));
     }
 
@@ -79,7 +82,10 @@ impl Walk<'_> {
         }
         if valid < checks.all_of.len() {
             let more = if valid == 0 { ". None validated" } else { "" };
-            self.unplaced(|| format!("{:?} must validate all the schemas (allOf){more}", self.path), out);
+            self.error_without_field(
+                || format!("{:?} must validate all the schemas (allOf){more}", self.path),
+                out,
+            );
         }
     }
 }

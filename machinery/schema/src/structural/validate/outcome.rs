@@ -6,14 +6,14 @@ use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
 /// Number and bytes of errors that can still be stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub(super) struct ErrorBudget {
     errors: usize,
     bytes: usize,
 }
 
-impl Budget {
+impl ErrorBudget {
     /// Returns the budget of a whole object.
-    pub(super) fn whole() -> Self {
+    pub(super) fn for_object() -> Self {
         Self { errors: MAX_FIELD_ERRORS + 1, bytes: MAX_CAUSES_BYTES }
     }
 }
@@ -22,21 +22,21 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Outcome {
     errors: Vec<Error>,
-    budget: Budget,
+    budget: ErrorBudget,
     valid: bool,
     matches: usize,
     /// True if equal errors are stored once.
-    once: bool,
+    deduplicates: bool,
 }
 
 impl Outcome {
-    /// Creates a valid outcome. With `once`, for values with logical operators, equal errors of branches are stored once.
-    pub(super) fn new(budget: Budget, once: bool) -> Self {
-        Self { errors: Vec::new(), budget, valid: true, matches: 0, once }
+    /// Creates a valid outcome. With `deduplicates`, for values with logical operators, equal errors of branches are stored once.
+    pub(super) fn new(budget: ErrorBudget, deduplicates: bool) -> Self {
+        Self { errors: Vec::new(), budget, valid: true, matches: 0, deduplicates }
     }
 
     /// Returns the remaining budget for nested values.
-    pub(super) fn budget(&self) -> Budget {
+    pub(super) fn budget(&self) -> ErrorBudget {
         self.budget
     }
 
@@ -49,7 +49,7 @@ impl Outcome {
         self.matches
     }
 
-    pub(super) fn matched(&mut self, more: usize) {
+    pub(super) fn add_matches(&mut self, more: usize) {
         self.matches += more;
     }
 
@@ -62,12 +62,12 @@ impl Outcome {
     pub(super) fn push(&mut self, error: impl FnOnce() -> Error) {
         self.valid = false;
         if !self.is_full() {
-            self.keep(error());
+            self.store(error());
         }
     }
 
-    fn keep(&mut self, error: Error) {
-        if self.once && self.errors.contains(&error) {
+    fn store(&mut self, error: Error) {
+        if self.deduplicates && self.errors.contains(&error) {
             return;
         }
         self.budget.errors = self.budget.errors.saturating_sub(1);
@@ -83,11 +83,11 @@ impl Outcome {
             (self.errors, self.budget) = (other.errors, other.budget);
             return;
         }
-        other.errors.into_iter().for_each(|error| self.keep(error));
+        other.errors.into_iter().for_each(|error| self.store(error));
     }
 
     /// Drops the errors. The number of successful checks is kept.
-    pub(super) fn forgive(&mut self) {
+    pub(super) fn drop_errors(&mut self) {
         (self.errors, self.valid) = (Vec::new(), true);
     }
 

@@ -36,7 +36,7 @@ impl<'v> View<'v> {
                 if b.is_f64() {
                     a.as_f64() == b.as_f64()
                 } else {
-                    a.as_i64().or_else(|| a.as_f64().map(float::truncated)) == b.as_i64()
+                    a.as_i64().or_else(|| a.as_f64().map(float::truncate_to_i64)) == b.as_i64()
                 }
             }
             (Self::Number(a), Value::String(b)) => a.as_i64().is_some_and(|code| is_character(code, b)),
@@ -49,7 +49,7 @@ impl<'v> View<'v> {
 
     /// Formats the value for an error.
     pub(super) fn printed(self) -> String {
-        printed::value(&match self {
+        printed::print_value(&match self {
             Self::Null => Value::Null,
             Self::Bool(truth) => Value::Bool(truth),
             Self::Number(number) => Value::Number(number.clone()),
@@ -63,6 +63,6 @@ impl<'v> View<'v> {
 /// True if a text is the character with this code. Codes without a character become the replacement character.
 fn is_character(code: i64, text: &str) -> bool {
     let mut chars = text.chars();
-    let wanted = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-    chars.next() == Some(wanted) && chars.next().is_none()
+    let expected = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+    chars.next() == Some(expected) && chars.next().is_none()
 }

@@ -1,4 +1,4 @@
-//! Persistent volume claims as pods make and use them, and the rules of a claim's spec.
+//! Validation of PersistentVolumeClaims that pods create and use, and of the spec of a claim.
 
 use std::collections::HashSet;
 
@@ -6,14 +6,14 @@ use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
 use crate::Errors;
-use crate::pod_spec::Of;
+use crate::pod_spec::SpecOwner;
 use crate::{checks, label_selector, validate_labels, values};
 
-/// Ways to mount a volume.
+/// Access modes of a volume.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// A claim that is created for the pod.
-pub(super) fn ephemeral(source: &Cursor<'_>, volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
+/// Validates the template of a claim that is created for the pod.
+pub(super) fn ephemeral(source: &Cursor<'_>, volume: &Cursor<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     let template = source.field("volumeClaimTemplate");
     if !template.is_present() {
         errors.push(template.required(""));
@@ -29,26 +29,26 @@ pub(super) fn ephemeral(source: &Cursor<'_>, volume: &Cursor<'_>, of: Of<'_>, er
     }
     validate_claim_spec(&template.field("spec"), errors);
     let name = volume.field("name");
-    if let Some(claim) = created_claim(volume, of) {
+    if let Some(claim) = created_claim(volume, owner) {
         for text in names::dns1123_subdomain(&claim) {
             errors.push(Error::invalid(&name.path(), name.str(), &format!("PVC name {claim:?}: {text}")));
         }
     }
 }
 
-/// Name of the claim that is created for a volume of a pod, if both have names.
-fn created_claim(volume: &Cursor<'_>, of: Of<'_>) -> Option<String> {
-    let (Of::Pod(pod), name) = (of, volume.field("name").str()) else { return None };
+/// Returns the name of the claim that is created for a volume of a pod, if both have names.
+fn created_claim(volume: &Cursor<'_>, owner: SpecOwner<'_>) -> Option<String> {
+    let (SpecOwner::Pod(pod), name) = (owner, volume.field("name").str()) else { return None };
     (!pod.name().is_empty() && !name.is_empty()).then(|| format!("{}-{name}", pod.name()))
 }
 
-/// Names of the claims that are created for the pod: its other volumes may not use them.
-pub(super) fn created_claims(list: &Cursor<'_>, of: Of<'_>) -> HashSet<String> {
+/// Returns the names of the claims that are created for the pod, which its other volumes may not use.
+pub(super) fn created_claims(list: &Cursor<'_>, owner: SpecOwner<'_>) -> HashSet<String> {
     let ephemeral = list.items().filter(|volume| volume.field("ephemeral").is_present());
-    ephemeral.filter_map(|volume| created_claim(&volume, of)).collect()
+    ephemeral.filter_map(|volume| created_claim(&volume, owner)).collect()
 }
 
-/// The spec of a claim, in a claim of its own or in a template.
+/// Validates the spec of a claim, in a PersistentVolumeClaim or in a template.
 pub fn validate_claim_spec(spec: &Cursor<'_>, errors: &mut Errors) {
     let modes = spec.field("accessModes");
     if modes.is_empty() {
@@ -63,7 +63,7 @@ pub fn validate_claim_spec(spec: &Cursor<'_>, errors: &mut Errors) {
     sources(spec, errors);
 }
 
-/// Known modes, and the one that excludes all others.
+/// Requires known modes. `ReadWriteOncePod` excludes all other modes.
 pub fn access_modes(modes: &Cursor<'_>, errors: &mut Errors) {
     let path = modes.path();
     for mode in modes.items().filter(|mode| !ACCESS_MODES.contains(&mode.str())) {
@@ -78,7 +78,7 @@ pub fn access_modes(modes: &Cursor<'_>, errors: &mut Errors) {
 
 fn storage_request(spec: &Cursor<'_>, errors: &mut Errors) {
     let resources = spec.field("resources");
-    // Upstream leaves out the step between.
+    // Upstream omits `requests` in the path.
     let path = resources.path().key("storage");
     match resources.field("requests").key("storage").quantity() {
         None => errors.push(Error::required(&path, "")),
@@ -117,7 +117,7 @@ fn sources(spec: &Cursor<'_>, errors: &mut Errors) {
         return;
     };
     if source.is_present() && reference.is_present() {
-        // Upstream prints the path where it means the value.
+        // Upstream prints the path where the value is meant.
         errors.push(spec.invalid_as("{}", text));
     }
 }

@@ -1,4 +1,4 @@
-//! Volumes made of other objects: config maps, secrets, the pod's own fields, tokens, and projections of these.
+//! Validation of volumes with files from other sources: ConfigMaps, Secrets, fields of the pod, tokens, and projections of these.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::pod_spec::env;
 use crate::{checks, paths};
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
-/// Fields of a pod that a file may hold.
+/// Fields of a pod that a file may contain.
 const FILE_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
@@ -20,27 +20,27 @@ fn mode(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
     }
 }
 
-/// A path below the volume that does not look like going up.
+/// Requires a path below the volume that does not start with `..`.
 fn file_path(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
     if at.str().is_empty() {
         errors.push(Error::required(path, ""));
         return;
     }
-    paths::local(at, path, errors);
+    paths::relative(at, path, errors);
     if at.str().starts_with("..") && !at.str().starts_with("../") {
         errors.push(Error::invalid(path, at.str(), "must not start with '..'"));
     }
 }
 
-/// A secret or config map.
-pub(super) fn keyed(source: &Cursor<'_>, name: &str, errors: &mut Errors) {
+/// Validates a Secret or ConfigMap volume; `name` is the field with the name of the object.
+pub(super) fn secret_or_config_map(source: &Cursor<'_>, name: &str, errors: &mut Errors) {
     checks::not_empty(&source.field(name), errors);
     let default = source.field("defaultMode");
     mode(&default, &default.path(), errors);
     source.field("items").items().for_each(|file| item(&file, errors));
 }
 
-/// A key and the path of the file that holds its value.
+/// Validates a key and the path of its file.
 fn item(item: &Cursor<'_>, errors: &mut Errors) {
     checks::not_empty(&item.field("key"), errors);
     let path = item.field("path");
@@ -48,7 +48,7 @@ fn item(item: &Cursor<'_>, errors: &mut Errors) {
     mode(&item.field("mode"), &item.path().child("mode"), errors);
 }
 
-/// Fields of the pod itself. Errors of items stand at the source, without their index.
+/// Validates a downward API volume. Errors of items have the path of the source, without an index.
 pub(super) fn downward(source: &Cursor<'_>, errors: &mut Errors) {
     let default = source.field("defaultMode");
     mode(&default, &default.path(), errors);
@@ -58,17 +58,17 @@ pub(super) fn downward(source: &Cursor<'_>, errors: &mut Errors) {
 fn downward_file(item: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     file_path(&item.field("path"), &base.child("path"), errors);
     let (field, resource) = (item.field("fieldRef"), item.field("resourceFieldRef"));
-    let mut found = Errors::new();
+    let mut item_errors = Errors::new();
     if field.is_present() {
-        env::field_ref(&field, &FILE_FIELDS, &mut found);
+        env::field_ref(&field, &FILE_FIELDS, &mut item_errors);
     } else if resource.is_present() {
-        env::resource_field_ref(&resource, true, &mut found);
+        env::resource_field_ref(&resource, true, &mut item_errors);
     } else {
         errors.push(Error::required(base, "one of fieldRef and resourceFieldRef is required"));
     }
-    let own = item.path();
-    for mut error in found {
-        let rest = error.path.as_str().strip_prefix(own.as_str()).unwrap_or_default().to_owned();
+    let item_path = item.path();
+    for mut error in item_errors {
+        let rest = error.path.as_str().strip_prefix(item_path.as_str()).unwrap_or_default().to_owned();
         error.path = Path::new(format!("{base}{rest}"));
         errors.push(error);
     }
@@ -79,7 +79,7 @@ fn downward_file(item: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     mode(&item.field("mode"), &base.child("mode"), errors);
 }
 
-/// Several sources in one directory.
+/// Validates a projected volume: several sources in one directory.
 pub(super) fn projected(source: &Cursor<'_>, errors: &mut Errors) {
     let default = source.field("defaultMode");
     mode(&default, &default.path(), errors);
@@ -87,10 +87,10 @@ pub(super) fn projected(source: &Cursor<'_>, errors: &mut Errors) {
     for part in source.field("sources").items() {
         let mut count = 0;
         for kind in ["secret", "configMap", "downwardAPI", "serviceAccountToken"] {
-            let here = part.field(kind);
-            if here.is_present() {
+            let source_part = part.field(kind);
+            if source_part.is_present() {
                 count += 1;
-                projection(kind, &here, source, &mut paths, errors);
+                projection(kind, &source_part, source, &mut paths, errors);
             }
         }
         if count > 1 {
@@ -101,32 +101,32 @@ pub(super) fn projected(source: &Cursor<'_>, errors: &mut Errors) {
 
 fn projection<'a>(
     kind: &str,
-    here: &Cursor<'a>,
+    source_part: &Cursor<'a>,
     source: &Cursor<'_>,
     paths: &mut HashSet<&'a str>,
     errors: &mut Errors,
 ) {
-    let mut claim = |path: &'a str, shown: &str, errors: &mut Errors| {
-        if !once(paths, path) {
-            errors.push(Error::invalid(&source.path(), shown, "conflicting duplicate paths"));
+    let mut reserve = |path: &'a str, display_path: &str, errors: &mut Errors| {
+        if !insert_unique(paths, path) {
+            errors.push(Error::invalid(&source.path(), display_path, "conflicting duplicate paths"));
         }
     };
     match kind {
         // The path of a token may be that of another file.
-        "serviceAccountToken" => token(here, &source.path(), errors),
+        "serviceAccountToken" => token(source_part, &source.path(), errors),
         "downwardAPI" => {
-            for item in here.field("items").items() {
-                downward_file(&item, &here.path(), errors);
+            for item in source_part.field("items").items() {
+                downward_file(&item, &source_part.path(), errors);
                 let path = item.field("path").str();
-                claim(path, path, errors);
+                reserve(path, path, errors);
             }
         }
         _ => {
-            let name = here.field("name");
+            let name = source_part.field("name");
             checks::not_empty(&name, errors);
-            for file in here.field("items").items() {
+            for file in source_part.field("items").items() {
                 item(&file, errors);
-                claim(file.field("path").str(), name.str(), errors);
+                reserve(file.field("path").str(), name.str(), errors);
             }
         }
     }
@@ -146,7 +146,7 @@ fn token(token: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     file_path(&token.field("path"), &base.child("path"), errors);
 }
 
-/// Names that may be used once only: the answer is whether this one was new.
-pub(super) fn once<'a>(seen: &mut HashSet<&'a str>, name: &'a str) -> bool {
+/// Records a name. Returns false if it was recorded before; an empty name always returns true.
+pub(super) fn insert_unique<'a>(seen: &mut HashSet<&'a str>, name: &'a str) -> bool {
     name.is_empty() || seen.insert(name)
 }

@@ -1,4 +1,4 @@
-//! iSCSI volumes: the names of targets and initiators.
+//! Validation of iSCSI volumes: names of targets and initiators.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -7,18 +7,18 @@ use super::holder::Holder;
 use crate::Errors;
 use crate::checks;
 
-/// Most bytes of `NAME:PORTAL`, which becomes the name of an interface when there is an initiator.
+/// Maximum bytes of `NAME:PORTAL`, the name of a network interface if there is an initiator.
 const INTERFACE_MAX: usize = 64;
 const TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
 
-/// Validates the source; [`interface`] is separate for pods.
+/// Validates the source. For pods, [`interface`] validates the length separately.
 pub(super) fn iscsi(here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
     let (portal, name) = (here.field("targetPortal"), here.field("iqn"));
     checks::not_empty(&portal, errors);
     if let Holder::PersistentVolume(volume) = holder
         && is_too_long(here, volume)
     {
-        // Upstream spells this field without a capital.
+        // Upstream's path of this field is in lower case.
         errors.push(Error::invalid(&here.path().child("targetportal"), portal.str(), TOO_LONG));
     }
     if checks::not_empty(&name, errors) {
@@ -39,7 +39,7 @@ pub(super) fn iscsi(here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) 
     }
 }
 
-/// The name of a pod's volume and its portal become the name of an interface.
+/// Validates the length of an interface name, which consists of the name of a pod's volume and the portal.
 pub(super) fn interface(volume: &Cursor<'_>, errors: &mut Errors) {
     let name = volume.field("name");
     if is_too_long(&volume.field("iscsi"), name.str()) {
@@ -53,15 +53,15 @@ fn is_too_long(here: &Cursor<'_>, volume: &str) -> bool {
 }
 
 pub(super) fn lun(here: &Cursor<'_>, errors: &mut Errors) {
-    checks::between(&here.field("lun"), 0, 255, "must be between 0 and 255, inclusive", errors);
+    checks::in_range(&here.field("lun"), 0, 255, "must be between 0 and 255, inclusive", errors);
 }
 
-/// A name at `at`, reported as `shown` of the source.
+/// Validates a name at `at`; `shown` is the field in the path of errors.
 fn iscsi_name(at: &Cursor<'_>, shown: &str, holder: Holder<'_>, errors: &mut Errors) {
     let name = at.str();
-    let known = ["iqn", "eui", "naa"].iter().any(|prefix| name.starts_with(prefix));
+    let has_known_prefix = ["iqn", "eui", "naa"].iter().any(|prefix| name.starts_with(prefix));
     let text = match holder {
-        Holder::Pod if !known => "must be valid format starting with iqn, eui, or naa",
+        Holder::Pod if !has_known_prefix => "must be valid format starting with iqn, eui, or naa",
         _ if !is_iscsi_name(name) => "must be valid format",
         _ => return,
     };
@@ -70,7 +70,7 @@ fn iscsi_name(at: &Cursor<'_>, shown: &str, holder: Holder<'_>, errors: &mut Err
     errors.push(Error::invalid(&format!("{parent}.{shown}").as_str().into(), name, text));
 }
 
-/// `iqn.YYYY-MM.reversed.domain:rest`, `eui.` and 16, `naa.` and 32 letters or digits.
+/// True for `iqn.YYYY-MM.reversed.domain:rest`, `eui.` and 16, `naa.` and 32 letters or digits.
 fn is_iscsi_name(name: &str) -> bool {
     let coded = |rest: &str, length: usize| {
         let mut signs = rest.chars();
@@ -83,13 +83,13 @@ fn is_iscsi_name(name: &str) -> bool {
     match name.get(..3) {
         Some("eui") => coded(&name[3..], 16),
         Some("naa") => coded(&name[3..], 32),
-        // Upstream's expression matches at the end of the name.
+        // Upstream's expression is anchored at the end of the name only.
         Some("iqn") => name.match_indices("iqn.").any(|(at, _)| is_qualified(&name[at + 4..])),
         _ => false,
     }
 }
 
-/// `YYYY-MM.domain:rest`
+/// True for `YYYY-MM.domain:rest`.
 fn is_qualified(name: &str) -> bool {
     let Some((date, rest)) = name.split_once('.') else { return false };
     let Some((domain, rest)) = rest.split_once(':') else { return false };
@@ -106,7 +106,7 @@ mod tests {
     use super::is_iscsi_name;
 
     #[test]
-    fn names_are_qualified_or_coded() {
+    fn names_have_the_iqn_eui_or_naa_format() {
         for (name, valid) in [
             ("iqn.2015-02.example.com:test", true),
             ("iqn.2015-02.example.com", false),

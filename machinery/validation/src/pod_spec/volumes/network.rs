@@ -1,4 +1,4 @@
-//! Volumes of storage systems: mostly fields that must not be empty.
+//! Validation of volumes of storage systems, mostly of required fields.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, names};
@@ -9,7 +9,7 @@ use super::quobyte::quobyte;
 use crate::Errors;
 use crate::{checks, paths, values};
 
-/// Fields that must not be empty, in upstream's order.
+/// Required fields, in upstream's order.
 const REQUIRED: [(&str, &[&str]); 17] = [
     ("gcePersistentDisk", &["pdName"]),
     ("awsElasticBlockStore", &["volumeID"]),
@@ -31,7 +31,7 @@ const REQUIRED: [(&str, &[&str]); 17] = [
 ];
 const DRIVER_MAX: usize = 63;
 
-/// Validates a source of one of these kinds.
+/// Validates a source of one of these types.
 pub fn source(kind: &str, here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
     let base = base(kind, here);
     let required = REQUIRED.iter().find(|(known, _)| *known == kind).map_or(&[][..], |(_, fields)| fields);
@@ -52,7 +52,7 @@ pub fn source(kind: &str, here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Er
         }
         "gitRepo" => {
             let directory = here.field("directory");
-            paths::local(&directory, &directory.path(), errors);
+            paths::relative(&directory, &directory.path(), errors);
         }
         "iscsi" => iscsi(here, holder, errors),
         "fc" => fibre_channel(here, errors),
@@ -74,7 +74,7 @@ pub fn source(kind: &str, here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Er
     }
 }
 
-/// Reference to a Secret; a persistent volume also names the Secret's namespace.
+/// Validates a reference to a Secret; a persistent volume also contains the Secret's namespace.
 fn secret_ref(secret: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
     if !secret.is_present() {
         return;
@@ -91,7 +91,7 @@ fn storage_os(here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
     secret_ref(&here.field("secretRef"), holder, errors);
 }
 
-/// Options of a FlexVolume may not use upstream's own domains.
+/// Requires that options of a FlexVolume do not use upstream's domains.
 fn reserved_options(options: &Cursor<'_>, errors: &mut Errors) {
     for (key, _) in options.entries() {
         let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
@@ -108,11 +108,11 @@ fn endpoints_namespace(namespace: &Cursor<'_>, errors: &mut Errors) {
         None => {}
         Some("") => errors
             .push(namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name")),
-        Some(_) => checks::follows(namespace, values::label, errors),
+        Some(_) => checks::matches_rule(namespace, values::label, errors),
     }
 }
 
-/// Upstream calls one of them otherwise.
+/// Returns the path of a source in errors. Upstream's errors contain another name for `gcePersistentDisk`.
 fn base(kind: &str, here: &Cursor<'_>) -> Path {
     let path = here.path();
     if kind != "gcePersistentDisk" {
@@ -152,13 +152,13 @@ fn csi(here: &Cursor<'_>, errors: &mut Errors) {
     let secret = here.field("nodePublishSecretRef");
     let name = secret.field("name");
     if secret.is_present() && checks::not_empty(&name, errors) {
-        // A bad name is reported at a field that does not exist, as upstream does.
+        // An invalid name is reported at a field that does not exist, as upstream does.
         let diagnostics = names::dns1123_subdomain(name.str());
-        errors.extend(names::errors(&here.path().child("name"), name.str(), diagnostics));
+        errors.extend(names::to_field_errors(&here.path().child("name"), name.str(), diagnostics));
     }
 }
 
-/// The name of a CSI driver; that it is there at all is validated elsewhere.
+/// Validates the name of a CSI driver, if it is present. The caller requires its presence.
 pub fn csi_driver(driver: &Cursor<'_>, errors: &mut Errors) {
     let name = driver.str();
     if name.is_empty() {

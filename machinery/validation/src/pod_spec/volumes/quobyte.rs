@@ -1,4 +1,4 @@
-//! Quobyte volumes: the addresses of a registry.
+//! Validation of Quobyte volumes: addresses of a registry.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;

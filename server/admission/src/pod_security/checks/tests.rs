@@ -5,14 +5,14 @@ use portico_machinery::Object;
 use super::*;
 
 /// Returns the violations of a pod with this spec; `C` in the spec is replaced by the name of a container.
-fn found(level: Level, version: Option<u32>, spec: &str) -> String {
+fn violations_of(level: Level, version: Option<u32>, spec: &str) -> String {
     let spec = spec.replace("C:", r#""name":"c","#);
     let pod = Object::from_json(format!(r#"{{"metadata":{{}},"spec":{spec}}}"#).as_bytes()).unwrap();
-    detailed(&violations(Standard { level, version }, &Pod::of(pod.cursor())))
+    join_details(&violations(Standard { level, version }, &Pod::of(pod.cursor())))
 }
 
 #[test]
-fn the_baseline_keeps_pods_off_the_host() {
+fn the_baseline_denies_access_to_the_host() {
     #[rustfmt::skip]
     let cases: &[(&str, &str)] = &[
         (r#"{"containers":[{C:"image":"i"}]}"#, ""),
@@ -39,9 +39,9 @@ fn the_baseline_keeps_pods_off_the_host() {
         (r#"{"initContainers":[{"name":"a","securityContext":{"privileged":true}}],"containers":[{C:"securityContext":{"privileged":true}}]}"#,
             "privileged (containers \"a\", \"c\" must not set securityContext.privileged=true)"),
     ];
-    for (spec, want) in cases {
-        assert_eq!(found(Level::Baseline, None, spec), *want, "{spec}");
-        assert_eq!(found(Level::Privileged, None, spec), "", "{spec}");
+    for (spec, expected) in cases {
+        assert_eq!(violations_of(Level::Baseline, None, spec), *expected, "{spec}");
+        assert_eq!(violations_of(Level::Privileged, None, spec), "", "{spec}");
     }
 }
 
@@ -49,8 +49,8 @@ fn the_baseline_keeps_pods_off_the_host() {
 fn restricted_pods_must_declare_each_restriction() {
     let good = r#"{"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}},
         "containers":[{C:"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}"#;
-    assert_eq!(found(Level::Restricted, None, good), "");
-    let silent = found(Level::Restricted, None, r#"{"containers":[{C:"image":"i"}]}"#);
+    assert_eq!(violations_of(Level::Restricted, None, good), "");
+    let silent = violations_of(Level::Restricted, None, r#"{"containers":[{C:"image":"i"}]}"#);
     assert_eq!(
         silent,
         "allowPrivilegeEscalation != false (container \"c\" must set securityContext.allowPrivilegeEscalation=false), \
@@ -59,13 +59,16 @@ fn restricted_pods_must_declare_each_restriction() {
          seccompProfile (pod or container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \
          \"Localhost\")"
     );
-    let path =
-        found(Level::Restricted, None, &good.replacen('{', r#"{"volumes":[{"name":"v","hostPath":{}}],"#, 1));
+    let path = violations_of(
+        Level::Restricted,
+        None,
+        &good.replacen('{', r#"{"volumes":[{"name":"v","hostPath":{}}],"#, 1),
+    );
     assert_eq!(
         path, "restricted volume types (volume \"v\" uses restricted volume type \"hostPath\")",
         "and not as a host path as well"
     );
-    let root = found(
+    let root = violations_of(
         Level::Restricted,
         None,
         &good.replace("\"runAsNonRoot\":true", "\"runAsUser\":0,\"runAsNonRoot\":true"),
@@ -74,15 +77,15 @@ fn restricted_pods_must_declare_each_restriction() {
 }
 
 #[test]
-fn a_version_knows_only_what_it_brought() {
+fn a_version_applies_only_its_own_checks() {
     let probe = r#"{"containers":[{C:"livenessProbe":{"tcpSocket":{"host":"h"}}}]}"#;
-    assert_eq!(found(Level::Baseline, Some(33), probe), "");
-    assert_ne!(found(Level::Baseline, Some(34), probe), "");
-    assert_ne!(found(Level::Baseline, Some(99), probe), "");
+    assert_eq!(violations_of(Level::Baseline, Some(33), probe), "");
+    assert_ne!(violations_of(Level::Baseline, Some(34), probe), "");
+    assert_ne!(violations_of(Level::Baseline, Some(99), probe), "");
     let sysctl = r#"{"securityContext":{"sysctls":[{"name":"net.ipv4.tcp_rmem"}]}}"#;
-    assert_ne!(found(Level::Baseline, Some(31), sysctl), "");
-    assert_eq!(found(Level::Baseline, Some(32), sysctl), "");
+    assert_ne!(violations_of(Level::Baseline, Some(31), sysctl), "");
+    assert_eq!(violations_of(Level::Baseline, Some(32), sysctl), "");
     let own_users = r#"{"hostUsers":false,"securityContext":{"runAsUser":0}}"#;
-    assert!(found(Level::Restricted, Some(34), own_users).contains("runAsUser=0"));
-    assert!(!found(Level::Restricted, Some(35), own_users).contains("runAsUser=0"));
+    assert!(violations_of(Level::Restricted, Some(34), own_users).contains("runAsUser=0"));
+    assert!(!violations_of(Level::Restricted, Some(35), own_users).contains("runAsUser=0"));
 }

@@ -20,11 +20,11 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     /// Encodes a quota with updated usage in its stored form.
-    pub(super) fn encode(&self, before: &Object, counted: &mut Object) -> Result<Value, Box<Status>> {
+    pub(super) fn encode(&self, before: &Object, quota: &mut Object) -> Result<Value, Box<Status>> {
         let versions = KindVersions::of_builtin(&self.kind, "status", &self.catalogue);
         let now: Timestamp = (self.clock)();
-        managed_fields::track(&versions, before, counted, MANAGER, now);
-        self.kind.stored_info().schema.normalise(counted);
-        encoding::encode(&self.kind, counted)
+        managed_fields::track(&versions, before, quota, MANAGER, now);
+        self.kind.stored_info().schema.normalize(quota);
+        encoding::encode(&self.kind, quota)
     }
 }

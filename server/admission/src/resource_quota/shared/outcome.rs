@@ -1,11 +1,11 @@
 //! Outcome of a shared transaction.
 
 use portico_machinery::Status;
-use portico_store::{Committed, TxnError};
+use portico_store::{CommittedTxn, TxnError};
 
 /// Outcome of a transaction.
-pub(crate) enum Outcome {
-    Committed(Committed),
+pub(crate) enum TransactionOutcome {
+    Committed(CommittedTxn),
     Failed(TxnError),
     /// A quota could not be encoded.
     Refused(Box<Status>),

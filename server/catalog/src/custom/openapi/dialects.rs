@@ -3,27 +3,27 @@
 //! Upstream's rules: values that are integers or strings list both types (`Unfold`); version 2 omits what it cannot express
 //! (`ToStructuralOpenAPIV2`), and defaults.
 
-use super::props::{Additional, Props};
+use super::schema_props::{AdditionalProperties, SchemaProps};
 
-impl Props<'_> {
+impl SchemaProps<'_> {
     /// Adds the alternatives integer and string to values that may be either, unless the schema lists them.
     pub fn unfold(&mut self) {
         if self.int_or_string
-            && !is_either(&self.any_of)
-            && !self.all_of.first().is_some_and(|f| is_either(&f.any_of))
+            && !is_integer_or_string(&self.any_of)
+            && !self.all_of.first().is_some_and(|f| is_integer_or_string(&f.any_of))
         {
-            let either = vec![Props::of("integer"), Props::of("string")];
+            let either = vec![SchemaProps::of_type("integer"), SchemaProps::of_type("string")];
             if self.any_of.is_empty() {
                 self.any_of = either;
             } else {
-                self.all_of.insert(0, Props { any_of: either, ..Props::default() });
+                self.all_of.insert(0, SchemaProps { any_of: either, ..SchemaProps::default() });
             }
         }
-        self.below().for_each(Props::unfold);
+        self.subschemas().for_each(SchemaProps::unfold);
     }
 
     /// Removes parts that version 2 cannot express or that kubectl mishandles there.
-    pub fn reduce(&mut self) {
+    pub fn reduce_to_v2(&mut self) {
         self.default = None;
         self.all_of.clear();
         self.one_of.clear();
@@ -42,15 +42,16 @@ impl Props<'_> {
         }
         let Self { required, properties, .. } = self;
         required.retain(|name| !properties.get(name).is_some_and(|property| property.nullable));
-        if matches!(&self.additional_properties, Some(Additional::Schema(schema)) if schema.nullable) {
+        if matches!(&self.additional_properties, Some(AdditionalProperties::Schema(schema)) if schema.nullable)
+        {
             self.required.clear();
         }
-        self.below().for_each(Props::reduce);
+        self.subschemas().for_each(SchemaProps::reduce_to_v2);
     }
 }
 
 /// Returns true if these are exactly the alternatives integer and string.
-fn is_either(alternatives: &[Props<'_>]) -> bool {
+fn is_integer_or_string(alternatives: &[SchemaProps<'_>]) -> bool {
     let kinds = alternatives.iter().map(|alternative| alternative.kind);
     kinds.eq([Some("integer"), Some("string")])
 }

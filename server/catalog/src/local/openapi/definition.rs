@@ -10,5 +10,5 @@ use super::schema::Schema;
 #[serde(untagged)]
 pub(super) enum Definition {
     Typed(Box<Schema>),
-    Own(Box<RawValue>),
+    Custom(Box<RawValue>),
 }

@@ -1,4 +1,4 @@
 //! Prefix of the names of `meta/v1` types.
 
 /// Prefix of the names of `meta/v1` types.
-pub(crate) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+pub(crate) const META_PREFIX: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";

@@ -14,13 +14,13 @@ pub(super) struct Names {
 impl Names {
     pub fn new(gv: &GroupVersion) -> Self {
         let group = if gv.is_core() { "core" } else { gv.group.strip_suffix(".k8s.io").unwrap_or(&gv.group) };
-        let friendly: String = group.split(['.', '-']).map(capitalised).collect();
-        let tag = format!("{}_{}", uncapitalised(&friendly), gv.version);
-        Self { prefix: friendly + &capitalised(&gv.version), tag }
+        let camel_case: String = group.split(['.', '-']).map(capitalize).collect();
+        let tag = format!("{}_{}", uncapitalize(&camel_case), gv.version);
+        Self { prefix: camel_case + &capitalize(&gv.version), tag }
     }
 }
 
-pub(super) fn capitalised(text: &str) -> String {
+pub(super) fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |c| c.to_ascii_uppercase().to_string() + chars.as_str())
 }
@@ -35,7 +35,7 @@ pub(super) fn with_article(kind: &str) -> String {
     }
 }
 
-fn uncapitalised(text: &str) -> String {
+fn uncapitalize(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |c| c.to_ascii_lowercase().to_string() + chars.as_str())
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_named_as_upstream_names_them() {
+    fn groups_have_upstreams_names() {
         for (group, version, prefix, tag) in [
             ("", "v1", "CoreV1", "core_v1"),
             ("apps", "v1", "AppsV1", "apps_v1"),
@@ -53,8 +53,8 @@ mod tests {
             ("cluster.x-k8s.io", "v1beta2", "ClusterXK8sIoV1beta2", "clusterXK8sIo_v1beta2"),
             ("light.example.org", "v1beta1", "LightExampleOrgV1beta1", "lightExampleOrg_v1beta1"),
         ] {
-            let want = Names { prefix: prefix.into(), tag: tag.into() };
-            assert_eq!(Names::new(&GroupVersion::new(group, version)), want);
+            let expected = Names { prefix: prefix.into(), tag: tag.into() };
+            assert_eq!(Names::new(&GroupVersion::new(group, version)), expected);
         }
     }
 }

@@ -13,16 +13,16 @@ pub(super) struct Operation<'a> {
     pub id: String,
     pub tag: String,
     /// Description of the operation.
-    pub about: String,
+    pub description: String,
     /// Value of `x-kubernetes-action`, and its kind; `None` for the list of resources.
     pub action: Option<(&'static str, GroupVersionKind)>,
     pub body: Option<Body>,
-    pub takes: Takes,
+    pub request_media: RequestMedia,
     /// Parameters other than those shared by all operations of the path.
     pub parameters: Vec<Parameter<'a>>,
     /// Status codes and contents of responses, in order; 401 is added by the writers.
-    pub responses: Vec<(&'static str, Content)>,
-    pub media: Media,
+    pub responses: Vec<(&'static str, ResponseContent)>,
+    pub response_media: ResponseMedia,
 }
 
 /// Request body of an operation.
@@ -37,9 +37,9 @@ pub(super) enum Body {
 
 /// Media types of request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum RequestMedia {
     /// All media types that the server accepts; documents of built-in kinds do not list them.
-    Anything,
+    Any,
     /// JSON and YAML, for custom resources.
     JsonOrYaml,
     /// Patches of built-in kinds.
@@ -47,12 +47,12 @@ pub(super) enum Takes {
     /// Patches of custom resources, without strategic merge patch.
     CustomPatches,
     /// No body; version 2 lists the media types of the response instead.
-    Answered,
+    LikeResponse,
 }
 
 /// Content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ResponseContent {
     /// An object of this type.
     Type(String),
     /// Text, or the response of another server.
@@ -61,7 +61,7 @@ pub(super) enum Content {
 
 /// Media types of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Media {
+pub(super) enum ResponseMedia {
     /// JSON, YAML and protobuf.
     Object,
     /// JSON, YAML and protobuf, and their streams.
@@ -74,7 +74,7 @@ pub(super) enum Media {
     Custom,
 }
 
-impl Media {
+impl ResponseMedia {
     /// Returns the names of the media types.
     pub fn types(self) -> &'static [&'static str] {
         const ALL: [&str; 5] = [
@@ -94,12 +94,12 @@ impl Media {
     }
 }
 
-impl Takes {
+impl RequestMedia {
     /// Returns the names of the media types, for an operation with responses in `media`.
-    pub fn types(self, media: Media) -> &'static [&'static str] {
+    pub fn types(self, media: ResponseMedia) -> &'static [&'static str] {
         match self {
-            Self::Anything => &["*/*"],
-            Self::JsonOrYaml => Media::Custom.types(),
+            Self::Any => &["*/*"],
+            Self::JsonOrYaml => ResponseMedia::Custom.types(),
             Self::Patches => &[
                 "application/json-patch+json",
                 "application/merge-patch+json",
@@ -111,7 +111,7 @@ impl Takes {
                 "application/merge-patch+json",
                 "application/apply-patch+yaml",
             ],
-            Self::Answered => media.types(),
+            Self::LikeResponse => media.types(),
         }
     }
 }

@@ -7,48 +7,54 @@ use portico_kinds::QueryParameter;
 pub(super) struct Parameter<'a> {
     pub name: &'a str,
     /// Location: `query` or `path`.
-    pub place: &'static str,
+    pub location: &'static str,
     /// Type: `string`, `integer` or `boolean`.
     pub kind: &'a str,
     /// Name among the shared parameters of version 2; empty if the parameter is not shared.
-    pub shared: &'a str,
+    pub shared_name: &'a str,
     /// Description of the parameter.
-    pub about: &'a str,
+    pub description: &'a str,
 }
 
 impl Parameter<'_> {
     pub fn required(&self) -> bool {
-        self.place == "path"
+        self.location == "path"
     }
 }
 
 impl<'a> From<&'a QueryParameter> for Parameter<'a> {
-    fn from(own: &'a QueryParameter) -> Self {
-        Self { name: &own.name, place: "query", kind: &own.ty, shared: &own.shared, about: &own.about }
+    fn from(parameter: &'a QueryParameter) -> Self {
+        Self {
+            name: &parameter.name,
+            location: "query",
+            kind: &parameter.ty,
+            shared_name: &parameter.shared_name,
+            description: &parameter.description,
+        }
     }
 }
 
 const fn query(
     name: &'static str,
     kind: &'static str,
-    shared: &'static str,
-    about: &'static str,
+    shared_name: &'static str,
+    description: &'static str,
 ) -> Parameter<'static> {
-    Parameter { name, place: "query", kind, shared, about }
+    Parameter { name, location: "query", kind, shared_name, description }
 }
 
-const fn path<'a>(name: &'static str, shared: &'static str, about: &'a str) -> Parameter<'a> {
-    Parameter { name, place: "path", kind: "string", shared, about }
+const fn path<'a>(name: &'static str, shared_name: &'static str, description: &'a str) -> Parameter<'a> {
+    Parameter { name, location: "path", kind: "string", shared_name, description }
 }
 
 /// Returns the parameter with the name of an object.
-pub(super) const fn object_name(about: &str) -> Parameter<'_> {
-    path("name", "", about)
+pub(super) const fn object_name(description: &str) -> Parameter<'_> {
+    path("name", "", description)
 }
 
 pub(super) const NAMESPACE: Parameter<'_> =
     path("namespace", "namespace-vgWSWtn3", "object name and auth scope, such as for teams and projects");
-pub(super) const BELOW: Parameter<'_> = path("path", "path-z6Ciiujn", "path to the resource");
+pub(super) const SUBPATH: Parameter<'_> = path("path", "path-z6Ciiujn", "path to the resource");
 pub(super) const PRETTY: Parameter<'_> = query(
     "pretty",
     "string",

@@ -8,13 +8,13 @@ use portico_schema::{Field, FieldType, Type, TypeSet};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::names::capitalised;
-use super::operation::Content;
-use super::types::Reached;
-use super::words::{TypeWords, Words};
+use super::descriptions::{Descriptions, TypeDescriptions};
+use super::names::capitalize;
+use super::operation::ResponseContent;
+use super::types::ReachableType;
 
 /// Text that introduces the values of an enumerated field.
-const ENUMERATION: &str = "Possible enum values:";
+const ENUMERATION_HEADING: &str = "Possible enum values:";
 
 /// Version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,19 @@ impl Dialect {
 
 /// Options of a writer: the version, and the descriptions, if they are included.
 #[derive(Clone, Copy)]
-pub(super) struct Pen<'a> {
+pub(super) struct WriteOptions<'a> {
     pub dialect: Dialect,
-    pub words: Option<&'a Words>,
+    pub descriptions: Option<&'a Descriptions>,
 }
 
-impl<'a> Pen<'a> {
+impl<'a> WriteOptions<'a> {
     /// Returns a description defined in this module; empty if descriptions are omitted.
-    pub fn about(self, words: &'a str) -> &'a str {
-        if self.words.is_some() { words } else { "" }
+    pub fn description(self, text: &'a str) -> &'a str {
+        if self.descriptions.is_some() { text } else { "" }
     }
 
-    fn of(self, type_name: &str) -> TypeWords<'a> {
-        self.words.map(|words| words.of(type_name)).unwrap_or_default()
+    fn type_descriptions(self, type_name: &str) -> TypeDescriptions<'a> {
+        self.descriptions.map(|descriptions| descriptions.of_type(type_name)).unwrap_or_default()
     }
 }
 
@@ -119,55 +119,55 @@ struct UnionRef {
 
 impl From<&Union> for UnionRef {
     fn from(union: &Union) -> Self {
-        let fields = union.fields.iter().map(|field| (field.clone(), capitalised(field))).collect();
+        let fields = union.fields.iter().map(|field| (field.clone(), capitalize(field))).collect();
         Self { discriminator: union.discriminator.clone(), fields }
     }
 }
 
 impl Schema {
     /// Creates a schema with a plain type, for parameters and responses.
-    pub fn of(kind: &'static str, format: Option<&'static str>) -> Self {
+    pub fn of_type(kind: &'static str, format: Option<&'static str>) -> Self {
         Self { kind: Some(kind), format, ..Self::default() }
     }
 
     /// Creates the schema of a response.
-    pub fn answered(dialect: Dialect, content: &Content) -> Self {
+    pub fn of_response(dialect: Dialect, content: &ResponseContent) -> Self {
         match content {
-            Content::Type(name) => Self::to(dialect, name),
-            Content::Text => Self::of("string", None),
+            ResponseContent::Type(name) => Self::reference_to(dialect, name),
+            ResponseContent::Text => Self::of_type("string", None),
         }
     }
 
     /// Creates a reference to a type.
-    pub fn to(dialect: Dialect, name: &str) -> Self {
+    pub fn reference_to(dialect: Dialect, name: &str) -> Self {
         Self { reference: Some(dialect.reference(name)), ..Self::default() }
     }
 }
 
 /// Returns the schema of a named type; `None` if the type set does not contain it.
-pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
-    let ty = reached.ty()?;
-    let words = pen.of(&ty.name);
-    let types = &*reached.types;
+pub(super) fn type_schema(options: WriteOptions<'_>, reachable: &ReachableType) -> Option<Schema> {
+    let ty = reachable.ty()?;
+    let descriptions = options.type_descriptions(&ty.name);
+    let types = &*reachable.types;
     let mut schema = match &ty.plain {
-        Some(plain) => named_plain(pen.dialect, plain),
+        Some(plain) => named_plain(options.dialect, plain),
         None => Schema {
             kind: Some("object"),
             required: ty.fields.iter().filter(|f| f.required).map(|f| f.name.to_string()).collect(),
-            properties: properties(pen.dialect, ty, types, &words),
+            properties: properties(options.dialect, ty, types, &descriptions),
             ..Schema::default()
         },
     };
-    schema.kinds = reached.kinds.iter().map(KindRef::from).collect();
+    schema.kinds = reachable.kinds.iter().map(KindRef::from).collect();
     schema.map_type = (ty.map_type == MapType::Atomic).then_some("atomic");
     schema.unions = ty.unions.iter().map(UnionRef::from).collect();
-    schema.description = words.about.into();
+    schema.description = descriptions.description.into();
     Some(schema)
 }
 
 /// Returns the schema of a named plain type: a time, quantity or arbitrary object.
 fn named_plain(dialect: Dialect, plain: &FieldType) -> Schema {
-    let one_of = |a, b| vec![Schema::of(a, None), Schema::of(b, None)];
+    let one_of = |a, b| vec![Schema::of_type(a, None), Schema::of_type(b, None)];
     match (plain, dialect) {
         (FieldType::Quantity, Dialect::V3) => {
             Schema { one_of: one_of("string", "number"), ..Schema::default() }
@@ -175,10 +175,10 @@ fn named_plain(dialect: Dialect, plain: &FieldType) -> Schema {
         (FieldType::IntOrString, Dialect::V3) => {
             Schema { format: Some("int-or-string"), one_of: one_of("integer", "string"), ..Schema::default() }
         }
-        (FieldType::IntOrString, Dialect::V2) => Schema::of("string", Some("int-or-string")),
+        (FieldType::IntOrString, Dialect::V2) => Schema::of_type("string", Some("int-or-string")),
         (FieldType::Any, _) => Schema::default(),
-        (FieldType::AnyObject | FieldType::Map(_) | FieldType::Ref(_), _) => Schema::of("object", None),
-        (FieldType::List(_), _) => Schema::of("array", None),
+        (FieldType::AnyObject | FieldType::Map(_) | FieldType::Ref(_), _) => Schema::of_type("object", None),
+        (FieldType::List(_), _) => Schema::of_type("array", None),
         (scalar, _) => self::scalar(scalar).unwrap_or_default(),
     }
 }
@@ -187,32 +187,32 @@ fn properties(
     dialect: Dialect,
     ty: &Type,
     types: &TypeSet,
-    words: &TypeWords<'_>,
+    descriptions: &TypeDescriptions<'_>,
 ) -> IndexMap<String, Schema> {
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    let described = |f: &Field| {
-        let about = description(words.field(&f.name).unwrap_or_default(), f);
-        property(dialect, f, about.into(), types)
+    let field_schema = |f: &Field| {
+        let field_description = description(descriptions.field(&f.name).unwrap_or_default(), f);
+        property(dialect, f, field_description.into(), types)
     };
-    fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
+    fields.into_iter().map(|f| (f.name.to_string(), field_schema(f))).collect()
 }
 
 /// Returns the description of a field with its possible values, in the form of kube-openapi's enumType. Descriptions copied from
 /// upstream's documents already contain the values and their meanings. Values of the elements of a list or map are omitted.
-fn description(words: &str, field: &Field) -> String {
+fn description(text: &str, field: &Field) -> String {
     let values = &field.enumeration;
     let is_container = matches!(field.ty, FieldType::List(_) | FieldType::Map(_));
-    if values.is_empty() || is_container || words.contains(ENUMERATION) {
-        return words.to_owned();
+    if values.is_empty() || is_container || text.contains(ENUMERATION_HEADING) {
+        return text.to_owned();
     }
-    let gap = if words.is_empty() { "" } else { "\n\n" };
+    let separator = if text.is_empty() { "" } else { "\n\n" };
     let values: String = values.iter().map(|value| format!("\n - `{value:?}`")).collect();
-    format!("{words}{gap}{ENUMERATION}{values}")
+    format!("{text}{separator}{ENUMERATION_HEADING}{values}")
 }
 
 fn property(dialect: Dialect, field: &Field, description: Box<str>, types: &TypeSet) -> Schema {
-    let mut schema = value(dialect, &field.ty, types);
+    let mut schema = value_schema(dialect, &field.ty, types);
     schema.description = description;
     if dialect == Dialect::V3 {
         schema.default = default(field, types);
@@ -225,11 +225,11 @@ fn property(dialect: Dialect, field: &Field, description: Box<str>, types: &Type
     }
     // For a list or map, the enumeration applies to the elements.
     let elements = schema.items.as_deref_mut().or(schema.additional_properties.as_deref_mut());
-    let one = match elements {
+    let enumerated = match elements {
         Some(elements) => elements,
         None => &mut schema,
     };
-    one.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
+    enumerated.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
     schema.list_type = field.list_type.map(|list| match list {
         ListType::Atomic => "atomic",
         ListType::Set => "set",
@@ -246,13 +246,13 @@ fn property(dialect: Dialect, field: &Field, description: Box<str>, types: &Type
 }
 
 fn patch_strategy(field: &Field) -> Option<String> {
-    let words = [
+    let strategies = [
         (field.patch.replace, "replace"),
         (field.patch.merge, "merge"),
         (field.patch.retain_keys, "retainKeys"),
     ];
-    let words: Vec<_> = words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
-    (!words.is_empty()).then(|| words.join(","))
+    let strategies: Vec<_> = strategies.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
+    (!strategies.is_empty()).then(|| strategies.join(","))
 }
 
 /// Returns the default as written by upstream's generator: the default in the data, or `{}` for structs that are not pointers.
@@ -272,26 +272,27 @@ fn empty_object() -> Option<Box<RawValue>> {
 }
 
 /// Returns the schema of a value, without the description of its field.
-fn value(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
+fn value_schema(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
     match ty {
-        FieldType::List(item) => {
-            Schema { items: Some(Box::new(element(dialect, item, types))), ..Schema::of("array", None) }
-        }
-        FieldType::Map(item) => Schema {
-            additional_properties: Some(Box::new(element(dialect, item, types))),
-            ..Schema::of("object", None)
+        FieldType::List(item) => Schema {
+            items: Some(Box::new(element_schema(dialect, item, types))),
+            ..Schema::of_type("array", None)
         },
-        FieldType::Ref(id) => Schema::to(dialect, &types.get(*id).name),
+        FieldType::Map(item) => Schema {
+            additional_properties: Some(Box::new(element_schema(dialect, item, types))),
+            ..Schema::of_type("object", None)
+        },
+        FieldType::Ref(id) => Schema::reference_to(dialect, &types.get(*id).name),
         FieldType::Quantity | FieldType::IntOrString => named_plain(dialect, ty),
-        FieldType::AnyObject => Schema::of("object", None),
+        FieldType::AnyObject => Schema::of_type("object", None),
         FieldType::Any => Schema::default(),
         scalar => self::scalar(scalar).unwrap_or_default(),
     }
 }
 
 /// Returns the schema of an element of a list or map; in version 3 with its zero value as default.
-fn element(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
-    let mut schema = value(dialect, ty, types);
+fn element_schema(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
+    let mut schema = value_schema(dialect, ty, types);
     if dialect == Dialect::V2 {
         return schema;
     }
@@ -311,14 +312,14 @@ fn element(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
 
 fn scalar(ty: &FieldType) -> Option<Schema> {
     Some(match ty {
-        FieldType::String => Schema::of("string", None),
-        FieldType::Int32 => Schema::of("integer", Some("int32")),
-        FieldType::Int64 => Schema::of("integer", Some("int64")),
-        FieldType::Bool => Schema::of("boolean", None),
-        FieldType::Number => Schema::of("number", Some("double")),
-        FieldType::Bytes => Schema::of("string", Some("byte")),
-        FieldType::Time | FieldType::MicroTime => Schema::of("string", Some("date-time")),
-        FieldType::Quantity => Schema::of("string", None),
+        FieldType::String => Schema::of_type("string", None),
+        FieldType::Int32 => Schema::of_type("integer", Some("int32")),
+        FieldType::Int64 => Schema::of_type("integer", Some("int64")),
+        FieldType::Bool => Schema::of_type("boolean", None),
+        FieldType::Number => Schema::of_type("number", Some("double")),
+        FieldType::Bytes => Schema::of_type("string", Some("byte")),
+        FieldType::Time | FieldType::MicroTime => Schema::of_type("string", Some("date-time")),
+        FieldType::Quantity => Schema::of_type("string", None),
         _ => return None,
     })
 }

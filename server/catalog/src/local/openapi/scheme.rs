@@ -39,12 +39,12 @@ const SERVER: &[(&str, &[&str])] = &[
 ];
 
 /// Returns the group versions of client-go.
-pub(super) fn of_client() -> Vec<GroupVersion> {
+pub(super) fn client_group_versions() -> Vec<GroupVersion> {
     group_versions(CLIENT).collect()
 }
 
 /// Returns the group versions of client-go and the server.
-pub(super) fn of_server() -> Vec<GroupVersion> {
+pub(super) fn server_group_versions() -> Vec<GroupVersion> {
     let mut all: Vec<GroupVersion> = group_versions(CLIENT).chain(group_versions(SERVER)).collect();
     all.sort_by(|a, b| (&a.group, &a.version).cmp(&(&b.group, &b.version)));
     all

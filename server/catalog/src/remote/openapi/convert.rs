@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
-use portico_machinery::openapi::{Pieces, SpecV2};
+use portico_machinery::openapi::{RawMembers, SpecV2};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -16,7 +16,7 @@ type Members = IndexMap<String, Box<RawValue>>;
 struct Document {
     openapi: &'static str,
     info: Info,
-    paths: Pieces,
+    paths: RawMembers,
     components: Components,
 }
 
@@ -28,7 +28,7 @@ struct Info {
 
 #[derive(Serialize)]
 struct Components {
-    schemas: Pieces,
+    schemas: RawMembers,
 }
 
 #[derive(Serialize)]
@@ -43,7 +43,11 @@ pub(super) fn v3(part: &SpecV2) -> Vec<u8> {
         info: Info { title: "converted from version 2", version: "" },
         paths: part.paths.iter().map(|(p, item)| (p.clone(), path_item(item, &part.parameters))).collect(),
         components: Components {
-            schemas: part.definitions.iter().map(|(n, piece)| (n.clone(), relocated(piece))).collect(),
+            schemas: part
+                .definitions
+                .iter()
+                .map(|(n, piece)| (n.clone(), with_v3_references(piece)))
+                .collect(),
         },
     };
     // Maps with string keys always encode.
@@ -51,7 +55,7 @@ pub(super) fn v3(part: &SpecV2) -> Vec<u8> {
 }
 
 /// Replaces references to definitions by references to schemas.
-fn relocated(piece: &RawValue) -> Box<RawValue> {
+fn with_v3_references(piece: &RawValue) -> Box<RawValue> {
     let text = piece.get().replace(r##""$ref":"#/definitions/"##, r##""$ref":"#/components/schemas/"##);
     RawValue::from_string(text).unwrap_or_else(|_| piece.to_owned())
 }
@@ -64,91 +68,94 @@ fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_default()
 }
 
-fn path_item(item: &RawValue, shared: &Pieces) -> Box<RawValue> {
-    let mut written = Members::new();
+fn path_item(item: &RawValue, shared_parameters: &RawMembers) -> Box<RawValue> {
+    let mut converted = Members::new();
     for (name, member) in members(item) {
         let member = match name.as_str() {
-            "parameters" => raw(&split(&member, shared).plain),
+            "parameters" => raw(&split_parameters(&member, shared_parameters).plain),
             "get" | "put" | "post" | "delete" | "patch" | "head" | "options" => {
-                raw(&operation(&member, shared))
+                raw(&operation(&member, shared_parameters))
             }
             _ => member,
         };
-        written.insert(name, member);
+        converted.insert(name, member);
     }
-    raw(&written)
+    raw(&converted)
 }
 
-fn operation(operation: &RawValue, shared: &Pieces) -> Members {
-    let mut all = members(operation);
+fn operation(operation: &RawValue, shared_parameters: &RawMembers) -> Members {
+    let mut converted = members(operation);
     let list = |all: &mut Members, name: &str| -> Vec<String> {
         all.shift_remove(name).and_then(|l| serde_json::from_str(l.get()).ok()).unwrap_or_default()
     };
-    let (consumes, produces) = (list(&mut all, "consumes"), list(&mut all, "produces"));
-    all.shift_remove("schemes");
-    if let Some(parameters) = all.get("parameters").cloned() {
-        let split = split(&parameters, shared);
-        all.insert("parameters".to_owned(), raw(&split.plain));
+    let (consumes, produces) = (list(&mut converted, "consumes"), list(&mut converted, "produces"));
+    converted.shift_remove("schemes");
+    if let Some(parameters) = converted.get("parameters").cloned() {
+        let split = split_parameters(&parameters, shared_parameters);
+        converted.insert("parameters".to_owned(), raw(&split.plain));
         if let Some(schema) = split.body {
             let body = IndexMap::from([("content", raw(&content(&consumes, &schema)))]);
-            all.insert("requestBody".to_owned(), raw(&body));
+            converted.insert("requestBody".to_owned(), raw(&body));
         }
     }
-    if let Some(responses) = all.get("responses").cloned() {
-        let written: Members =
+    if let Some(responses) = converted.get("responses").cloned() {
+        let by_code: Members =
             members(&responses).into_iter().map(|(code, r)| (code, response(&r, &produces))).collect();
-        all.insert("responses".to_owned(), raw(&written));
+        converted.insert("responses".to_owned(), raw(&by_code));
     }
-    all
+    converted
 }
 
 fn content(media: &[String], schema: &RawValue) -> HashMap<String, Content> {
-    let all = if media.is_empty() { &["*/*".to_owned()][..] } else { media };
-    all.iter().map(|m| (m.clone(), Content { schema: relocated(schema) })).collect()
+    let media_types = if media.is_empty() { &["*/*".to_owned()][..] } else { media };
+    media_types.iter().map(|m| (m.clone(), Content { schema: with_v3_references(schema) })).collect()
 }
 
 fn response(response: &RawValue, produces: &[String]) -> Box<RawValue> {
-    let mut all = members(response);
-    if let Some(schema) = all.shift_remove("schema") {
-        all.insert("content".to_owned(), raw(&content(produces, &schema)));
+    let mut members = members(response);
+    if let Some(schema) = members.shift_remove("schema") {
+        members.insert("content".to_owned(), raw(&content(produces, &schema)));
     }
-    raw(&all)
+    raw(&members)
 }
 
 #[derive(Default)]
-struct Split {
+struct SplitParameters {
     plain: Vec<Members>,
     body: Option<Box<RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Named {
+struct ParameterHead {
     #[serde(rename = "$ref")]
     reference: String,
     #[serde(rename = "in")]
-    place: String,
+    location: String,
 }
 
 /// Separates the body from the other parameters. Moves the types of parameters into schemas; returns the schema of the body.
-fn split(parameters: &RawValue, shared: &Pieces) -> Split {
+fn split_parameters(parameters: &RawValue, shared_parameters: &RawMembers) -> SplitParameters {
     const OF_TYPE: [&str; 6] = ["type", "format", "items", "enum", "uniqueItems", "default"];
     let list: Vec<Box<RawValue>> = serde_json::from_str(parameters.get()).unwrap_or_default();
-    let mut split = Split::default();
+    let mut split = SplitParameters::default();
     for parameter in list {
-        let named: Named = serde_json::from_str(parameter.get()).unwrap_or_default();
-        let piece =
-            named.reference.strip_prefix("#/parameters/").and_then(|n| shared.get(n)).unwrap_or(&parameter);
-        let named: Named = serde_json::from_str(piece.get()).unwrap_or_default();
-        let mut all = members(piece);
-        if named.place == "body" {
-            split.body = all.shift_remove("schema");
+        let head: ParameterHead = serde_json::from_str(parameter.get()).unwrap_or_default();
+        let piece = head
+            .reference
+            .strip_prefix("#/parameters/")
+            .and_then(|n| shared_parameters.get(n))
+            .unwrap_or(&parameter);
+        let head: ParameterHead = serde_json::from_str(piece.get()).unwrap_or_default();
+        let mut members = members(piece);
+        if head.location == "body" {
+            split.body = members.shift_remove("schema");
             continue;
         }
         let schema: Members =
-            OF_TYPE.iter().filter_map(|n| Some(((*n).to_owned(), all.shift_remove(*n)?))).collect();
-        all.insert("schema".to_owned(), raw(&schema));
-        split.plain.push(all);
+            OF_TYPE.iter().filter_map(|n| Some(((*n).to_owned(), members.shift_remove(*n)?))).collect();
+        members.insert("schema".to_owned(), raw(&schema));
+        split.plain.push(members);
     }
     split
 }
@@ -167,7 +174,7 @@ mod tests {
               "definitions":{"X":{"type":"object"}},"parameters":{"pretty":{"in":"query","name":"pretty","type":"string"}}}"##,
         )
         .unwrap();
-        let want = concat!(
+        let expected = concat!(
             r##"{"openapi":"3.0.0","info":{"title":"converted from version 2","version":""},"paths":{"/apis/g/v1/x":{"##,
             r##""parameters":[{"in":"query","name":"pretty","schema":{"type":"string"}}],"post":{"operationId":"o","##,
             r##""x-kubernetes-action":"post","parameters":[{"in":"query","name":"q","schema":{"type":"string"}}],"##,
@@ -175,6 +182,6 @@ mod tests {
             r##""requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/X"}}}}}}},"##,
             r##""components":{"schemas":{"X":{"type":"object"}}}}"##
         );
-        assert_eq!(String::from_utf8(v3(&part)).unwrap(), want);
+        assert_eq!(String::from_utf8(v3(&part)).unwrap(), expected);
     }
 }

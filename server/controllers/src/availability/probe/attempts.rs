@@ -10,16 +10,16 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{ProbeFailure, ProbeStage};
-use crate::availability::decide::ProbePlan;
+use crate::availability::decision::ProbePlan;
 
 /// Attempts of one availability probe.
 ///
 /// Limit (Backends): the APIService is unavailable.
 pub const ATTEMPTS: usize = 5;
 /// Delay after which the other attempts start if the first has not finished.
-pub const HEDGE: Duration = Duration::from_millis(250);
+pub const HEDGE_DELAY: Duration = Duration::from_millis(250);
 /// Timeout of a whole probe, including name resolution and dials.
-pub const GUARD: Duration = Duration::from_secs(6);
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Makes one attempt of a probe.
 pub trait Prober: Send + Sync + 'static {
@@ -36,9 +36,9 @@ pub trait Prober: Send + Sync + 'static {
 ///
 /// # Errors
 /// Returns the failure of the lowest-numbered attempt that failed, or a timeout after [`PROBE_TIMEOUT`].
-pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), ProbeFailure> {
+pub async fn run_attempts<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), ProbeFailure> {
     let mut reported: Option<(usize, ProbeFailure)> = None;
-    let result = timeout_at(Instant::now() + GUARD, race(prober, plan, &mut reported)).await;
+    let result = timeout_at(Instant::now() + PROBE_TIMEOUT, race_attempts(prober, plan, &mut reported)).await;
     match (result, reported) {
         (Ok(true), _) => Ok(()),
         (_, Some((_, failure))) => Err(failure),
@@ -51,10 +51,14 @@ pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), Prob
 }
 
 /// Returns true if an attempt succeeded; `reported` receives the failure of the lowest-numbered attempt.
-async fn race<P: Prober>(prober: &P, plan: &ProbePlan, reported: &mut Option<(usize, ProbeFailure)>) -> bool {
+async fn race_attempts<P: Prober>(
+    prober: &P,
+    plan: &ProbePlan,
+    reported: &mut Option<(usize, ProbeFailure)>,
+) -> bool {
     let one = |number| async move { (number, prober.probe(plan, number).await) };
     let mut running = FuturesUnordered::from_iter([one(0)]);
-    let hedge = sleep(HEDGE);
+    let hedge = sleep(HEDGE_DELAY);
     tokio::pin!(hedge);
     let mut started = false;
     loop {
@@ -100,17 +104,18 @@ mod tests {
     async fn run(script: [(u64, bool); ATTEMPTS]) -> (String, u128, usize) {
         let prober = Script(script, AtomicUsize::new(0));
         let start = Instant::now();
-        let reported = attempt(&prober, &plan()).await.map_or_else(|f| f.to_string(), |()| "ok".to_owned());
+        let reported =
+            run_attempts(&prober, &plan()).await.map_or_else(|f| f.to_string(), |()| "ok".to_owned());
         (reported, start.elapsed().as_millis(), prober.1.load(Ordering::Relaxed))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_attempt_decides_alone_when_it_is_quick() {
+    async fn a_quick_first_attempt_decides_alone() {
         assert_eq!(run([(200, true); 5]).await, ("ok".into(), 200, 1));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_others_start_after_an_error_or_a_moment_of_silence_and_one_success_is_enough() {
+    async fn the_other_attempts_start_after_an_error_or_the_hedge_delay_and_one_success_is_enough() {
         let (fast, slow) = ((10, false), (20, true));
         assert_eq!(run([fast, fast, slow, fast, fast]).await, ("ok".into(), 30, 5));
         assert_eq!(run([(9_999, true), fast, fast, fast, slow]).await, ("ok".into(), 270, 5));
@@ -124,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_ends_with_the_guard() {
+    async fn a_probe_without_any_response_times_out() {
         let (reported, took, _) = run([(60_000, true); 5]).await;
         assert_eq!((reported.as_str(), took), ("timed out waiting for https://10.0.0.1:443/apis/g/v1", 6000));
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
-use portico_kit::dial::{Stage, Target};
+use portico_kit::dial::{DialStage, Target};
 use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetcher};
 use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots, TlsError};
 use portico_machinery::user::{AGGREGATOR, MASTERS};
 
 use super::{ProbeFailure, ProbeStage, Prober};
-use crate::availability::decide::ProbePlan;
+use crate::availability::decision::ProbePlan;
 
 /// Limits and identity headers of probes.
 #[derive(Clone, Debug)]
@@ -56,13 +56,13 @@ struct TlsKey {
 #[derive(Default)]
 struct TlsCache {
     client_cert: Option<CertPair>,
-    shared: HashMap<TlsKey, ClientTls>,
-    named: HashMap<(TlsKey, String), ClientTls>,
+    by_key: HashMap<TlsKey, ClientTls>,
+    by_server_name: HashMap<(TlsKey, String), ClientTls>,
 }
 
 /// Maximum number of entries; a full cache is cleared and built again.
-const SHARED: usize = 1024;
-const NAMED: usize = 16 * 1024;
+const MAX_BY_KEY: usize = 1024;
+const MAX_BY_SERVER_NAME: usize = 16 * 1024;
 
 /// Prober that uses the network. Cheap to clone.
 #[derive(Clone)]
@@ -90,15 +90,18 @@ impl HttpProber {
             .targets
             .get(attempt % plan.targets.len().max(1))
             .ok_or_else(|| failure(ProbeStage::Dial, false, "no address to dial".to_owned()))?;
-        let tls =
-            self.tls.lock().of(plan).map_err(|error| failure(ProbeStage::Tls, false, error.to_string()))?;
+        let tls = self
+            .tls
+            .lock()
+            .client_tls(plan)
+            .map_err(|error| failure(ProbeStage::Tls, false, error.to_string()))?;
         Ok(FetchTarget { target: Target::new(target.host.as_str(), target.port), tls: Some(tls), host: None })
     }
 
     fn request(&self, plan: &ProbePlan) -> FetchRequest {
         let mut headers = HeaderMap::new();
         headers.insert(&self.settings.user_header, HeaderValue::from_static(AGGREGATOR));
-        if plan.masters {
+        if plan.as_masters {
             headers.insert(&self.settings.group_header, HeaderValue::from_static(MASTERS));
         }
         FetchRequest {
@@ -107,46 +110,46 @@ impl HttpProber {
             headers,
             timeout: self.settings.timeout,
             body: Default::default(),
-            max_body: self.settings.max_body,
+            max_body_bytes: self.settings.max_body,
         }
     }
 }
 
 impl Prober for HttpProber {
     async fn probe(&self, plan: &ProbePlan, attempt: usize) -> Result<(), ProbeFailure> {
-        let to = self.fetch_target(plan, attempt)?;
-        let result = match self.fetcher.send(&to, &self.request(plan)).await {
+        let target = self.fetch_target(plan, attempt)?;
+        let result = match self.fetcher.send(&target, &self.request(plan)).await {
             Ok(fetched) if fetched.status.is_success() => return Ok(()),
             Ok(fetched) => {
                 let message = format!("bad status from {}: {}", plan.url(), fetched.status.as_u16());
                 failure(ProbeStage::Status, false, message)
             }
-            Err(error) => explained(&error, plan),
+            Err(error) => to_probe_failure(&error, plan),
         };
-        self.fetcher.forget(&to);
+        self.fetcher.close_idle(&target);
         Err(result)
     }
 }
 
 impl TlsCache {
-    fn of(&mut self, plan: &ProbePlan) -> Result<ClientTls, TlsError> {
+    fn client_tls(&mut self, plan: &ProbePlan) -> Result<ClientTls, TlsError> {
         let bundle = plan.bundle.as_ref().filter(|_| !plan.insecure);
         let key =
             TlsKey { bundle: bundle.map(|b| b.hash.clone()), insecure: plan.insecure, http2: plan.http2 };
-        let named = (key, plan.server_name.clone());
-        if let Some(tls) = self.named.get(&named) {
+        let server_key = (key, plan.server_name.clone());
+        if let Some(tls) = self.by_server_name.get(&server_key) {
             return Ok(tls.clone());
         }
-        let tls = self.shared(&named.0, plan)?.with_server_name(&plan.server_name)?;
-        if self.named.len() >= NAMED {
-            self.named.clear();
+        let tls = self.shared_tls(&server_key.0, plan)?.with_server_name(&plan.server_name)?;
+        if self.by_server_name.len() >= MAX_BY_SERVER_NAME {
+            self.by_server_name.clear();
         }
-        self.named.insert(named, tls.clone());
+        self.by_server_name.insert(server_key, tls.clone());
         Ok(tls)
     }
 
-    fn shared(&mut self, key: &TlsKey, plan: &ProbePlan) -> Result<ClientTls, TlsError> {
-        if let Some(shared) = self.shared.get(key) {
+    fn shared_tls(&mut self, key: &TlsKey, plan: &ProbePlan) -> Result<ClientTls, TlsError> {
+        if let Some(shared) = self.by_key.get(key) {
             return Ok(shared.clone());
         }
         let roots = match (&plan.bundle, plan.insecure) {
@@ -155,13 +158,13 @@ impl TlsCache {
             (None, false) => Roots::System,
         };
         let alpn = if plan.http2 { Alpn::Both } else { Alpn::Http1 };
-        let built =
+        let client_tls =
             ClientTls::builder().roots(roots).alpn(alpn).client_cert(self.client_cert.clone()).build()?;
-        if self.shared.len() >= SHARED {
-            self.shared.clear();
+        if self.by_key.len() >= MAX_BY_KEY {
+            self.by_key.clear();
         }
-        self.shared.insert(key.clone(), built.clone());
-        Ok(built)
+        self.by_key.insert(key.clone(), client_tls.clone());
+        Ok(client_tls)
     }
 }
 
@@ -171,11 +174,11 @@ fn failure(stage: ProbeStage, timed_out: bool, message: String) -> ProbeFailure 
 
 /// Converts an error of the fetcher, whose text contains the stage, address and certificate names. With several targets the
 /// address differs between attempts, and the same failure would change the message each time: the Service replaces it.
-fn explained(error: &FetchError, plan: &ProbePlan) -> ProbeFailure {
+fn to_probe_failure(error: &FetchError, plan: &ProbePlan) -> ProbeFailure {
     let (stage, timed_out) = match error {
         FetchError::Dial(dial) => match dial.stage() {
-            Stage::Tls => (ProbeStage::Tls, dial.is_timeout()),
-            Stage::Resolve | Stage::Dial | Stage::Egress => (ProbeStage::Dial, dial.is_timeout()),
+            DialStage::Tls => (ProbeStage::Tls, dial.is_timeout()),
+            DialStage::Resolve | DialStage::Dial | DialStage::Egress => (ProbeStage::Dial, dial.is_timeout()),
         },
         FetchError::Timeout { .. } => (ProbeStage::Http, true),
         FetchError::Http { .. } | FetchError::TooLong { .. } | FetchError::Request { .. } => {
@@ -185,7 +188,7 @@ fn explained(error: &FetchError, plan: &ProbePlan) -> ProbeFailure {
     let mut message = error.to_string();
     if plan.targets.len() > 1 {
         for target in &plan.targets {
-            message = message.replace(&target.to_string(), &plan.shown);
+            message = message.replace(&target.to_string(), &plan.display_address);
         }
     }
     failure(stage, timed_out, message)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portico_kit::dial::{Connector, ConnectorOptions};
 use portico_kit::fetch::Fetcher;
-use portico_kit::pki::{Authority, Profile};
+use portico_kit::pki::{Authority, CertProfile};
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::resolve::Bundle;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,7 +18,7 @@ const NAME: &str = "svc.ns.svc";
 
 fn pair(authority: &Authority, name: &str) -> CertPair {
     authority
-        .issue(&Profile::server("backend", &[name.to_owned()], HOUR))
+        .issue(&CertProfile::server("backend", &[name.to_owned()], HOUR))
         .unwrap()
         .cert_pair("backend")
         .unwrap()
@@ -74,8 +74,14 @@ impl Backend {
     fn plan(&self, authority: &Authority) -> ProbePlan {
         let target = Target { host: self.addr.ip().to_string(), port: self.addr.port() };
         let bundle = Arc::new(Bundle::new(authority.cert_pem().as_bytes().to_vec()));
-        let shown = self.addr.to_string();
-        ProbePlan { targets: vec![target], bundle: Some(bundle), shown, server_name: NAME.into(), ..plan() }
+        let display_address = self.addr.to_string();
+        ProbePlan {
+            targets: vec![target],
+            bundle: Some(bundle),
+            display_address,
+            server_name: NAME.into(),
+            ..plan()
+        }
     }
 }
 
@@ -98,19 +104,19 @@ async fn reported(backend: &Backend, plan: &ProbePlan, timeout: Duration) -> (Pr
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
 #[tokio::test]
-async fn a_probe_carries_the_aggregators_identity_over_a_kept_connection() {
+async fn a_probe_carries_the_aggregators_identity_over_a_pooled_connection() {
     let authority = Authority::create("ca").unwrap();
     let backend = Backend::start(pair(&authority, NAME), OK).await;
     let (plan, prober) = (backend.plan(&authority), prober(HOUR));
-    attempt(&prober, &plan).await.unwrap();
-    attempt(&prober, &plan).await.unwrap();
+    run_attempts(&prober, &plan).await.unwrap();
+    run_attempts(&prober, &plan).await.unwrap();
     assert_eq!(*backend.connections.lock(), 1);
     let head = backend.heads.lock()[0].clone();
     assert!(head.starts_with("get /apis/g/v1 http/1.1\r\n"), "{head}");
     assert!(head.contains("x-remote-user: system:kube-aggregator\r\n"), "{head}");
     assert!(head.contains("x-remote-group: system:masters\r\n"), "{head}");
     assert!(!head.contains("x-remote-uid"), "{head}");
-    prober.probe(&ProbePlan { masters: false, ..plan }, 0).await.unwrap();
+    prober.probe(&ProbePlan { as_masters: false, ..plan }, 0).await.unwrap();
     assert!(!backend.heads.lock()[2].contains("x-remote-group"));
 }
 
@@ -134,7 +140,7 @@ async fn anything_but_2xx_fails_and_redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn certificate_trouble_names_the_certificate() {
+async fn certificate_errors_name_the_certificate() {
     let (authority, stranger) = (Authority::create("ca").unwrap(), Authority::create("stranger").unwrap());
     let backend = Backend::start(pair(&authority, "other.name"), OK).await;
     let (stage, _, message) = reported(&backend, &backend.plan(&authority), HOUR).await;
@@ -145,7 +151,7 @@ async fn certificate_trouble_names_the_certificate() {
     assert!(message.contains("unknown authority"), "{message}");
     let (stage, _, _) =
         reported(&backend, &ProbePlan { bundle: None, ..backend.plan(&authority) }, HOUR).await;
-    assert_eq!(stage, ProbeStage::Tls, "the system's roots do not know a private CA");
+    assert_eq!(stage, ProbeStage::Tls, "the system roots do not contain a private CA");
     let bad = Arc::new(Bundle::new(b"no PEM".to_vec()));
     let (stage, _, message) =
         reported(&backend, &ProbePlan { bundle: Some(bad), ..backend.plan(&authority) }, HOUR).await;
@@ -171,7 +177,7 @@ async fn a_dead_backend_is_refused_and_a_hanging_one_times_out() {
 }
 
 #[tokio::test]
-async fn one_live_target_of_two_is_enough_and_messages_do_not_name_the_one_that_was_tried() {
+async fn one_live_target_of_two_is_enough_and_messages_do_not_name_the_target() {
     let authority = Authority::create("ca").unwrap();
     let live = Backend::start(pair(&authority, NAME), OK).await;
     let dead_port = {
@@ -181,16 +187,16 @@ async fn one_live_target_of_two_is_enough_and_messages_do_not_name_the_one_that_
     let dead = Target { host: "127.0.0.1".into(), port: dead_port };
     let mut plan = live.plan(&authority);
     plan.targets.insert(0, dead.clone());
-    plan.shown = "svc.ns.svc:443".into();
+    plan.display_address = "svc.ns.svc:443".into();
     let prober = prober(HOUR);
-    attempt(&prober, &plan).await.unwrap();
+    run_attempts(&prober, &plan).await.unwrap();
     plan.targets[1] = Target { host: "127.0.0.2".into(), port: dead_port };
-    let failure = attempt(&prober, &plan).await.unwrap_err();
+    let failure = run_attempts(&prober, &plan).await.unwrap_err();
     assert!(failure.message.starts_with("cannot connect to svc.ns.svc:443: "), "{}", failure.message);
 }
 
 #[tokio::test]
-async fn api_services_with_the_same_backend_share_its_kept_connection() {
+async fn api_services_with_the_same_backend_share_its_pooled_connection() {
     let authority = Authority::create("ca").unwrap();
     let backend = Backend::start(pair(&authority, NAME), OK).await;
     let (plan, prober) = (backend.plan(&authority), prober(HOUR));
@@ -199,8 +205,8 @@ async fn api_services_with_the_same_backend_share_its_kept_connection() {
     for plan in [&plan, &other, &plan, &insecure, &other] {
         prober.probe(plan, 0).await.unwrap();
     }
-    assert_eq!(*backend.connections.lock(), 2, "but not one that trusts differently");
+    assert_eq!(*backend.connections.lock(), 2, "plans with different trust settings share no connection");
     prober.set_client_cert(None);
     prober.probe(&plan, 0).await.unwrap();
-    assert_eq!(*backend.connections.lock(), 3, "settings were built again");
+    assert_eq!(*backend.connections.lock(), 3, "a new client certificate requires a new connection");
 }

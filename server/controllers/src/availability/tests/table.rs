@@ -1,22 +1,22 @@
 //! Tests of the decisions about a Service, its port and endpoints that upstream's `AvailableConditionController.sync` makes
 //! without the network.
 
-use portico_machinery::resolve::{Facts, Touched};
+use portico_machinery::resolve::{AffectedApiServices, RoutingFacts};
 
 use super::*;
 
-fn decided(objects: &[(Watched, Object)], mode: Mode) -> Option<Decision> {
-    let (mut facts, mut touched) = (Facts::default(), Touched::new());
+fn decided(objects: &[(FactSource, Object)], mode: ResolveMode) -> Option<Decision> {
+    let (mut facts, mut touched) = (RoutingFacts::default(), AffectedApiServices::new());
     objects.iter().for_each(|(watched, object)| facts.put(*watched, object, &mut touched));
     decide_remote(facts.api_service("v1.g").unwrap(), facts.services(), mode)
 }
 
 fn reason(service: Option<&str>, slices: Option<&str>) -> String {
-    let mut objects = vec![(Watched::ApiServices, api_service("g", SERVICE))];
-    objects.extend(service.map(|spec| (Watched::Services, super::service(spec))));
-    objects.extend(slices.map(|rest| (Watched::EndpointSlices, slice(rest))));
-    match decided(&objects, Mode::ClusterIp) {
-        Some(Decision::Settled(verdict)) => {
+    let mut objects = vec![(FactSource::ApiServices, api_service("g", SERVICE))];
+    objects.extend(service.map(|spec| (FactSource::Services, super::service(spec))));
+    objects.extend(slices.map(|rest| (FactSource::EndpointSlices, slice(rest))));
+    match decided(&objects, ResolveMode::ClusterIp) {
+        Some(Decision::Final(verdict)) => {
             assert_eq!(verdict.status, ConditionStatus::False);
             format!("{}: {}", verdict.reason, verdict.message)
         }
@@ -29,7 +29,7 @@ const PORTS: &str = r#""clusterIP":"10.0.0.9","ports":[{"name":"https","port":44
 const READY: &str = r#""ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["10.1.0.1"]}]"#;
 
 #[test]
-fn what_is_missing_is_named_before_anything_is_probed() {
+fn missing_objects_are_reported_before_a_probe() {
     let other_port = r#""clusterIP":"10.0.0.9","ports":[{"name":"https","port":80}]"#;
     let other_name = r#""ports":[{"name":"other","port":8443}],"endpoints":[{"addresses":["10.1.0.1"]}]"#;
     let unready = r#""ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["10.1.0.1"],"conditions":{"ready":false}}]"#;
@@ -70,13 +70,13 @@ fn an_error_of_the_resolver_is_a_failed_check() {
 }
 
 #[test]
-fn each_controller_leaves_the_others_objects_alone() {
-    let local = [(Watched::ApiServices, api_service("g", ""))];
-    assert_eq!(decided(&local, Mode::ClusterIp), None);
-    let (mut facts, mut touched) = (Facts::default(), Touched::new());
-    facts.put(Watched::ApiServices, &api_service("g", SERVICE), &mut touched);
+fn each_controller_ignores_the_objects_of_the_other() {
+    let local = [(FactSource::ApiServices, api_service("g", ""))];
+    assert_eq!(decided(&local, ResolveMode::ClusterIp), None);
+    let (mut facts, mut touched) = (RoutingFacts::default(), AffectedApiServices::new());
+    facts.put(FactSource::ApiServices, &api_service("g", SERVICE), &mut touched);
     assert_eq!(decide_local(facts.api_service("v1.g").unwrap()), None);
-    facts.put(Watched::ApiServices, &api_service("g", ""), &mut touched);
+    facts.put(FactSource::ApiServices, &api_service("g", ""), &mut touched);
     let verdict = decide_local(facts.api_service("v1.g").unwrap()).unwrap();
     assert_eq!(
         (&*verdict.reason, verdict.message.as_str()),
@@ -89,34 +89,38 @@ fn the_legacy_group_is_probed_under_api() {
     let mut legacy = api_service("g", SERVICE);
     legacy.set(&["spec", "group"], "");
     let objects = [
-        (Watched::ApiServices, legacy),
-        (Watched::Services, service(r#""type":"ExternalName","externalName":"x""#)),
+        (FactSource::ApiServices, legacy),
+        (FactSource::Services, service(r#""type":"ExternalName","externalName":"x""#)),
     ];
-    let Some(Decision::Probe(plan)) = decided(&objects, Mode::ClusterIp) else { panic!("not probed") };
+    let Some(Decision::Probe(plan)) = decided(&objects, ResolveMode::ClusterIp) else { panic!("not probed") };
     assert_eq!(plan.path, "/api/v1");
 }
 
 #[test]
-fn several_targets_are_shown_as_their_service_and_urls_never_get_masters() {
+fn messages_name_the_service_of_several_targets_and_urls_never_get_masters() {
     let two = r#""ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["10.1.0.1"]},{"addresses":["10.1.0.2"]}]"#;
     let objects = [
-        (Watched::ApiServices, api_service("g", SERVICE)),
-        (Watched::Services, service(PORTS)),
-        (Watched::EndpointSlices, slice(two)),
+        (FactSource::ApiServices, api_service("g", SERVICE)),
+        (FactSource::Services, service(PORTS)),
+        (FactSource::EndpointSlices, slice(two)),
     ];
-    let Some(Decision::Probe(plan)) = decided(&objects, Mode::Endpoints) else { panic!("not probed") };
-    assert_eq!((plan.targets.len(), plan.shown.as_str(), plan.masters), (2, "svc.ns.svc:443", true));
+    let Some(Decision::Probe(plan)) = decided(&objects, ResolveMode::Endpoints) else { panic!("not probed") };
+    assert_eq!(
+        (plan.targets.len(), plan.display_address.as_str(), plan.as_masters),
+        (2, "svc.ns.svc:443", true)
+    );
 
     let mut by_url = api_service("g", SERVICE);
     by_url.set(&["metadata", "annotations", "portico.dev/backend-urls"], "https://a:1");
-    let Some(Decision::Probe(plan)) = decided(&[(Watched::ApiServices, by_url)], Mode::ClusterIp) else {
+    let Some(Decision::Probe(plan)) = decided(&[(FactSource::ApiServices, by_url)], ResolveMode::ClusterIp)
+    else {
         panic!("not probed")
     };
-    assert_eq!((plan.shown.as_str(), plan.masters), ("a:1", false));
+    assert_eq!((plan.display_address.as_str(), plan.as_masters), ("a:1", false));
 }
 
 #[test]
-fn a_failed_probe_is_reported_unless_a_facade_gets_through() {
+fn a_failed_probe_is_reported_unless_a_facade_reaches_the_backend() {
     let failure = ProbeFailure {
         stage: ProbeStage::Status,
         timed_out: false,
@@ -129,7 +133,7 @@ fn a_failed_probe_is_reported_unless_a_facade_gets_through() {
     );
     assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::False, "FailedDiscoveryCheck"));
     let answered = decide_probed(&plan(), &Err(failure), true);
-    assert_eq!(answered, verdict, "the backend's response counts, whoever reaches it");
+    assert_eq!(answered, verdict, "an error response overrides the reports of facades");
     let unreached = ProbeFailure { stage: ProbeStage::Dial, timed_out: false, message: "refused".into() };
     for verdict in [decide_probed(&plan(), &Ok(()), false), decide_probed(&plan(), &Err(unreached), true)] {
         assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::True, "Passed"));

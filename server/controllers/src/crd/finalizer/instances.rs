@@ -6,50 +6,53 @@ use portico_machinery::{GroupResource, Reason, Status, aggregate};
 use portico_registry::condition::Condition;
 use portico_registry::{Context, DeleteOptions, ListOptions, Registry};
 
-use super::decide::{CHECK, FAILED, terminating};
+use super::decision::{CHECK_FAILED, FAILED, terminating_condition};
 
 /// Failure to delete all instances, with upstream's reasons and messages.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct DeletionFailure {
     reason: &'static str,
     message: String,
 }
 
-impl Failure {
-    fn of_list(status: &Status) -> Self {
+impl DeletionFailure {
+    fn list_failed(status: &Status) -> Self {
         Self { reason: FAILED, message: format!("could not list instances: {}", status.message) }
     }
 
-    fn of_deletes(errors: &BTreeSet<String>) -> Self {
+    fn deletes_failed(errors: &BTreeSet<String>) -> Self {
         Self { reason: FAILED, message: format!("could not issue all deletes: {}", aggregate(errors)) }
     }
 
     /// Returns the failure after the timeout.
-    pub(super) fn still_there() -> Self {
+    pub(super) fn timed_out() -> Self {
         let message = "could not confirm zero CustomResources remaining: context deadline exceeded";
-        Self { reason: CHECK, message: message.to_owned() }
+        Self { reason: CHECK_FAILED, message: message.to_owned() }
     }
 
     /// Converts the failure to the condition of the definition.
     pub(super) fn condition(&self) -> Condition {
-        terminating("True", self.reason, &*self.message)
+        terminating_condition("True", self.reason, &*self.message)
     }
 
     /// Converts the failure to a status for the log.
-    pub(super) fn status(self) -> Box<Status> {
+    pub(super) fn into_status(self) -> Box<Status> {
         Box::new(Status::internal(self.message))
     }
 }
 
 /// Deletes all instances, namespace by namespace, so that a failure in one does not affect the others. Returns true if no
 /// instance is left.
-pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
+pub(super) async fn delete_all(
+    registry: &Registry,
+    resource: &GroupResource,
+) -> Result<bool, DeletionFailure> {
     let all = match registry.list(resource, "", &ListOptions::default()).await {
         Ok(listed) => listed.items,
         Err(status) if status.reason() == Reason::NotFound => {
-            return nothing_is_stored(registry, resource).await;
+            return require_none_stored(registry, resource).await;
         }
-        Err(status) => return Err(Failure::of_list(&status)),
+        Err(status) => return Err(DeletionFailure::list_failed(&status)),
     };
     let (context, options) = (Context::system("system:apiserver"), DeleteOptions::default());
     let mut errors = BTreeSet::new();
@@ -59,26 +62,26 @@ pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Res
         errors.extend(deleted.err().map(|status| status.message));
     }
     if !errors.is_empty() {
-        return Err(Failure::of_deletes(&errors));
+        return Err(DeletionFailure::deletes_failed(&errors));
     }
     are_gone(registry, resource).await
 }
 
 /// Returns true if no instance is left.
-pub(super) async fn are_gone(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
+pub(super) async fn are_gone(registry: &Registry, resource: &GroupResource) -> Result<bool, DeletionFailure> {
     let one = ListOptions { limit: 1, ..ListOptions::default() };
     match registry.list(resource, "", &one).await {
         Ok(listed) => Ok(listed.items.is_empty()),
-        Err(status) if status.reason() == Reason::NotFound => nothing_is_stored(registry, resource).await,
-        Err(status) => Err(Failure::of_list(&status)),
+        Err(status) if status.reason() == Reason::NotFound => require_none_stored(registry, resource).await,
+        Err(status) => Err(DeletionFailure::list_failed(&status)),
     }
 }
 
 /// Checks the store for objects of a resource that is not served. Returns true if there are none, an error otherwise.
-async fn nothing_is_stored(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
-    let counts = registry.object_counts().await.map_err(|status| Failure::of_list(&status))?;
+async fn require_none_stored(registry: &Registry, resource: &GroupResource) -> Result<bool, DeletionFailure> {
+    let counts = registry.object_counts().await.map_err(|status| DeletionFailure::list_failed(&status))?;
     if counts.iter().all(|(stored, _)| stored != resource) {
         return Ok(true);
     }
-    Err(Failure::of_list(&Status::internal(format!("{resource} is not served"))))
+    Err(DeletionFailure::list_failed(&Status::internal(format!("{resource} is not served"))))
 }

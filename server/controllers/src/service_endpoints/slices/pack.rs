@@ -8,7 +8,7 @@ use crate::service_endpoints::slice::{EndpointSet, Slice};
 
 /// Writes of slices, and the numbers of added and removed endpoints.
 #[derive(Debug, Default)]
-pub(super) struct Packed {
+pub(super) struct PackResult {
     pub(super) create: Vec<Slice>,
     pub(super) update: Vec<Slice>,
     pub(super) delete: Vec<Slice>,
@@ -32,8 +32,8 @@ pub(super) fn pack(
     mut desired: EndpointSet,
     empty: &Slice,
     max: usize,
-) -> Packed {
-    let mut packing = keep(service, existing, &mut desired);
+) -> PackResult {
+    let mut packing = keep_desired(service, existing, &mut desired);
     let added = desired.len();
     packing.fill_updated(&mut desired, max);
     let mut create = Vec::new();
@@ -53,15 +53,15 @@ pub(super) fn pack(
             None => create.push(slice),
         }
     }
-    let mut take = |names: BTreeSet<String>| -> Vec<Slice> {
+    let mut remove_slices = |names: BTreeSet<String>| -> Vec<Slice> {
         names.iter().filter_map(|name| packing.by_name.remove(name)).collect()
     };
-    let (update, delete) = (take(packing.update), take(packing.delete));
-    Packed { create, update, delete, added, removed: packing.removed }
+    let (update, delete) = (remove_slices(packing.update), remove_slices(packing.delete));
+    PackResult { create, update, delete, added, removed: packing.removed }
 }
 
 /// Keeps the desired endpoints in each slice, and removes them from `desired`.
-fn keep(service: &Service, existing: Vec<Slice>, desired: &mut EndpointSet) -> Packing {
+fn keep_desired(service: &Service, existing: Vec<Slice>, desired: &mut EndpointSet) -> Packing {
     let mut packing = Packing {
         by_name: BTreeMap::new(),
         unchanged: BTreeSet::new(),
@@ -73,19 +73,19 @@ fn keep(service: &Service, existing: Vec<Slice>, desired: &mut EndpointSet) -> P
         let name = slice.name.clone();
         let before = slice.endpoints.len();
         let mut is_changed = false;
-        let mut kept = Vec::with_capacity(before);
+        let mut kept_endpoints = Vec::with_capacity(before);
         for endpoint in &slice.endpoints {
-            if let Some(wanted) = desired.remove(&endpoint.key()) {
-                is_changed |= !wanted.equals_beyond_key(endpoint);
-                kept.push(wanted);
+            if let Some(desired_endpoint) = desired.remove(&endpoint.key()) {
+                is_changed |= !desired_endpoint.equals_beyond_key(endpoint);
+                kept_endpoints.push(desired_endpoint);
             }
         }
         let labels = labels_of(service, &slice.labels);
-        packing.removed += before - kept.len();
-        let place = match (is_changed || kept.len() != before, labels) {
-            (true, _) if kept.is_empty() => &mut packing.delete,
+        packing.removed += before - kept_endpoints.len();
+        let category = match (is_changed || kept_endpoints.len() != before, labels) {
+            (true, _) if kept_endpoints.is_empty() => &mut packing.delete,
             (true, (labels, _)) => {
-                (slice.endpoints, slice.labels) = (kept, labels);
+                (slice.endpoints, slice.labels) = (kept_endpoints, labels);
                 &mut packing.update
             }
             (false, (labels, true)) => {
@@ -94,7 +94,7 @@ fn keep(service: &Service, existing: Vec<Slice>, desired: &mut EndpointSet) -> P
             }
             (false, _) => &mut packing.unchanged,
         };
-        place.insert(name.clone());
+        category.insert(name.clone());
         packing.by_name.insert(name, slice);
     }
     packing
@@ -122,13 +122,15 @@ impl Packing {
         }
     }
 
-    /// Returns the unchanged slice that is closest to full with the `left` endpoints, if any has room for all (`getSliceToFill`).
-    fn slice_to_fill(&self, left: usize, max: usize) -> Option<String> {
-        if left >= max {
+    /// Returns the unchanged slice that is closest to full with `count` more endpoints, if any has room for all of them
+    /// (`getSliceToFill`).
+    fn slice_to_fill(&self, count: usize, max: usize) -> Option<String> {
+        if count >= max {
             return None;
         }
-        let room = |name: &&String| max.checked_sub(left + self.by_name.get(*name)?.endpoints.len());
-        let with_room = self.unchanged.iter().filter_map(|name| Some((room(&name)?, name)));
+        let free_capacity =
+            |name: &&String| max.checked_sub(count + self.by_name.get(*name)?.endpoints.len());
+        let with_room = self.unchanged.iter().filter_map(|name| Some((free_capacity(&name)?, name)));
         with_room.filter(|(room, _)| *room < max).min().map(|(_, name)| name.clone())
     }
 }

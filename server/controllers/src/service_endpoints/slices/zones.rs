@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::hints;
-use crate::service_endpoints::slice::{Endpoint, Hints, Named, Slice};
+use crate::service_endpoints::slice::{Endpoint, HintTarget, Hints, Slice};
 
 /// Maximum fraction by which the load of an endpoint may exceed its share.
 const OVERLOAD: f64 = 0.2;
@@ -29,11 +29,11 @@ pub(super) fn distribute(
     let every = create.iter().chain(&*update).chain(&unchanged);
     let ready = every.flat_map(|slice| &slice.endpoints).filter(|endpoint| endpoint.is_ready()).count();
     let Some(allocations) = shares.and_then(|shares| allocate(shares, ready)) else {
-        return hints::remove(create, update, unchanged);
+        return hints::remove_hints(create, update, unchanged);
     };
     let (mut allocated, mut right) = (Counts::new(), Vec::new());
     for slice in unchanged {
-        match hinted(&slice, &allocated, &allocations) {
+        match hints_by_zone(&slice, &allocated, &allocations) {
             Some(counts) => {
                 counts.into_iter().for_each(|(zone, count)| *allocated.entry(zone).or_default() += count);
                 right.push(slice);
@@ -50,15 +50,15 @@ pub(super) fn distribute(
         *allocated.entry(zone).or_default() += 1;
     }
     if all_in_zones && !allocated.is_empty() {
-        let (mut giving, mut receiving) = givers_and_receivers(&allocations, &allocated);
+        let (mut giving, mut receiving) = giving_and_receiving_zones(&allocations, &allocated);
         redistribute(&mut endpoints, &mut giving, &mut receiving);
     } else {
-        hints::remove(create, update, right);
+        hints::remove_hints(create, update, right);
     }
 }
 
 fn in_zone(zone: &str) -> Hints {
-    Hints { for_zones: vec![Named { name: zone.to_owned() }], for_nodes: Vec::new() }
+    Hints { for_zones: vec![HintTarget { name: zone.to_owned() }], for_nodes: Vec::new() }
 }
 
 /// Returns the number of endpoints for each zone; `None` if every distribution exceeds the overload (`getAllocations`).
@@ -74,16 +74,20 @@ fn allocate(shares: &Shares, endpoints: usize) -> Option<BTreeMap<String, Alloca
     }
     let desired = |share: &f64| share * endpoints as f64;
     let minimum = |share: &f64| (desired(share) / (1.0 + OVERLOAD)).ceil() as usize;
-    let spare = endpoints.checked_sub(shares.values().map(minimum).sum())?;
+    let surplus = endpoints.checked_sub(shares.values().map(minimum).sum())?;
     let allocation = |share: &f64| Allocation {
-        maximum: minimum(share) + spare,
+        maximum: minimum(share) + surplus,
         desired: desired(share).max(minimum(share) as f64),
     };
     Some(shares.iter().map(|(zone, share)| (zone.clone(), allocation(share))).collect())
 }
 
 /// Returns the number of endpoints of a slice with hints for each zone; `None` if the slice must be written (`getHintsByZone`).
-fn hinted(slice: &Slice, allocated: &Counts, allocations: &BTreeMap<String, Allocation>) -> Option<Counts> {
+fn hints_by_zone(
+    slice: &Slice,
+    allocated: &Counts,
+    allocations: &BTreeMap<String, Allocation>,
+) -> Option<Counts> {
     let mut counts = Counts::new();
     for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.is_ready()) {
         let zones =
@@ -93,45 +97,48 @@ fn hinted(slice: &Slice, allocated: &Counts, allocations: &BTreeMap<String, Allo
             *counts.entry(zone.name.clone()).or_default() += 1;
         }
     }
-    let fits = |(zone, count): (&String, &usize)| {
+    let is_within_maximum = |(zone, count): (&String, &usize)| {
         count + allocated.get(zone).copied().unwrap_or(0) <= allocations.get(zone).map_or(0, |a| a.maximum)
     };
-    counts.iter().all(fits).then_some(counts)
+    counts.iter().all(is_within_maximum).then_some(counts)
 }
 
 /// Returns the number of endpoints that each zone gives to and receives from other zones (`getGivingAndReceivingZones`).
-fn givers_and_receivers(allocations: &BTreeMap<String, Allocation>, allocated: &Counts) -> (Counts, Counts) {
-    let (mut over, mut under) = (Shares::new(), Shares::new());
+fn giving_and_receiving_zones(
+    allocations: &BTreeMap<String, Allocation>,
+    allocated: &Counts,
+) -> (Counts, Counts) {
+    let (mut excess, mut deficit) = (Shares::new(), Shares::new());
     for (zone, allocation) in allocations {
         #[expect(clippy::cast_precision_loss, reason = "counts of endpoints are small")]
-        let more = allocated.get(zone).copied().unwrap_or(0) as f64 - allocation.desired;
-        if more > 0.0 {
-            over.insert(zone.clone(), more);
-        } else if more < 0.0 {
-            under.insert(zone.clone(), -more);
+        let difference = allocated.get(zone).copied().unwrap_or(0) as f64 - allocation.desired;
+        if difference > 0.0 {
+            excess.insert(zone.clone(), difference);
+        } else if difference < 0.0 {
+            deficit.insert(zone.clone(), -difference);
         }
     }
     let (mut giving, mut receiving) = (Counts::new(), Counts::new());
-    while let (Some((giver, give)), Some((receiver, receive))) = (most(&over), most(&under)) {
+    while let (Some((giver, give)), Some((receiver, receive))) = (largest(&excess), largest(&deficit)) {
         if (give < 1.0 && receive < 1.0) || give < 0.5 || receive < 0.5 {
             break;
         }
-        over.insert(giver.clone(), give - 1.0);
-        under.insert(receiver.clone(), receive - 1.0);
+        excess.insert(giver.clone(), give - 1.0);
+        deficit.insert(receiver.clone(), receive - 1.0);
         *giving.entry(giver).or_default() += 1;
         *receiving.entry(receiver).or_default() += 1;
     }
     (giving, receiving)
 }
 
-fn most(zones: &Shares) -> Option<(String, f64)> {
-    let mut most: Option<(&String, f64)> = None;
+fn largest(zones: &Shares) -> Option<(String, f64)> {
+    let mut maximum: Option<(&String, f64)> = None;
     for (zone, &number) in zones {
-        if number > most.map_or(0.0, |(_, most)| most) {
-            most = Some((zone, number));
+        if number > maximum.map_or(0.0, |(_, most)| most) {
+            maximum = Some((zone, number));
         }
     }
-    most.map(|(zone, number)| (zone.clone(), number))
+    maximum.map(|(zone, number)| (zone.clone(), number))
 }
 
 /// Moves endpoints from giving to receiving zones (`redistributeHints`).
@@ -139,15 +146,15 @@ fn redistribute(endpoints: &mut [&mut Endpoint], giving: &mut Counts, receiving:
     for endpoint in endpoints {
         let Some(receiver) = receiving.keys().next().cloned() else { return };
         let zone = endpoint.zone.clone().unwrap_or_default();
-        if take(giving, &zone) {
-            take(receiving, &receiver);
+        if decrement(giving, &zone) {
+            decrement(receiving, &receiver);
             endpoint.hints = Some(in_zone(&receiver));
         }
     }
 }
 
 /// Decrements a count. Returns false if the count is 0.
-fn take(counts: &mut Counts, zone: &str) -> bool {
+fn decrement(counts: &mut Counts, zone: &str) -> bool {
     let Some(count) = counts.get_mut(zone) else { return false };
     *count -= 1;
     if *count == 0 {
@@ -171,8 +178,8 @@ mod tests {
         Slice { endpoints: zones.iter().enumerate().map(endpoint).collect(), ..Slice::default() }
     }
 
-    fn shares(of: &[(&str, f64)]) -> Shares {
-        of.iter().map(|(zone, share)| ((*zone).to_owned(), *share)).collect()
+    fn shares(pairs: &[(&str, f64)]) -> Shares {
+        pairs.iter().map(|(zone, share)| ((*zone).to_owned(), *share)).collect()
     }
 
     fn hinted(shares: &Shares, zones: &[&str]) -> Vec<String> {
@@ -183,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_serve_their_own_zone_and_are_lent_where_that_is_too_few() {
+    fn endpoints_serve_their_own_zone_and_are_moved_to_zones_with_too_few() {
         let thirds = shares(&[("a", 1.0 / 3.0), ("b", 1.0 / 3.0), ("c", 1.0 / 3.0)]);
         assert_eq!(hinted(&thirds, &["a", "b", "c"]), ["a", "b", "c"]);
         assert_eq!(hinted(&thirds, &["a", "a", "a", "b", "b", "b"]), ["c", "a", "a", "c", "b", "b"]);
@@ -192,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_hints_where_shares_cannot_be_met_or_zones_are_not_known() {
+    fn hints_are_omitted_if_shares_cannot_be_met_or_zones_are_unknown() {
         let thirds = shares(&[("a", 1.0 / 3.0), ("b", 1.0 / 3.0), ("c", 1.0 / 3.0)]);
         assert_eq!(hinted(&thirds, &["a", "b"]), ["", ""]);
         assert_eq!(hinted(&thirds, &["a", "b", ""]), ["", "", ""]);

@@ -3,7 +3,7 @@
 use portico_machinery::Status;
 
 use crate::Result;
-use crate::typed::Written;
+use crate::verb_types::WriteResult;
 
 /// Stored objects that `crds check` names.
 ///
@@ -42,7 +42,7 @@ pub struct Finding {
 
 /// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckReport {
     /// Name of the definition.
     pub name: String,
     /// True if a definition with this name is installed.
@@ -52,21 +52,21 @@ pub struct Checked {
     /// Number of checked objects.
     pub objects: u64,
     /// Number of checked objects with findings.
-    pub hit: u64,
+    pub affected_objects: u64,
 }
 
 impl Finding {
-    pub(super) fn of(kind: FindingKind, field: &str, text: String) -> Self {
+    pub(super) fn new(kind: FindingKind, field: &str, text: String) -> Self {
         Self { kind, version: String::new(), object: String::new(), field: field.to_owned(), text }
     }
 }
 
-impl Checked {
-    pub(super) fn take(&mut self, written: Result<Written>) {
-        match written {
+impl CheckReport {
+    pub(super) fn add_dry_run(&mut self, result: Result<WriteResult>) {
+        match result {
             Ok(written) => {
-                let warn = |text| Finding::of(FindingKind::Warning, "", text);
-                self.findings.extend(written.warnings.into_iter().map(warn));
+                let warning = |text| Finding::new(FindingKind::Warning, "", text);
+                self.findings.extend(written.warnings.into_iter().map(warning));
             }
             Err(status) => self.findings.extend(refusals(&status)),
         }
@@ -76,7 +76,7 @@ impl Checked {
 /// Causes of a refusal; if it has none, its message.
 fn refusals(status: &Status) -> Vec<Finding> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    let of_cause = |field: &str, text: &str| Finding::of(FindingKind::Error, field, text.to_owned());
-    let found: Vec<Finding> = causes.map(|cause| of_cause(&cause.field, &cause.message)).collect();
-    if found.is_empty() { vec![of_cause("", &status.message)] } else { found }
+    let error_finding = |field: &str, text: &str| Finding::new(FindingKind::Error, field, text.to_owned());
+    let findings: Vec<Finding> = causes.map(|cause| error_finding(&cause.field, &cause.message)).collect();
+    if findings.is_empty() { vec![error_finding("", &status.message)] } else { findings }
 }

@@ -52,15 +52,15 @@ fn field_selector(selector: &Cursor<'_>) -> String {
     if FieldSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
         return raw.to_owned();
     }
-    let terms = selector.field("requirements").items().filter_map(|one| {
-        let operator = match one.field("operator").str() {
+    let terms = selector.field("requirements").items().filter_map(|requirement| {
+        let operator = match requirement.field("operator").str() {
             "In" => "=",
             "NotIn" => "!=",
             _ => return None,
         };
-        let mut values = one.field("values").items();
+        let mut values = requirement.field("values").items();
         let value = values.next().filter(|_| values.next().is_none())?;
-        Some(format!("{}{operator}{}", one.field("key").str(), FieldSelector::escape(value.str())))
+        Some(format!("{}{operator}{}", requirement.field("key").str(), FieldSelector::escape(value.str())))
     });
     terms.collect::<Vec<_>>().join(",")
 }
@@ -71,10 +71,10 @@ fn label_selector(selector: &Cursor<'_>) -> String {
     if LabelSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
         return raw.to_owned();
     }
-    let terms = selector.field("requirements").items().filter_map(|one| {
-        let key = one.field("key").str();
-        let values: Vec<_> = one.field("values").items().map(|value| value.str()).collect();
-        let term = match (one.field("operator").str(), values.is_empty()) {
+    let terms = selector.field("requirements").items().filter_map(|requirement| {
+        let key = requirement.field("key").str();
+        let values: Vec<_> = requirement.field("values").items().map(|value| value.str()).collect();
+        let term = match (requirement.field("operator").str(), values.is_empty()) {
             ("In", false) => format!("{key} in ({})", values.join(",")),
             ("NotIn", false) => format!("{key} notin ({})", values.join(",")),
             ("Exists", true) => key.to_owned(),
@@ -94,14 +94,14 @@ pub(super) fn selector_errors(resource: &Cursor<'_>) -> Vec<String> {
     [field, label]
         .into_iter()
         .filter_map(|(selector, name, operators)| {
-            let how = unread(&selector, name, operators)?;
-            Some(format!("spec.resourceAttributes.{name} {how} due to parse error"))
+            let failure = parse_failure(&selector, name, operators)?;
+            Some(format!("spec.resourceAttributes.{name} {failure} due to parse error"))
         })
         .collect()
 }
 
 /// Returns how much of a selector is ignored, or `None` if it was parsed completely.
-fn unread(selector: &Cursor<'_>, name: &str, operators: &[&str]) -> Option<&'static str> {
+fn parse_failure(selector: &Cursor<'_>, name: &str, operators: &[&str]) -> Option<&'static str> {
     let raw = selector.field("rawSelector").str();
     if !raw.is_empty() {
         let reads = if name == "labelSelector" {
@@ -112,7 +112,8 @@ fn unread(selector: &Cursor<'_>, name: &str, operators: &[&str]) -> Option<&'sta
         return (!reads).then_some("ignored");
     }
     let all: Vec<_> = selector.field("requirements").items().collect();
-    let read = all.iter().filter(|one| operators.contains(&one.field("operator").str())).count();
+    let read =
+        all.iter().filter(|requirement| operators.contains(&requirement.field("operator").str())).count();
     match read {
         read if read == all.len() => None,
         0 => Some("ignored"),

@@ -3,9 +3,10 @@
 /// Kind of an access review, which determines the reviewed subject and namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessReview {
-    /// Of whom the spec names.
+    /// Access of the user and groups in the spec.
     Subject,
-    Own,
-    /// Of whom the spec names, in the request's namespace.
-    Local,
+    /// Access of the caller.
+    SelfSubject,
+    /// Access of the user and groups in the spec, in the namespace of the request.
+    LocalSubject,
 }

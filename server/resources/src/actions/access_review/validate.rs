@@ -11,21 +11,24 @@ pub(super) fn errors(review: AccessReview, object: &Object) -> Errors {
     let spec = object.at(&["spec"]);
     let (resource, path) = (spec.field("resourceAttributes"), spec.field("nonResourceAttributes"));
     if resource.is_present() && path.is_present() {
-        let why = "cannot be specified in combination with resourceAttributes";
-        errors.push(path.invalid_as(&printed(&path), why));
+        let message = "cannot be specified in combination with resourceAttributes";
+        errors.push(path.invalid_as(&print_path(&path), message));
     }
     if !resource.is_present() && !path.is_present() {
-        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        errors.push(resource.invalid_as("null", why));
+        let message = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(resource.invalid_as("null", message));
     }
-    if review != AccessReview::Own && spec.field("user").str().is_empty() && spec.field("groups").is_empty() {
-        let why = "at least one of user or group must be specified";
-        errors.push(spec.field("user").invalid_as("\"\"", why));
+    if review != AccessReview::SelfSubject
+        && spec.field("user").str().is_empty()
+        && spec.field("groups").is_empty()
+    {
+        let message = "at least one of user or group must be specified";
+        errors.push(spec.field("user").invalid_as("\"\"", message));
     }
     validate_selector(&resource.field("fieldSelector"), false, &mut errors);
     validate_selector(&resource.field("labelSelector"), true, &mut errors);
     validate_metadata(review, object, &mut errors);
-    if review == AccessReview::Local {
+    if review == AccessReview::LocalSubject {
         let namespace = resource.field("namespace");
         if resource.is_present() && namespace.str() != object.namespace() {
             errors.push(
@@ -33,26 +36,26 @@ pub(super) fn errors(review: AccessReview, object: &Object) -> Errors {
             );
         }
         if path.is_present() {
-            errors.push(path.invalid_as(&printed(&path), "disallowed on this kind of request"));
+            errors.push(path.invalid_as(&print_path(&path), "disallowed on this kind of request"));
         }
     }
     errors
 }
 
 /// Formats non-resource attributes as upstream prints the Go struct.
-fn printed(path: &Cursor<'_>) -> String {
+fn print_path(path: &Cursor<'_>) -> String {
     format!("{{\"Path\":{:?},\"Verb\":{:?}}}", path.field("path").str(), path.field("verb").str())
 }
 
 fn validate_metadata(review: AccessReview, object: &Object, errors: &mut Errors) {
     let metadata = object.at(&["metadata"]);
-    let local = review == AccessReview::Local;
+    let local = review == AccessReview::LocalSubject;
     let allowed = |key: &str| key == "managedFields" || (local && key == "namespace");
     if metadata.entries().all(|(key, value)| allowed(key) || is_zero(&value)) {
         return;
     }
-    let why = if local { "must be empty except for namespace" } else { "must be empty" };
-    errors.push(metadata.invalid(why));
+    let message = if local { "must be empty except for namespace" } else { "must be empty" };
+    errors.push(metadata.invalid(message));
 }
 
 fn is_zero(value: &Cursor<'_>) -> bool {
@@ -69,8 +72,8 @@ fn validate_selector(selector: &Cursor<'_>, labels: bool, errors: &mut Errors) {
     }
     if raw.str().is_empty() && requirements.is_empty() {
         let path = selector.path();
-        let why = format!("when {path} is specified, requirements or rawSelector is required");
-        errors.push(requirements.required(&why));
+        let message = format!("when {path} is specified, requirements or rawSelector is required");
+        errors.push(requirements.required(&message));
     }
     requirements.items().for_each(|requirement| validate_requirement(&requirement, labels, errors));
 }
@@ -94,8 +97,8 @@ fn validate_requirement(requirement: &Cursor<'_>, labels: bool, errors: &mut Err
     if !labels {
         return;
     }
-    errors.extend(names::errors(&key.path(), key.str(), names::qualified_name(key.str())));
+    errors.extend(names::to_field_errors(&key.path(), key.str(), names::qualified_name(key.str())));
     for value in values.items() {
-        errors.extend(names::errors(&value.path(), value.str(), names::label_value(value.str())));
+        errors.extend(names::to_field_errors(&value.path(), value.str(), names::label_value(value.str())));
     }
 }

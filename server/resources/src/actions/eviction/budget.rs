@@ -13,7 +13,7 @@ fn number(budget: &Object, field: &str) -> i64 {
 }
 
 /// True if a pod that is not ready can be evicted without a charge.
-pub(super) fn spares_unready(budget: &Object) -> bool {
+pub(super) fn allows_unready(budget: &Object) -> bool {
     let desired = number(budget, "desiredHealthy");
     budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow"
         || (number(budget, "currentHealthy") >= desired && desired > 0)
@@ -26,9 +26,9 @@ pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
         return Err(Box::new(in_progress(&name)));
     }
     let allowed = number(budget, "disruptionsAllowed");
-    let forbidden = |why: &str| {
+    let forbidden = |message: &str| {
         let resource = GroupResource::new("policy", "poddisruptionbudgets");
-        Err(Box::new(Status::forbidden(&resource, &name, why)))
+        Err(Box::new(Status::forbidden(&resource, &name, message)))
     };
     if allowed < 0 {
         return forbidden("pdb disruptions allowed is negative");
@@ -37,11 +37,11 @@ pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
         return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller");
     }
     if allowed == 0 {
-        return Err(Box::new(too_many(why_not(budget))));
+        return Err(Box::new(too_many(refusal_cause(budget))));
     }
     budget.set(&["status", "disruptionsAllowed"], allowed - 1);
     if allowed == 1 {
-        exhaust(budget, now);
+        set_exhausted(budget, now);
     }
     budget.set(&["status", "disruptedPods", pod], now);
     Ok(())
@@ -63,7 +63,7 @@ fn too_many(cause: String) -> Status {
     })
 }
 
-fn why_not(budget: &Object) -> String {
+fn refusal_cause(budget: &Object) -> String {
     let name = budget.name();
     let (current, desired) = (number(budget, "currentHealthy"), number(budget, "desiredHealthy"));
     let condition =
@@ -85,7 +85,7 @@ fn why_not(budget: &Object) -> String {
 }
 
 /// Sets the condition `DisruptionAllowed` to `False` after the last allowed disruption was used.
-fn exhaust(budget: &mut Object, now: &str) {
+fn set_exhausted(budget: &mut Object, now: &str) {
     let generation = budget.at(&["status", "observedGeneration"]).i64().unwrap_or(0);
     let write = |condition: &mut Object| {
         if condition.str_at("status") != "False" {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_spares_what_it_can_and_remembers() {
+    fn charging_a_budget_subtracts_a_disruption_and_records_the_pod() {
         let now = "2026-01-01T00:00:00Z";
         let mut rich = budget(r#"{"observedGeneration":1,"disruptionsAllowed":1}"#);
         charge(&mut rich, "p", now).unwrap();

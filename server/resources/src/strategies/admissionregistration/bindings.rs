@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicyBinding and ValidatingAdmissionPolicyBinding: where a policy holds, and with which parameters.
+//! MutatingAdmissionPolicyBinding and ValidatingAdmissionPolicyBinding: bind a policy to resources and parameters.
 
 use std::collections::HashSet;
 
@@ -13,9 +13,9 @@ use portico_validation::{checks, label_selector};
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const DENY_AND_WARN: &str = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
 
-/// See the module.
+/// Strategy of both kinds of bindings.
 pub(crate) struct Binding {
-    /// Whether it is of a policy that changes writes: those have no actions to choose from.
+    /// True if the policy is a MutatingAdmissionPolicy. Such bindings have no validation actions.
     pub(crate) mutates: bool,
 }
 
@@ -33,14 +33,14 @@ impl Strategy for Binding {
         checks::required(&spec.field("policyName"), names::dns1123_subdomain, errors);
         let reference = spec.field("paramRef");
         if reference.is_present() {
-            param_ref(&reference, errors);
+            validate_param_ref(&reference, errors);
         }
         let resources = spec.field("matchResources");
         if resources.is_present() {
-            match_resources::match_resources(&resources, self.mutates, errors);
+            match_resources::validate_match_resources(&resources, self.mutates, errors);
         }
         if !self.mutates {
-            actions(&spec.field("validationActions"), errors);
+            validate_actions(&spec.field("validationActions"), errors);
         }
     }
 
@@ -56,15 +56,15 @@ impl TableStrategy for Binding {
         Cell::text(if !reference.is_present() {
             "<unset>".to_owned()
         } else if name.is_empty() {
-            selector_of_go(&reference.field("selector"))
+            format_go_selector(&reference.field("selector"))
         } else {
             format!("{}/{name}", if namespace.is_empty() { "*" } else { namespace })
         })
     }
 }
 
-/// A label selector as Go prints the struct, which is what upstream shows.
-fn selector_of_go(selector: &Cursor<'_>) -> String {
+/// Formats a label selector as Go prints the struct, which upstream shows.
+fn format_go_selector(selector: &Cursor<'_>) -> String {
     if !selector.is_present() {
         return "<unset>".to_owned();
     }
@@ -72,9 +72,9 @@ fn selector_of_go(selector: &Cursor<'_>) -> String {
     let mut labels: Vec<String> =
         labels.entries().map(|(key, value)| format!("{key}: {},", value.str())).collect();
     labels.sort_unstable();
-    let requirement = |one: Cursor<'_>| {
-        let values: Vec<&str> = one.field("values").items().map(|value| value.str()).collect();
-        let (key, operator) = (one.field("key").str(), one.field("operator").str());
+    let requirement = |expression: Cursor<'_>| {
+        let values: Vec<&str> = expression.field("values").items().map(|value| value.str()).collect();
+        let (key, operator) = (expression.field("key").str(), expression.field("operator").str());
         format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{}],}},", values.join(" "))
     };
     let expressions: String = selector.field("matchExpressions").items().map(requirement).collect();
@@ -84,10 +84,10 @@ fn selector_of_go(selector: &Cursor<'_>) -> String {
     )
 }
 
-fn param_ref(reference: &Cursor<'_>, errors: &mut Errors) {
+fn validate_param_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     let (name, selector) = (reference.field("name"), reference.field("selector"));
     if !name.str().is_empty() {
-        checks::follows(&name, names::path_segment, errors);
+        checks::matches_rule(&name, names::path_segment, errors);
         if selector.is_present() {
             let text = "name and selector are mutually exclusive";
             errors.extend([name.forbidden(text), selector.forbidden(text)]);
@@ -105,7 +105,7 @@ fn param_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn actions(actions: &Cursor<'_>, errors: &mut Errors) {
+fn validate_actions(actions: &Cursor<'_>, errors: &mut Errors) {
     if actions.is_empty() {
         errors.push(actions.required("at least one validation action is required"));
     }

@@ -1,46 +1,51 @@
-//! Expressions: there, not too long, and compiled against the variables of their place.
+//! Validation of CEL expressions: presence, length, and compilation with the variables of their field.
 
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
-use portico_policy::{Compiler, Purpose, Release};
+use portico_policy::{Compiler, EnvironmentType, Purpose};
 
 use portico_validation::Errors;
 use portico_validation::checks;
 
 const CONDITIONS_MAX: usize = 64;
 
-/// What a policy says of the expressions in it.
-pub(super) struct Expressions {
-    /// For match conditions, which name no variables.
+/// Validates the expressions of a policy or webhook.
+pub(super) struct ExpressionValidator {
+    /// Compiler of match conditions, which cannot use composed variables.
     conditions: Compiler,
-    /// For all others.
+    /// Compiler of all other expressions.
     pub(super) compiler: Compiler,
-    /// Whether match conditions are new, or may mean something else than before.
+    /// True if match conditions, or what they refer to, may have changed. Unchanged match conditions are not validated.
     conditions_changed: bool,
 }
 
-impl Expressions {
-    /// Those of a webhook.
-    pub(super) fn of_webhook(conditions_changed: bool) -> Self {
-        let compiler = || Compiler::new(Release::New, false);
+impl ExpressionValidator {
+    /// Creates a validator for the expressions of a webhook.
+    pub(super) fn for_webhook(conditions_changed: bool) -> Self {
+        let compiler = || Compiler::new(EnvironmentType::NewExpressions, false);
         Self { conditions: compiler(), compiler: compiler(), conditions_changed }
     }
 
-    /// Those of a policy, with parameters or without, which composes variables or does not.
-    pub(super) fn of_policy(params: bool, composes: bool, conditions_changed: bool) -> Self {
+    /// Creates a validator for the expressions of a policy. `params`: the policy has parameters; `composes`: the policy declares
+    /// variables that other expressions use.
+    pub(super) fn for_policy(params: bool, composes: bool, conditions_changed: bool) -> Self {
         let compiler = if composes {
-            Compiler::composing(Release::New, params)
+            Compiler::with_variables(EnvironmentType::NewExpressions, params)
         } else {
-            Compiler::new(Release::New, params)
+            Compiler::new(EnvironmentType::NewExpressions, params)
         };
-        Self { conditions: Compiler::new(Release::New, params), compiler, conditions_changed }
+        Self {
+            conditions: Compiler::new(EnvironmentType::NewExpressions, params),
+            compiler,
+            conditions_changed,
+        }
     }
 
-    /// Conditions that a request must meet before anything else is asked.
-    pub(super) fn match_conditions(&self, conditions: &Cursor<'_>, errors: &mut Errors) {
-        if !self.conditions_changed || !checks::at_most(conditions, CONDITIONS_MAX, errors) {
+    /// Validates match conditions, which decide if a request is evaluated at all.
+    pub(super) fn validate_match_conditions(&self, conditions: &Cursor<'_>, errors: &mut Errors) {
+        if !self.conditions_changed || !checks::max_items(conditions, CONDITIONS_MAX, errors) {
             return;
         }
         let mut seen = HashSet::new();
@@ -58,8 +63,8 @@ impl Expressions {
         }
     }
 
-    /// An expression that must be there.
-    pub(super) fn expression(&self, purpose: Purpose, at: &Cursor<'_>, errors: &mut Errors) {
+    /// Validates a required expression.
+    pub(super) fn validate_expression(&self, purpose: Purpose, at: &Cursor<'_>, errors: &mut Errors) {
         if at.str().trim().is_empty() {
             errors.push(at.required("expression is not specified"));
         } else {
@@ -67,23 +72,23 @@ impl Expressions {
         }
     }
 
-    /// A variable, which is known to the expressions behind it.
-    pub(super) fn variable(&self, name: &str, at: &Cursor<'_>, errors: &mut Errors) {
+    /// Validates a variable and declares it for the expressions that follow.
+    pub(super) fn validate_variable(&self, name: &str, at: &Cursor<'_>, errors: &mut Errors) {
         if at.str().trim().is_empty() {
             errors.push(at.required("expression is not specified"));
             return;
         }
         match self.compiler.check(Purpose::Variable, at.str()) {
             Ok(ty) => self.compiler.declare(name, ty),
-            Err(why) => {
-                errors.push(at.invalid(&why));
+            Err(error) => {
+                errors.push(at.invalid(&error));
                 self.compiler.declare(name, portico_cel::Type::Dyn);
             }
         }
     }
 }
 
-/// Compiles a text; the error shows it.
+/// Compiles an expression. The error contains the text.
 pub(super) fn compile(
     compiler: &Compiler,
     purpose: Purpose,
@@ -91,7 +96,7 @@ pub(super) fn compile(
     text: &str,
     errors: &mut Errors,
 ) {
-    if let Err(why) = compiler.check(purpose, text) {
-        errors.push(Error::invalid(&at.path(), text, &why));
+    if let Err(error) = compiler.check(purpose, text) {
+        errors.push(Error::invalid(&at.path(), text, &error));
     }
 }

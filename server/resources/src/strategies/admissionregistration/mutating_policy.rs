@@ -1,47 +1,47 @@
-//! MutatingAdmissionPolicy: expressions that change writes.
+//! MutatingAdmissionPolicy: expressions that change objects.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 use portico_policy::Purpose;
 
-use super::expressions::{self, Expressions};
+use super::expressions::{self, ExpressionValidator};
 
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// The ways to change something, the fields that they are written in, and what their expressions are for.
-const PATCHES: [(&str, &str, Purpose); 2] = [
+/// Patch types, the fields of their expressions, and the purpose of the expressions.
+const PATCH_TYPES: [(&str, &str, Purpose); 2] = [
     ("ApplyConfiguration", "applyConfiguration", Purpose::Configuration),
     ("JSONPatch", "jsonPatch", Purpose::Patch),
 ];
 
-/// Validates what only this kind's spec has.
-pub(super) fn spec(spec: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
+/// Validates the fields of the spec that only this kind has.
+pub(super) fn validate_spec(spec: &Cursor<'_>, expressions: &ExpressionValidator, errors: &mut Errors) {
     let mutations = spec.field("mutations");
     if mutations.is_empty() {
         errors.push(mutations.required("mutations must contain at least one item"));
     }
-    mutations.items().for_each(|at| mutation(&at, expressions, errors));
-    let again = spec.field("reinvocationPolicy");
-    match again.str() {
-        "" => errors.push(again.required("")),
-        _ => checks::one_of(&again, &["IfNeeded", "Never"], errors),
+    mutations.items().for_each(|at| validate_mutation(&at, expressions, errors));
+    let reinvocation = spec.field("reinvocationPolicy");
+    match reinvocation.str() {
+        "" => errors.push(reinvocation.required("")),
+        _ => checks::one_of(&reinvocation, &["IfNeeded", "Never"], errors),
     }
 }
 
-fn mutation(mutation: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
+fn validate_mutation(mutation: &Cursor<'_>, expressions: &ExpressionValidator, errors: &mut Errors) {
     let kind = mutation.field("patchType");
     if kind.str().is_empty() {
         errors.push(kind.required(""));
         return;
     }
-    if !PATCHES.iter().any(|(known, ..)| *known == kind.str()) {
-        errors.push(kind.not_supported(&PATCHES.map(|(known, ..)| known)));
+    if !PATCH_TYPES.iter().any(|(patch_type, ..)| *patch_type == kind.str()) {
+        errors.push(kind.not_supported(&PATCH_TYPES.map(|(patch_type, ..)| patch_type)));
         return;
     }
-    for (known, field, purpose) in PATCHES {
+    for (patch_type, field, purpose) in PATCH_TYPES {
         let at = mutation.field(field);
-        match (known == kind.str(), at.is_present()) {
+        match (patch_type == kind.str(), at.is_present()) {
             (true, true) => {
                 let text = at.field("expression");
                 match text.str().trim() {
@@ -52,7 +52,7 @@ fn mutation(mutation: &Cursor<'_>, expressions: &Expressions, errors: &mut Error
                 }
             }
             (true, false) => {
-                errors.push(at.required(&format!("must be specified when patchType is {known}")));
+                errors.push(at.required(&format!("must be specified when patchType is {patch_type}")));
             }
             (false, true) => {
                 let text = format!("must not be specified when patchType is {}", kind.str());

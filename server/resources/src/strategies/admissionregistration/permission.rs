@@ -2,7 +2,7 @@
 
 use portico_machinery::user::MASTERS;
 use portico_machinery::{Attributes, Cursor, GroupResource, GroupVersion, UserInfo};
-use portico_registry::{Objects, Pending, Result, Write, WritePermissions};
+use portico_registry::{Objects, Result, ResultFuture, Write, WritePermissions};
 use portico_validation::{Errors, checks};
 
 use super::{Binding, Policy};
@@ -13,20 +13,20 @@ const PARAM_REF: [&str; 2] = ["spec", "paramRef"];
 const POLICY_NAME: [&str; 2] = ["spec", "policyName"];
 
 impl WritePermissions for Policy {
-    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors> {
+    fn missing_permissions<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> ResultFuture<'a, Errors> {
         Box::pin(async move {
             let kind = write.new.at(&PARAM_KIND);
             let is_exempt = !kind.is_present() || write.user.in_group(MASTERS);
-            if is_exempt || write.old.is_some_and(|old| checks::same(&kind, &old.at(&PARAM_KIND))) {
+            if is_exempt || write.old.is_some_and(|old| checks::is_same(&kind, &old.at(&PARAM_KIND))) {
                 return Ok(Vec::new());
             }
             let read = ParamRead { verb: "get", namespace: "*", name: "*" };
-            if Params::of_kind(objects, &kind).may(objects, write.user, read).await {
+            if ParamResource::of_kind(objects, &kind).is_readable(objects, write.user, read).await {
                 return Ok(Vec::new());
             }
             let text = format!(
                 "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
-                printed(write.user),
+                print_user(write.user),
                 kind.field("kind").str(),
                 kind.field("apiVersion").str()
             );
@@ -36,17 +36,17 @@ impl WritePermissions for Policy {
 }
 
 impl WritePermissions for Binding {
-    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors> {
+    fn missing_permissions<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> ResultFuture<'a, Errors> {
         Box::pin(async move {
             let reference = write.new.at(&PARAM_REF);
             if !reference.is_present() || write.user.in_group(MASTERS) {
                 return Ok(Vec::new());
             }
-            // Also of an unchanged reference: upstream compares pointers, which are never the same.
+            // Also checks an unchanged reference: upstream compares pointers, which always differ.
             let (name, namespace) = (reference.field("name").str(), reference.field("namespace").str());
             let read = ParamRead { verb: if name.is_empty() { "list" } else { "get" }, namespace, name };
             let params = self.params(objects, write.new.at(&POLICY_NAME).str()).await?;
-            if params.may(objects, write.user, read).await {
+            if params.is_readable(objects, write.user, read).await {
                 return Ok(Vec::new());
             }
             Ok(vec![reference.forbidden(&self.refusal(&params, write.user, read.verb))])
@@ -55,21 +55,21 @@ impl WritePermissions for Binding {
 }
 
 impl Binding {
-    /// The parameters of a policy; those of any kind if the policy cannot be read or has none.
-    async fn params(&self, objects: &Objects, policy: &str) -> Result<Params> {
+    /// Returns the parameter resource of a policy, or all resources if the policy cannot be read or has no parameters.
+    async fn params(&self, objects: &Objects, policy: &str) -> Result<ParamResource> {
         let resource = if self.mutates { "mutatingadmissionpolicies" } else { "validatingadmissionpolicies" };
-        let policies = objects.served(&GroupResource::new(GROUP, resource))?;
+        let policies = objects.served_resource(&GroupResource::new(GROUP, resource))?;
         let Ok(Some(record)) = objects.read(&policies, "", policy).await else {
-            return Ok(Params::any(Some(format!("get policy {policy}"))));
+            return Ok(ParamResource::all(Some(format!("get policy {policy}"))));
         };
-        let policy = objects.recent.stored(record);
+        let policy = objects.recent.get_or_insert(record);
         let kind = policy.object().at(&PARAM_KIND);
-        Ok(if kind.is_present() { Params::of_kind(objects, &kind) } else { Params::any(None) })
+        Ok(if kind.is_present() { ParamResource::of_kind(objects, &kind) } else { ParamResource::all(None) })
     }
 
-    fn refusal(&self, params: &Params, user: &UserInfo, verb: &str) -> String {
-        let user = printed(user);
-        if let Some(unable) = &params.unable {
+    fn refusal(&self, params: &ParamResource, user: &UserInfo, verb: &str) -> String {
+        let user = print_user(user);
+        if let Some(unable) = &params.failed_action {
             return format!(
                 "unable to {unable} to determine minimum required permissions and user {user} does not have \"{verb}\" permission for all groups, versions and resources"
             );
@@ -88,41 +88,41 @@ struct ParamRead<'a> {
     name: &'a str,
 }
 
-/// Resources that hold parameters.
-struct Params {
+/// Resource that contains parameters.
+struct ParamResource {
     resource: GroupResource,
     version: String,
-    /// Action that failed while the resource was determined.
-    unable: Option<String>,
+    /// Action that failed when the resource was determined.
+    failed_action: Option<String>,
 }
 
-impl Params {
-    /// All resources of all groups.
-    fn any(unable: Option<String>) -> Self {
-        Self { resource: GroupResource::new("*", "*"), version: "*".to_owned(), unable }
+impl ParamResource {
+    /// Returns a pattern for all resources.
+    fn all(failed_action: Option<String>) -> Self {
+        Self { resource: GroupResource::new("*", "*"), version: "*".to_owned(), failed_action }
     }
 
-    /// The resource of a kind, all of its group version if it is not served here.
+    /// Returns the resource of a kind, or all resources of its group version if this server does not serve the kind.
     fn of_kind(objects: &Objects, kind: &Cursor<'_>) -> Self {
         let (api_version, name) = (kind.field("apiVersion").str(), kind.field("kind").str());
         let unable = |verb: &str| Some(format!("{verb} paramKind &{{{api_version} {name}}}"));
-        let Ok(version) = api_version.parse::<GroupVersion>() else { return Self::any(unable("parse")) };
-        let (resource, unable) = match objects.by_kind(&version.kind(name)) {
+        let Ok(version) = api_version.parse::<GroupVersion>() else { return Self::all(unable("parse")) };
+        let (resource, failed_action) = match objects.by_kind(&version.kind(name)) {
             Some(served) => (served.resource.clone(), None),
             None => (GroupResource::new(&*version.group, "*"), unable("resolve")),
         };
-        Self { resource, version: version.version, unable }
+        Self { resource, version: version.version, failed_action }
     }
 
-    async fn may(&self, objects: &Objects, user: &UserInfo, read: ParamRead<'_>) -> bool {
-        let question =
+    async fn is_readable(&self, objects: &Objects, user: &UserInfo, read: ParamRead<'_>) -> bool {
+        let attributes =
             Attributes::resource(user.clone(), read.verb, &self.resource, read.namespace, read.name);
-        objects.authorizer.decide(&question.with_version(&self.version)).await.allowed()
+        objects.authorizer.decide(&attributes.with_version(&self.version)).await.is_allowed()
     }
 }
 
-/// A user as Go prints the struct.
-fn printed(user: &UserInfo) -> String {
+/// Formats a user as Go prints the struct.
+fn print_user(user: &UserInfo) -> String {
     let extra: Vec<String> =
         user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" "))).collect();
     format!("&{{{} {} [{}] map[{}]}}", user.name, user.uid, user.groups.join(" "), extra.join(" "))

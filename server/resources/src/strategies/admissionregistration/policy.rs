@@ -1,18 +1,18 @@
-//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy, and what both have: the kind of their parameters, what they match,
-//! conditions and variables.
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy: their common fields (kind of the parameters, match rules, match
+//! conditions and variables).
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::expressions::Expressions;
+use super::expressions::ExpressionValidator;
 use super::{match_resources, mutating_policy, validating_policy};
 use portico_registry::{Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// See the module.
+/// Strategy of both kinds of policies.
 pub(crate) struct Policy {
-    /// Whether it changes writes, or only validates them.
+    /// True for MutatingAdmissionPolicy.
     pub(crate) mutates: bool,
 }
 
@@ -30,8 +30,8 @@ impl Strategy for Policy {
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        let same = |field: &str| new.at(&["spec", field]).same_as(&old.at(&["spec", field]));
-        self.validate_spec(new, !(same("paramKind") && same("matchConditions")), errors);
+        let is_unchanged = |field: &str| new.at(&["spec", field]).same_as(&old.at(&["spec", field]));
+        self.validate_spec(new, !(is_unchanged("paramKind") && is_unchanged("matchConditions")), errors);
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
@@ -42,7 +42,7 @@ impl Strategy for Policy {
 impl SubresourceStrategy for Policy {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         if !self.mutates {
-            validating_policy::status(&new.at(&["status"]), errors);
+            validating_policy::validate_status(&new.at(&["status"]), errors);
         }
     }
 }
@@ -58,26 +58,31 @@ impl Policy {
         let spec = new.at(&["spec"]);
         let composes = self.mutates || !spec.field("variables").is_empty();
         let params = spec.field("paramKind").is_present();
-        let expressions = Expressions::of_policy(params, composes, conditions_changed);
-        common(&spec, self.mutates, &expressions, errors);
+        let expressions = ExpressionValidator::for_policy(params, composes, conditions_changed);
+        validate_common_spec(&spec, self.mutates, &expressions, errors);
         if self.mutates {
-            mutating_policy::spec(&spec, &expressions, errors);
+            mutating_policy::validate_spec(&spec, &expressions, errors);
         } else {
-            validating_policy::spec(new, &spec, &expressions, errors);
+            validating_policy::validate_spec(new, &spec, &expressions, errors);
         }
     }
 }
 
-/// Validates the common part of a policy's spec.
-fn common(spec: &Cursor<'_>, mutates: bool, expressions: &Expressions, errors: &mut Errors) {
+/// Validates the fields that both kinds of policies have.
+fn validate_common_spec(
+    spec: &Cursor<'_>,
+    mutates: bool,
+    expressions: &ExpressionValidator,
+    errors: &mut Errors,
+) {
     checks::one_of(&spec.field("failurePolicy"), &["Fail", "Ignore"], errors);
     let kind = spec.field("paramKind");
     if kind.is_present() {
-        param_kind(&kind, errors);
+        validate_param_kind(&kind, errors);
     }
     let constraints = spec.field("matchConstraints");
     if constraints.is_present() {
-        match_resources::match_resources(&constraints, mutates, errors);
+        match_resources::validate_match_resources(&constraints, mutates, errors);
         let rules = constraints.field("resourceRules");
         if rules.is_empty() {
             errors.push(rules.required(""));
@@ -85,16 +90,16 @@ fn common(spec: &Cursor<'_>, mutates: bool, expressions: &Expressions, errors: &
     } else {
         errors.push(constraints.required(""));
     }
-    expressions.match_conditions(&spec.field("matchConditions"), errors);
-    spec.field("variables").items().for_each(|at| variable(&at, expressions, errors));
+    expressions.validate_match_conditions(&spec.field("matchConditions"), errors);
+    spec.field("variables").items().for_each(|at| validate_variable(&at, expressions, errors));
 }
 
-fn param_kind(at: &Cursor<'_>, errors: &mut Errors) {
+fn validate_param_kind(at: &Cursor<'_>, errors: &mut Errors) {
     let (version, kind) = (at.field("apiVersion"), at.field("kind"));
     if version.str().is_empty() {
         errors.push(version.required(""));
     } else {
-        group_version(&version, errors);
+        validate_group_version(&version, errors);
     }
     if kind.str().is_empty() {
         errors.push(kind.required(""));
@@ -107,7 +112,7 @@ fn param_kind(at: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
+fn validate_group_version(at: &Cursor<'_>, errors: &mut Errors) {
     let (group, version) = match at.str().split('/').collect::<Vec<_>>()[..] {
         [version] => ("", version),
         [group, version] => (group, version),
@@ -117,22 +122,22 @@ fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
         }
     };
     let diagnostics = if group.is_empty() { Vec::new() } else { names::dns1123_subdomain(group) };
-    errors.extend(names::errors(&at.path(), group, diagnostics));
+    errors.extend(names::to_field_errors(&at.path(), group, diagnostics));
     if version.is_empty() {
         errors.push(at.invalid("version must be specified"));
     } else {
-        errors.extend(names::errors(&at.path(), version, names::dns1035_label(version)));
+        errors.extend(names::to_field_errors(&at.path(), version, names::dns1035_label(version)));
     }
 }
 
-fn variable(variable: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
+fn validate_variable(variable: &Cursor<'_>, expressions: &ExpressionValidator, errors: &mut Errors) {
     let name = variable.field("name");
     if name.str().trim().is_empty() {
         errors.push(name.required("name is not specified"));
     } else if !is_identifier(name.str()) {
         errors.push(name.invalid("must be a valid CEL identifier"));
     }
-    expressions.variable(name.str(), &variable.field("expression"), errors);
+    expressions.validate_variable(name.str(), &variable.field("expression"), errors);
 }
 
 fn is_identifier(text: &str) -> bool {
@@ -142,7 +147,7 @@ fn is_identifier(text: &str) -> bool {
         && !portico_cel::RESERVED.contains(&text)
 }
 
-/// `apiVersion/kind` of the parameters.
+/// Cell with `apiVersion/kind` of the parameters.
 fn param_kind_cell(object: &Object) -> Cell {
     let kind = object.at(&["spec", "paramKind"]);
     Cell::text(if kind.is_present() {
@@ -157,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_distinguished_from_words_of_the_language() {
+    fn reserved_words_are_no_identifiers() {
         for (text, good) in
             [("a", true), ("_a1", true), ("1a", false), ("a-b", false), ("for", false), ("", false)]
         {

@@ -1,21 +1,21 @@
-//! One webhook: what it is asked about, where it is, and how long one waits.
+//! Validation of one webhook: rules, client configuration, timeout.
 
 use portico_machinery::{Cursor, names};
 
-use super::expressions::Expressions;
+use super::expressions::ExpressionValidator;
 use super::rules;
 use portico_validation::Errors;
-use portico_validation::webhook::{REVIEW_VERSIONS, client, review_versions};
+use portico_validation::webhook::{REVIEW_VERSIONS, client_config, review_versions};
 use portico_validation::{checks, label_selector};
 
 const NOT_QUALIFIED: &str = "should be a domain with at least three segments separated by dots";
 
-/// Validates a webhook of either kind.
-pub(super) fn webhook(webhook: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
-    qualified(&webhook.field("name"), errors);
+/// Validates a webhook of either kind of configuration.
+pub(super) fn validate_webhook(webhook: &Cursor<'_>, expressions: &ExpressionValidator, errors: &mut Errors) {
+    validate_qualified_domain(&webhook.field("name"), errors);
     let none = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
     review_versions(&webhook.field("admissionReviewVersions"), &none, true, errors);
-    webhook.field("rules").items().for_each(|at| rules::rule(&at, errors));
+    webhook.field("rules").items().for_each(|at| rules::validate_rule(&at, errors));
     checks::one_of(&webhook.field("failurePolicy"), &["Fail", "Ignore"], errors);
     checks::one_of(&webhook.field("matchPolicy"), &["Equivalent", "Exact"], errors);
     let effects = webhook.field("sideEffects");
@@ -30,12 +30,12 @@ pub(super) fn webhook(webhook: &Cursor<'_>, expressions: &Expressions, errors: &
     label_selector(&webhook.field("namespaceSelector"), errors);
     label_selector(&webhook.field("objectSelector"), errors);
     checks::one_of(&webhook.field("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
-    client(&webhook.field("clientConfig"), errors);
-    expressions.match_conditions(&webhook.field("matchConditions"), errors);
+    client_config(&webhook.field("clientConfig"), errors);
+    expressions.validate_match_conditions(&webhook.field("matchConditions"), errors);
 }
 
-/// A name of at least three parts.
-fn qualified(name: &Cursor<'_>, errors: &mut Errors) {
+/// Validates a domain name of at least three segments.
+fn validate_qualified_domain(name: &Cursor<'_>, errors: &mut Errors) {
     if name.str().is_empty() {
         errors.push(name.required(""));
         return;
@@ -44,5 +44,5 @@ fn qualified(name: &Cursor<'_>, errors: &mut Errors) {
     if diagnostics.is_empty() && name.str().split('.').count() < 3 {
         errors.push(name.invalid(NOT_QUALIFIED));
     }
-    errors.extend(names::errors(&name.path(), name.str(), diagnostics));
+    errors.extend(names::to_field_errors(&name.path(), name.str(), diagnostics));
 }

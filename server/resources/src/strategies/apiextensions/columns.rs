@@ -1,4 +1,4 @@
-//! Columns that a definition adds to tables (`ValidateCustomResourceColumnDefinition` upstream).
+//! Validation of printer columns (upstream's `ValidateCustomResourceColumnDefinition`).
 
 use portico_machinery::Cursor;
 
@@ -16,25 +16,25 @@ pub(super) fn validate(column: &Cursor<'_>, errors: &mut Errors) {
     let (ty, of_types) = (column.field("type"), format!("must be one of {}", TYPES.join(",")));
     match ty.str() {
         "" => errors.push(ty.required(&of_types)),
-        known if TYPES.contains(&known) => {}
+        column_type if TYPES.contains(&column_type) => {}
         _ => errors.push(ty.invalid(&of_types)),
     }
     let format = column.field("format");
     if !format.str().is_empty() && !FORMATS.contains(&format.str()) {
         errors.push(format.invalid(&format!("must be one of {}", FORMATS.join(","))));
     }
-    // Upstream calls it otherwise inside.
-    let path = column.field("JSONPath").holding(&column.field("jsonPath"));
+    // The field has another name in upstream's internal type.
+    let path = column.field("JSONPath").with_value_of(&column.field("jsonPath"));
     match path.str() {
         "" => errors.push(path.required("")),
         _ => {
-            simple_path(&path, errors);
+            check_simple_path(&path, errors);
         }
     }
 }
 
-/// A path that begins with a dot, whatever follows; whether it does.
-pub(super) fn simple_path(at: &Cursor<'_>, errors: &mut Errors) -> bool {
+/// Checks that a path starts with a dot. Returns `true` if it does.
+pub(super) fn check_simple_path(at: &Cursor<'_>, errors: &mut Errors) -> bool {
     let simple = at.str().starts_with('.');
     if !simple {
         errors.push(at.invalid("must be a simple json path starting with ."));

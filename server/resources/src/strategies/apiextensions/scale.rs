@@ -1,11 +1,12 @@
-//! Subresources: where replicas and their selector stand (`ValidateCustomResourceDefinitionSubresources` upstream).
+//! Validation of subresources: paths of replicas and of their selector (upstream's
+//! `ValidateCustomResourceDefinitionSubresources`).
 
 use portico_machinery::Cursor;
 
-use super::columns::simple_path;
+use super::columns::check_simple_path;
 use portico_validation::Errors;
 
-/// Validates the subresources of one version, or of all.
+/// Validates the subresources of one version, or of all versions.
 pub(super) fn validate(subresources: &Cursor<'_>, errors: &mut Errors) {
     let scale = subresources.field("scale");
     if !scale.is_present() {
@@ -16,19 +17,19 @@ pub(super) fn validate(subresources: &Cursor<'_>, errors: &mut Errors) {
         if path.str().is_empty() {
             errors.push(path.required(""));
         } else {
-            below(&path, &[root], &format!("should be a json path under {root}"), errors);
+            check_path_root(&path, &[root], &format!("should be a json path under {root}"), errors);
         }
     }
     let selector = scale.field("labelSelectorPath");
     if !selector.str().is_empty() {
-        let either = "should be a json path under either .spec or .status";
-        below(&selector, &[".spec", ".status"], either, errors);
+        let text = "should be a json path under either .spec or .status";
+        check_path_root(&selector, &[".spec", ".status"], text, errors);
     }
 }
 
-fn below(path: &Cursor<'_>, roots: &[&str], text: &str, errors: &mut Errors) {
-    let under = |root: &&str| path.str().strip_prefix(*root).is_some_and(|rest| rest.starts_with('.'));
-    if simple_path(path, errors) && !roots.iter().any(under) {
+fn check_path_root(path: &Cursor<'_>, roots: &[&str], text: &str, errors: &mut Errors) {
+    let is_below = |root: &&str| path.str().strip_prefix(*root).is_some_and(|rest| rest.starts_with('.'));
+    if check_simple_path(path, errors) && !roots.iter().any(is_below) {
         errors.push(path.invalid(text));
     }
 }

@@ -1,4 +1,4 @@
-//! Fields that selectors may name (`ValidateCustomResourceSelectableFields` upstream).
+//! Validation of selectable fields (upstream's `ValidateCustomResourceSelectableFields`).
 
 use std::collections::HashSet;
 
@@ -6,36 +6,36 @@ use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 use portico_schema::structural::definition;
 
-use super::ratchet::{Demands, MAX_SELECTABLE};
+use super::ratcheting::{DefinitionRules, MAX_SELECTABLE};
 use portico_validation::Errors;
 
 const TYPES: [&str; 3] = ["string", "boolean", "integer"];
 
-/// Validates the fields that one version has for itself. Upstream's message is the opposite of what it means.
-pub(super) fn of_version(
+/// Validates the fields of one version. As upstream, the message states the opposite of the rule.
+pub(super) fn validate_version(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,
-    demands: &Demands<'_>,
+    demands: &DefinitionRules<'_>,
     version: &Cursor<'_>,
     errors: &mut Errors,
 ) {
     let name = version.field("name");
     let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
-    within(fields, schema, without, demands.crowded.contains(name.str()), errors);
+    validate_fields(fields, schema, without, demands.over_field_limit.contains(name.str()), errors);
 }
 
 /// Validates the fields that all versions share.
-pub(super) fn of_all(
+pub(super) fn validate_shared(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,
-    demands: &Demands<'_>,
+    demands: &DefinitionRules<'_>,
     errors: &mut Errors,
 ) {
     let without = "may only be set when validations.schema is included";
-    within(fields, schema, without, demands.crowded.contains(""), errors);
+    validate_fields(fields, schema, without, demands.over_field_limit.contains(""), errors);
 }
 
-fn within(
+fn validate_fields(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,
     without: &str,
@@ -48,21 +48,21 @@ fn within(
     };
     let mut seen = HashSet::new();
     for field in fields.items() {
-        one(&field.field("jsonPath"), schema, &mut seen, errors);
+        validate_field(&field.field("jsonPath"), schema, &mut seen, errors);
     }
     if seen.len() > MAX_SELECTABLE && !crowded {
         errors.push(Error::too_many(&fields.path(), seen.len(), MAX_SELECTABLE));
     }
 }
 
-fn one(path: &Cursor<'_>, schema: &Cursor<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
+fn validate_field(path: &Cursor<'_>, schema: &Cursor<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
     if path.str().is_empty() {
         errors.push(path.required(""));
         return;
     }
     let found = match definition::resolve(schema, path.str()) {
         Ok(found) => found,
-        Err(why) => return errors.push(path.invalid(&format!("is an invalid path: {why}"))),
+        Err(error) => return errors.push(path.invalid(&format!("is an invalid path: {error}"))),
     };
     if found.root == "metadata" {
         errors.push(path.invalid("must not point to fields in metadata"));

@@ -1,10 +1,10 @@
-//! A definition as a whole: which modules validate it, in upstream's order.
+//! Validation of a whole definition, in upstream's order.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object, names as patterns};
 
-use super::layout::{Layout, Part};
-use super::ratchet::{self, Demands};
+use super::internal_definition::{InternalDefinition, VersionPart};
+use super::ratcheting::{self, DefinitionRules};
 use super::{columns, conversion, names, scale, schemas, selectable, stored_versions, versions};
 use portico_registry::definition::{APPROVAL_ANNOTATION, Approval, is_protected};
 use portico_validation::Errors;
@@ -12,26 +12,26 @@ use portico_validation::checks;
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 
-/// Validates a new definition; its metadata has been validated.
-pub(super) fn created(new: &Object, demands: Demands<'_>, errors: &mut Errors) {
-    name(new, errors);
-    let layout = Layout::of(new);
-    spec(&layout, demands, errors);
-    rest(new, None, &layout, errors);
+/// Validates a new definition. Its metadata is already validated.
+pub(super) fn validate_create(new: &Object, demands: DefinitionRules<'_>, errors: &mut Errors) {
+    validate_name(new, errors);
+    let layout = InternalDefinition::of(new);
+    validate_spec(&layout, demands, errors);
+    validate_status_and_approval(new, None, &layout, errors);
 }
 
 /// Validates a changed definition.
-pub(super) fn changed(new: &Object, old: &Object, demands: Demands<'_>, errors: &mut Errors) {
-    let (layout, before) = (Layout::of(new), old.at(&["spec"]));
-    let settled_names = demands.settled_names;
-    spec(&layout, demands, errors);
+pub(super) fn validate_update(new: &Object, old: &Object, demands: DefinitionRules<'_>, errors: &mut Errors) {
+    let (layout, before) = (InternalDefinition::of(new), old.at(&["spec"]));
+    let settled_names = demands.immutable_names;
+    validate_spec(&layout, demands, errors);
     let mut settled = |path: &[&'static str]| {
         let at =
             |spec: &Cursor<'_>| path.iter().fold(spec.clone(), |at, field| at.field(field)).str().to_owned();
-        let (now, then) = (at(&layout.spec), at(&before));
-        if now != then {
+        let (new_value, old_value) = (at(&layout.spec), at(&before));
+        if new_value != old_value {
             let path = path.iter().fold(layout.spec.path(), |path, field| path.child(field));
-            errors.push(Error::invalid(&path, now, checks::IMMUTABLE));
+            errors.push(Error::invalid(&path, new_value, checks::IMMUTABLE));
         }
     };
     if settled_names {
@@ -40,19 +40,24 @@ pub(super) fn changed(new: &Object, old: &Object, demands: Demands<'_>, errors: 
     }
     settled(&["group"]);
     settled(&["names", "plural"]);
-    rest(new, Some(old), &layout, errors);
+    validate_status_and_approval(new, Some(old), &layout, errors);
 }
 
-/// Validates what a status may contain.
-pub(super) fn status(new: &Object, errors: &mut Errors) {
+/// Validates the names in the status.
+pub(super) fn validate_status(new: &Object, errors: &mut Errors) {
     names::validate(&new.at(&["status", "acceptedNames"]), errors);
 }
 
-/// What follows the spec.
-fn rest(new: &Object, old: Option<&Object>, layout: &Layout<'_>, errors: &mut Errors) {
-    status(new, errors);
+/// Validates the status, stored versions, approval and `preserveUnknownFields`.
+fn validate_status_and_approval(
+    new: &Object,
+    old: Option<&Object>,
+    layout: &InternalDefinition<'_>,
+    errors: &mut Errors,
+) {
+    validate_status(new, errors);
     stored_versions::validate(new, layout, errors);
-    approval(new, old, errors);
+    validate_approval(new, old, errors);
     let preserve = layout.spec.field("preserveUnknownFields");
     let did = old.is_some_and(|old| old.at(&["spec", "preserveUnknownFields"]).bool());
     if preserve.bool() && !did {
@@ -60,55 +65,59 @@ fn rest(new: &Object, old: Option<&Object>, layout: &Layout<'_>, errors: &mut Er
     }
 }
 
-/// A name, and what one is to be made of, is the plural's and the group's.
-fn name(new: &Object, errors: &mut Errors) {
-    let wanted = format!("{}.{}", new.str_at("spec.names.plural"), new.str_at("spec.group"));
+/// Checks that `metadata.name` and `metadata.generateName`, if set, have the form `PLURAL.GROUP`.
+fn validate_name(new: &Object, errors: &mut Errors) {
+    let expected = format!("{}.{}", new.str_at("spec.names.plural"), new.str_at("spec.group"));
     let other =
-        |field| Some(new.metadata().field(field)).filter(|at| !at.str().is_empty() && at.str() != wanted);
+        |field| Some(new.metadata().field(field)).filter(|at| !at.str().is_empty() && at.str() != expected);
     let others = ["generateName", "name"].into_iter().filter_map(other);
     errors.extend(others.map(|at| at.invalid("must be spec.names.plural+\".\"+spec.group")));
 }
 
 /// Validates the spec.
-fn spec(layout: &Layout<'_>, demands: Demands<'_>, errors: &mut Errors) {
-    group(&layout.spec.field("group"), errors);
+fn validate_spec(layout: &InternalDefinition<'_>, demands: DefinitionRules<'_>, errors: &mut Errors) {
+    validate_group(&layout.spec.field("group"), errors);
     checks::required_one_of(&layout.spec.field("scope"), &SCOPES, errors);
-    schemas::required(layout, &demands, errors);
-    let traits = ratchet::traits(&layout.schemas());
+    schemas::validate_required(layout, &demands, errors);
+    let traits = ratcheting::schema_features(&layout.schemas());
     if traits.defaults && layout.spec.field("preserveUnknownFields").bool() {
         let preserve = layout.spec.field("preserveUnknownFields");
         errors.push(preserve.invalid("must be false in order to use defaults in the schema"));
     }
-    let demands = demands.for_schemas(layout, traits);
-    versions::each(layout, &demands, errors);
-    versions::together(layout, errors);
-    let wanted = layout.spec.field("names");
-    names::required(&wanted, errors);
-    names::validate(&wanted, errors);
-    common(layout, &demands, errors);
+    let demands = demands.with_schema_features(layout, traits);
+    versions::validate_each(layout, &demands, errors);
+    versions::validate_list(layout, errors);
+    let requested = layout.spec.field("names");
+    names::validate_required(&requested, errors);
+    names::validate(&requested, errors);
+    validate_shared_parts(layout, &demands, errors);
     conversion::validate(&layout.spec, &demands, errors);
 }
 
-/// What all versions have alike.
-fn common(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
-    let schema = layout.common(Part::Schema);
+/// Validates the parts that all versions share.
+fn validate_shared_parts(
+    layout: &InternalDefinition<'_>,
+    demands: &DefinitionRules<'_>,
+    errors: &mut Errors,
+) {
+    let schema = layout.shared_part(VersionPart::Schema);
     if let Some(schema) = &schema {
         let first = layout.versions.first().map(|version| version.field("name"));
         let name = first.as_ref().map_or("", Cursor::str);
         schemas::validate(schema, name, layout.any_has_status(), demands, errors);
     }
-    if let Some(subresources) = layout.common(Part::Subresources) {
+    if let Some(subresources) = layout.shared_part(VersionPart::Subresources) {
         scale::validate(&subresources, errors);
     }
-    let shared = layout.common(Part::Columns);
+    let shared = layout.shared_part(VersionPart::Columns);
     shared.iter().flat_map(Cursor::items).for_each(|column| columns::validate(&column, errors));
-    if let Some(fields) = layout.common(Part::Selectable) {
+    if let Some(fields) = layout.shared_part(VersionPart::Selectable) {
         let schema = schema.map(|schema| schema.field("openAPIV3Schema"));
-        selectable::of_all(&fields, schema.as_ref(), demands, errors);
+        selectable::validate_shared(&fields, schema.as_ref(), demands, errors);
     }
 }
 
-fn group(group: &Cursor<'_>, errors: &mut Errors) {
+fn validate_group(group: &Cursor<'_>, errors: &mut Errors) {
     let diagnostics = patterns::dns1123_subdomain(group.str());
     if group.str().is_empty() {
         errors.push(group.required(""));
@@ -119,15 +128,16 @@ fn group(group: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Groups of the Kubernetes project need its approval (`validateAPIApproval` upstream); a state that stays is nobody's fault.
-fn approval(new: &Object, old: Option<&Object>, errors: &mut Errors) {
+/// Validates the approval that groups of the Kubernetes project need (upstream's `validateAPIApproval`). An unchanged state is
+/// accepted.
+fn validate_approval(new: &Object, old: Option<&Object>, errors: &mut Errors) {
     if !is_protected(new.str_at("spec.group")) {
         return;
     }
     let annotation = |object: &Object| object.annotation(APPROVAL_ANNOTATION).unwrap_or_default().to_owned();
     let text = annotation(new);
-    let state = Approval::of(&text);
-    if old.is_some_and(|old| Approval::of(&annotation(old)) == state) {
+    let state = Approval::parse(&text);
+    if old.is_some_and(|old| Approval::parse(&annotation(old)) == state) {
         return;
     }
     let path = Path::new("metadata.annotations").key(APPROVAL_ANNOTATION);

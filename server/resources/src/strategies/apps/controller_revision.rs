@@ -1,4 +1,4 @@
-//! ControllerRevision: one state of what a stateful set or daemon set makes its pods from.
+//! ControllerRevision: snapshot of the pod template of a StatefulSet or DaemonSet.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupVersion, Object};
@@ -35,8 +35,9 @@ impl TableStrategy for ControllerRevision {
             |owner| {
                 let group = owner.field("apiVersion").str().parse::<GroupVersion>().unwrap_or_default().group;
                 let kind = owner.field("kind").str();
-                let whole = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-                format!("{}/{}", whole.to_lowercase(), owner.field("name").str())
+                let kind_and_group =
+                    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+                format!("{}/{}", kind_and_group.to_lowercase(), owner.field("name").str())
             },
         ))
     }

@@ -1,28 +1,30 @@
-//! DaemonSet: one pod on each node that fits.
+//! DaemonSet: runs a pod on each matching node.
 
 use portico_machinery::{Cursor, Object};
 
 use super::TEMPLATE;
 use crate::strategies::workload::{
-    Selects, go_number, is_empty_selector, must_match, selects, template_warnings,
+    ParsedSelector, check_template_labels, go_number, is_empty_selector, parse_selector, template_warnings,
 };
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
-use portico_validation::counts::{at_most_all, int_or_percent, is_none, none_negative, not_decremented};
+use portico_validation::counts::{
+    all_not_negative, at_most_100_percent, int_or_percent, is_zero, not_decremented,
+};
 use portico_validation::pod_spec;
 use portico_validation::{checks, label_selector};
 
-/// Counts changes of the template; upstream keeps it in a field of its own and shows it here.
+/// Annotation that counts changes of the template. Upstream's internal type has a field for the count.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(crate) struct DaemonSet;
 
 impl DecodeStrategy for DaemonSet {
-    fn unreadable(&self, object: &Object) -> Option<String> {
+    fn conversion_error(&self, object: &Object) -> Option<String> {
         go_number("ParseInt", object.annotation(TEMPLATE_GENERATION)?).err()
     }
 
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         let generation = template_generation(object);
         set_template_generation(object, generation);
         object.edit(&["spec"], default_spec);
@@ -31,12 +33,12 @@ impl DecodeStrategy for DaemonSet {
 }
 
 impl Strategy for DaemonSet {
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         let generation = template_generation(new).max(1);
         set_template_generation(new, generation);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         set_template_generation(new, template_generation(old));
     }
 
@@ -50,17 +52,17 @@ impl Strategy for DaemonSet {
         let spec = new.at(&["spec"]);
         let (selector, template) = (spec.field("selector"), spec.field("template"));
         label_selector(&selector, errors);
-        if let Selects::Labels(selected) = selects(&selector) {
-            must_match(selected.as_ref(), &template, errors);
+        if let ParsedSelector::Valid(selected) = parse_selector(&selector) {
+            check_template_labels(selected.as_ref(), &template, errors);
         }
         if is_empty_selector(&selector) {
             errors.push(selector.invalid("empty selector is invalid for daemonset"));
         }
         pod_spec::validate_template(&template, errors);
         pod_spec::validate_restarting_template(&template, "DaemonSet", errors);
-        none_negative(&spec, &["minReadySeconds"], errors);
+        all_not_negative(&spec, &["minReadySeconds"], errors);
         validate_update_strategy(&spec.field("updateStrategy"), errors);
-        none_negative(&spec, &["revisionHistoryLimit"], errors);
+        all_not_negative(&spec, &["revisionHistoryLimit"], errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -94,7 +96,7 @@ impl SubresourceStrategy for DaemonSet {
             "collisionCount",
         ];
         let (status, before) = (new.at(&["status"]), old.at(&["status"]));
-        none_negative(&status, &COUNTS, errors);
+        all_not_negative(&status, &COUNTS, errors);
         not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
     }
 }
@@ -135,9 +137,9 @@ fn validate_rolling_update(rolling: &Cursor<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
     for share in [&unavailable, &surge] {
         int_or_percent(share, errors);
-        at_most_all(share, errors);
+        at_most_100_percent(share, errors);
     }
-    match (is_none(&unavailable), is_none(&surge)) {
+    match (is_zero(&unavailable), is_zero(&surge)) {
         (false, false) => errors.push(surge.invalid("may not be set when maxUnavailable is non-zero")),
         (true, true) => errors.push(unavailable.required("cannot be 0 when maxSurge is 0")),
         _ => {}

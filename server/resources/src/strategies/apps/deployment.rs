@@ -1,31 +1,33 @@
-//! Deployment: a rolling update of replica sets.
+//! Deployment: rolling updates of ReplicaSets.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use super::{TEMPLATE, counted_pods, ready_of_wanted, selected_template};
+use super::{TEMPLATE, ready_cell, validate_pod_counts, validate_selector_and_template};
 use crate::strategies::workload::{go_number, template_warnings};
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
-use portico_validation::counts::{at_most_all, int_or_percent, is_none, none_negative, not_decremented};
+use portico_validation::counts::{
+    all_not_negative, at_most_100_percent, int_or_percent, is_zero, not_decremented,
+};
 use portico_validation::pod_spec;
 
-/// An old way to ask for a rollback; upstream reads it into a field of its own and writes it back.
+/// Annotation that requests a rollback. Upstream converts it to a field of its internal type, and back.
 const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
 pub(crate) struct Deployment;
 
 impl DecodeStrategy for Deployment {
-    fn unreadable(&self, object: &Object) -> Option<String> {
+    fn conversion_error(&self, object: &Object) -> Option<String> {
         let text = object.annotation(ROLLBACK).filter(|text| !text.is_empty())?;
         let error = go_number("ParseInt", text).err()?;
         Some(format!("failed to parse annotation[{ROLLBACK}]={text} as int64: {error}"))
     }
 
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         if let Some(revision) = rollback(object) {
             object.set(&["metadata", "annotations", ROLLBACK], revision.to_string());
         }
@@ -37,14 +39,14 @@ impl DecodeStrategy for Deployment {
 impl Strategy for Deployment {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
-        none_negative(&spec, &["replicas"], errors);
-        selected_template(&spec, errors);
+        all_not_negative(&spec, &["replicas"], errors);
+        validate_selector_and_template(&spec, errors);
         validate_strategy(&spec.field("strategy"), errors);
         if let Some(revision) = rollback(new).filter(|revision| *revision < 0) {
             let path = Path::new("spec.rollback.version");
             errors.push(Error::invalid(&path, revision, "must be greater than or equal to 0"));
         }
-        none_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
+        all_not_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
         let deadline = spec.field("progressDeadlineSeconds");
         if let Some(seconds) = deadline.i64() {
             checks::not_negative(&deadline, errors);
@@ -60,7 +62,8 @@ impl Strategy for Deployment {
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        let name =
+            if old.is_none() { pod_spec::name_warning(new, pod_spec::POD_NAMES_AND_HOSTNAMES) } else { None };
         name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
     }
 }
@@ -79,8 +82,8 @@ impl SubresourceStrategy for Deployment {
         ];
         const PARTS: [&str; 3] = ["updatedReplicas", "readyReplicas", "availableReplicas"];
         let (status, before) = (new.at(&["status"]), old.at(&["status"]));
-        none_negative(&status, &COUNTS, errors);
-        counted_pods(&status, &PARTS, "cannot be greater than readyReplicas", errors);
+        all_not_negative(&status, &COUNTS, errors);
+        validate_pod_counts(&status, &PARTS, "cannot be greater than readyReplicas", errors);
         not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
     }
 }
@@ -92,9 +95,9 @@ impl TableStrategy for Deployment {
 
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
-            "deployment-ready" => ready_of_wanted(object),
-            _ => match LabelSelector::of_object(&object.at(&["spec", "selector"])) {
-                // Unlike other kinds, a Deployment shows an empty selector as nothing.
+            "deployment-ready" => ready_cell(object),
+            _ => match LabelSelector::from_object(&object.at(&["spec", "selector"])) {
+                // Unlike other kinds, a Deployment shows an empty selector as an empty text.
                 Ok(selector) => Cell::text(selector.map_or_else(String::new, |s| s.to_string())),
                 Err(_) => Cell::text("<invalid>"),
             },
@@ -133,8 +136,8 @@ fn validate_rolling_update(rolling: &Cursor<'_>, errors: &mut Errors) {
     let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
     int_or_percent(&unavailable, errors);
     int_or_percent(&surge, errors);
-    if is_none(&unavailable) && is_none(&surge) {
+    if is_zero(&unavailable) && is_zero(&surge) {
         errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
     }
-    at_most_all(&unavailable, errors);
+    at_most_100_percent(&unavailable, errors);
 }

@@ -1,19 +1,19 @@
-//! ReplicaSet: so many pods of a template.
+//! ReplicaSet: runs a number of pods of one template.
 
 use portico_machinery::Object;
 
-use super::{TEMPLATE, counted_pods, selected_template};
+use super::{TEMPLATE, validate_pod_counts, validate_selector_and_template};
 use crate::strategies::workload::template_warnings;
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
-use portico_validation::counts::none_negative;
+use portico_validation::counts::all_not_negative;
 use portico_validation::pod_spec;
 
 pub(crate) struct ReplicaSet;
 
 impl DecodeStrategy for ReplicaSet {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&TEMPLATE, pod_spec::default_template);
     }
 }
@@ -21,8 +21,8 @@ impl DecodeStrategy for ReplicaSet {
 impl Strategy for ReplicaSet {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
-        none_negative(&spec, &["replicas", "minReadySeconds"], errors);
-        selected_template(&spec, errors);
+        all_not_negative(&spec, &["replicas", "minReadySeconds"], errors);
+        validate_selector_and_template(&spec, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -31,7 +31,8 @@ impl Strategy for ReplicaSet {
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        let name =
+            if old.is_none() { pod_spec::name_warning(new, pod_spec::POD_NAMES_AND_HOSTNAMES) } else { None };
         name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
     }
 }
@@ -48,7 +49,7 @@ impl SubresourceStrategy for ReplicaSet {
         ];
         const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
         let status = new.at(&["status"]);
-        none_negative(&status, &COUNTS, errors);
-        counted_pods(&status, &PARTS, "cannot be greater than readyReplicas", errors);
+        all_not_negative(&status, &COUNTS, errors);
+        validate_pod_counts(&status, &PARTS, "cannot be greater than readyReplicas", errors);
     }
 }

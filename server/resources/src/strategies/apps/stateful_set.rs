@@ -1,21 +1,21 @@
-//! StatefulSet: numbered pods that keep their names and their claims.
+//! StatefulSet: pods with stable names and volume claims.
 
 mod validate;
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use super::{TEMPLATE, counted_pods, ready_of_wanted};
+use super::{TEMPLATE, ready_cell, validate_pod_counts};
 use crate::strategies::workload::template_warnings;
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
-use portico_validation::counts::{none_negative, not_decremented};
+use portico_validation::counts::{all_not_negative, not_decremented};
 use portico_validation::pod_spec;
 
 pub(crate) struct StatefulSet;
 
 impl DecodeStrategy for StatefulSet {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["spec"], default_spec);
         object.edit_each(&["spec", "volumeClaimTemplates"], |claim| {
             claim.set(&["apiVersion"], "v1");
@@ -26,16 +26,16 @@ impl DecodeStrategy for StatefulSet {
 }
 
 impl Strategy for StatefulSet {
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         drop_max_unavailable(new, None);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         drop_max_unavailable(new, Some(old));
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::create(new, errors);
+        validate::validate_create(new, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -73,15 +73,15 @@ impl SubresourceStrategy for StatefulSet {
         ];
         const PARTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
         let (status, before) = (new.at(&["status"]), old.at(&["status"]));
-        none_negative(&status, &COUNTS, errors);
-        counted_pods(&status, &PARTS, "cannot be greater than status.readyReplicas", errors);
+        all_not_negative(&status, &COUNTS, errors);
+        validate_pod_counts(&status, &PARTS, "cannot be greater than status.readyReplicas", errors);
         not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
     }
 }
 
 impl TableStrategy for StatefulSet {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
-        ready_of_wanted(object)
+        ready_cell(object)
     }
 }
 
@@ -102,7 +102,7 @@ fn default_spec(spec: &mut Object) {
     }
 }
 
-/// A field behind a gate that is off: only who has it keeps it.
+/// Drops a field whose feature gate is off, unless the old object has it.
 fn drop_max_unavailable(new: &mut Object, old: Option<&Object>) {
     const PATH: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
     if !old.is_some_and(|old| old.at(&PATH).is_present()) {
@@ -110,15 +110,15 @@ fn drop_max_unavailable(new: &mut Object, old: Option<&Object>) {
     }
 }
 
-/// Storage that is asked for in parts of a byte. Upstream's path leaves the spec out, or misspells it on updates.
+/// Warns about storage requests with fractions of a byte. As upstream, the path lacks the spec, or misspells it in updates.
 fn claim_warnings(claims: &Cursor<'_>, part: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (at, claim) in claims.items().enumerate() {
+    for (index, claim) in claims.items().enumerate() {
         for list in ["requests", "limits"] {
             let amount = claim.field("spec").field("resources").field(list).field("storage");
             if amount.str().ends_with('m') {
                 warnings.push(format!(
-                    "spec.volumeClaimTemplates[{at}]{part}.resources.{list}[storage]: fractional byte value {:?} is invalid, must be an integer",
+                    "spec.volumeClaimTemplates[{index}]{part}.resources.{list}[storage]: fractional byte value {:?} is invalid, must be an integer",
                     amount.str()
                 ));
             }

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler: stored as v2; v1 keeps in annotations what it has no fields for.
+//! HorizontalPodAutoscaler: stored as v2. In v1, annotations contain the fields that v1 lacks.
 
 mod cells;
 mod convert;
@@ -9,18 +9,18 @@ use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
 use convert::PREFIX;
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
-use portico_validation::counts::none_negative;
+use portico_validation::counts::all_not_negative;
 
-const KEPT_BY_V1: [&str; 6] =
+const V1_ANNOTATIONS: [&str; 6] =
     ["metrics", "behavior", "current-metrics", "conditions", "scale-down-tolerance", "scale-up-tolerance"];
 
 pub(crate) struct HorizontalPodAutoscaler;
 
 impl DecodeStrategy for HorizontalPodAutoscaler {
-    fn default(&self, object: &mut Object, _moment: Moment) {
-        for name in KEPT_BY_V1 {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
+        for name in V1_ANNOTATIONS {
             object.remove(&["metadata", "annotations", &format!("{PREFIX}{name}")]);
         }
         if object.at(&["spec", "metrics"]).is_empty() {
@@ -40,17 +40,17 @@ impl DecodeStrategy for HorizontalPodAutoscaler {
 
 impl Strategy for HorizontalPodAutoscaler {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::spec(&new.at(&["spec"]), None, errors);
+        validate::validate_spec(&new.at(&["spec"]), None, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        validate::spec(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
+        validate::validate_spec(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
     }
 }
 
 impl SubresourceStrategy for HorizontalPodAutoscaler {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        none_negative(&new.at(&["status"]), &["currentReplicas", "desiredReplicas"], errors);
+        all_not_negative(&new.at(&["status"]), &["currentReplicas", "desiredReplicas"], errors);
     }
 }
 
@@ -60,7 +60,7 @@ impl TableStrategy for HorizontalPodAutoscaler {
     }
 }
 
-/// Both directions have rules as soon as there is a behavior; each field is filled only when it is absent.
+/// Defaults the rules of both directions. Sets only absent fields.
 fn default_behavior(behavior: &mut Object) {
     for direction in ["scaleUp", "scaleDown"] {
         if !behavior.at(&[direction]).is_present() {

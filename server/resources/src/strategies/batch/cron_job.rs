@@ -1,4 +1,4 @@
-//! CronJob: a job each time the clock says so.
+//! CronJob: creates jobs on a schedule.
 
 mod schedule;
 
@@ -6,19 +6,19 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
 use super::{job, job_warnings};
-use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, TableStrategy};
 use portico_validation::Errors;
-use portico_validation::counts::none_negative;
+use portico_validation::counts::all_not_negative;
 use portico_validation::pod_spec;
 
-/// Ten characters are left for what the controller appends.
+/// Maximum length of the name, which leaves ten characters for the suffix that the controller appends.
 const NAME_MAX: usize = 52;
 const JOB_SPEC: [&str; 3] = ["spec", "jobTemplate", "spec"];
 
 pub(crate) struct CronJob;
 
 impl DecodeStrategy for CronJob {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["spec", "jobTemplate", "spec", "template"], pod_spec::default_template);
     }
 }
@@ -43,7 +43,7 @@ impl Strategy for CronJob {
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
         let mut warnings = Vec::new();
         let Some(before) = old else {
-            warnings.extend(pod_spec::name_warning(new, pod_spec::IN_NAMES));
+            warnings.extend(pod_spec::name_warning(new, pod_spec::POD_NAMES_AND_HOSTNAMES));
             warnings.extend(job_warnings(new, None, &JOB_SPEC));
             return warnings;
         };
@@ -81,7 +81,7 @@ fn validate_spec(new: &Object, old: Option<&Object>, errors: &mut Errors) {
     const LIMITS: [&str; 2] = ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
     let spec = new.at(&["spec"]);
     validate_schedule(&spec, old, errors);
-    none_negative(&spec, &["startingDeadlineSeconds"], errors);
+    all_not_negative(&spec, &["startingDeadlineSeconds"], errors);
     let zone = spec.field("timeZone");
     if old.is_none_or(|old| !zone.same_as(&old.at(&["spec", "timeZone"]))) {
         validate_time_zone(&zone, errors);
@@ -93,7 +93,7 @@ fn validate_spec(new: &Object, old: Option<&Object>, errors: &mut Errors) {
         _ => errors.push(policy.not_supported(&["Allow", "Forbid", "Replace"])),
     }
     validate_job_template(&new.at(&JOB_SPEC), errors);
-    none_negative(&spec, &LIMITS, errors);
+    all_not_negative(&spec, &LIMITS, errors);
 }
 
 fn validate_schedule(spec: &Cursor<'_>, old: Option<&Object>, errors: &mut Errors) {
@@ -127,8 +127,8 @@ fn validate_time_zone(zone: &Cursor<'_>, errors: &mut Errors) {
     let unknown = format!("unknown time zone {name}");
     for part in name.split('/') {
         let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'+' | b'-');
-        let odd = matches!(part, "." | "..") || part.starts_with('-');
-        if odd || !(1..=14).contains(&part.len()) || !part.bytes().all(legal) {
+        let is_invalid = matches!(part, "." | "..") || part.starts_with('-');
+        if is_invalid || !(1..=14).contains(&part.len()) || !part.bytes().all(legal) {
             errors.push(zone.invalid(&unknown));
             return;
         }
@@ -142,7 +142,7 @@ fn validate_time_zone(zone: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The spec of the jobs to come. Their selectors are generated when they come.
+/// Validates the spec of the jobs. Their selectors are generated when the jobs are created.
 fn validate_job_template(spec: &Cursor<'_>, errors: &mut Errors) {
     job::validate_spec(spec, errors);
     let (selector, manual) = (spec.field("selector"), spec.field("manualSelector"));

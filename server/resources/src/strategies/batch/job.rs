@@ -16,20 +16,20 @@ use portico_machinery::{Cursor, Object, time};
 use super::job_warnings;
 use portico_registry::options::DeleteOptions;
 use portico_registry::{
-    DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy,
+    DecodeStrategy, DeleteStrategy, FieldStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy,
 };
 use portico_validation::Errors;
 use portico_validation::label_selector;
 use portico_validation::pod_spec;
 use spec::TEMPLATE_LABELS;
-use status::holds;
+use status::is_condition_true;
 
-const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+const PODS_REMAIN_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 pub(crate) struct Job;
 
 impl DecodeStrategy for Job {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["spec"], default_spec);
         object.edit(&["spec", "template"], pod_spec::default_template);
     }
@@ -40,7 +40,7 @@ impl Strategy for Job {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         let shared = !new.at(&TEMPLATE_LABELS).is_empty();
         if !new.at(&["spec", "manualSelector"]).bool() {
             generate_selector(new);
@@ -61,7 +61,7 @@ impl Strategy for Job {
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        spec::validate_regenerated(new, old, errors);
+        spec::validate_generated_update(new, old, errors);
         validate_own_spec(new, errors);
         spec::validate_host_names(new, errors);
         validate_own_spec(new, errors);
@@ -69,7 +69,8 @@ impl Strategy for Job {
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        let name =
+            if old.is_none() { pod_spec::name_warning(new, pod_spec::POD_NAMES_AND_HOSTNAMES) } else { None };
         name.into_iter().chain(job_warnings(new, old, &["spec"])).collect()
     }
 }
@@ -82,8 +83,8 @@ impl SubresourceStrategy for Job {
 
 impl DeleteStrategy for Job {
     fn delete_warnings(&self, options: &DeleteOptions) -> Vec<String> {
-        match options.wanted_propagation() {
-            None => vec![PODS_STAY.to_owned()],
+        match options.requested_propagation() {
+            None => vec![PODS_REMAIN_WARNING.to_owned()],
             Some(_) => Vec::new(),
         }
     }
@@ -114,9 +115,9 @@ impl TableStrategy for Job {
     }
 }
 
-/// The rules of the spec, and those of the selector that only jobs of their own have.
+/// Validates the spec and the selector of a job that is not a template.
 fn validate_own_spec(new: &Object, errors: &mut Errors) {
-    use crate::strategies::workload::{Selects, must_match, selects};
+    use crate::strategies::workload::{ParsedSelector, check_template_labels, parse_selector};
     let spec = new.at(&["spec"]);
     let selector = spec.field("selector");
     validate_spec(&spec, errors);
@@ -124,8 +125,8 @@ fn validate_own_spec(new: &Object, errors: &mut Errors) {
         errors.push(selector.required(""));
     }
     label_selector(&selector, errors);
-    if let Selects::Labels(selected) = selects(&selector) {
-        must_match(selected.as_ref(), &spec.field("template"), errors);
+    if let ParsedSelector::Valid(selected) = parse_selector(&selector) {
+        check_template_labels(selected.as_ref(), &spec.field("template"), errors);
     }
 }
 
@@ -142,9 +143,9 @@ fn default_spec(spec: &mut Object) {
         spec.set(&["backoffLimit"], limit);
     }
     let replacement = if is_there(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
-    for (field, word) in [("completionMode", "NonIndexed"), ("podReplacementPolicy", replacement)] {
+    for (field, default) in [("completionMode", "NonIndexed"), ("podReplacementPolicy", replacement)] {
         if !is_there(spec, field) {
-            spec.set(&[field], word);
+            spec.set(&[field], default);
         }
     }
     for field in ["suspend", "manualSelector"] {
@@ -154,7 +155,7 @@ fn default_spec(spec: &mut Object) {
     }
 }
 
-/// The uid distinguishes pods of this job from all others.
+/// Generates the selector. The UID distinguishes the pods of this job from all others.
 fn generate_selector(new: &mut Object) {
     let (name, uid) = (new.name().to_owned(), new.uid().to_owned());
     for (key, value) in spec::generated_labels(&name, &uid) {
@@ -169,7 +170,7 @@ fn generate_selector(new: &mut Object) {
     }
 }
 
-/// A job without labels has those of its pods; whether it got any.
+/// Copies the labels of the template to a job without labels. Returns `true` if labels were added.
 fn default_labels(new: &mut Object) -> bool {
     if !new.at(&["metadata", "labels"]).is_empty() {
         return false;
@@ -181,26 +182,26 @@ fn default_labels(new: &mut Object) -> bool {
 }
 
 fn status_cell(object: &Object) -> &'static str {
-    let shown = ["Suspended", "FailureTarget", "SuccessCriteriaMet"];
-    if holds(object, "Complete") {
+    let conditions = ["Suspended", "FailureTarget", "SuccessCriteriaMet"];
+    if is_condition_true(object, "Complete") {
         "Complete"
-    } else if holds(object, "Failed") {
+    } else if is_condition_true(object, "Failed") {
         "Failed"
     } else if object.deletion_timestamp().is_some() {
         "Terminating"
     } else {
-        shown.into_iter().find(|kind| holds(object, kind)).unwrap_or("Running")
+        conditions.into_iter().find(|kind| is_condition_true(object, kind)).unwrap_or("Running")
     }
 }
 
 fn completions_cell(object: &Object) -> String {
-    let done = object.at(&["status", "succeeded"]).i64().unwrap_or(0);
+    let succeeded = object.at(&["status", "succeeded"]).i64().unwrap_or(0);
     let (completions, parallelism) =
         (object.at(&["spec", "completions"]).i64(), object.at(&["spec", "parallelism"]).i64().unwrap_or(0));
     match completions {
-        Some(all) => format!("{done}/{all}"),
-        None if parallelism > 1 => format!("{done}/1 of {parallelism}"),
-        None => format!("{done}/1"),
+        Some(all) => format!("{succeeded}/{all}"),
+        None if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
+        None => format!("{succeeded}/1"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signers: what their names must look like.
+//! Validation of signer names.
 
 use portico_machinery::{Cursor, Object, field, names};
 use portico_validation::Errors;
@@ -7,7 +7,7 @@ const LEGACY: &str = "kubernetes.io/legacy-unknown";
 const DOMAIN_MAX: usize = 253;
 const NAME_MAX: usize = 571;
 
-/// `domain.with.dots/path`; the legacy signer belongs to another version.
+/// Validates a name of the form `domain.with.dots/path`. `legacy_allowed`: the signer of the v1beta1 API is accepted.
 pub(super) fn validate_name(signer: &Cursor<'_>, legacy_allowed: bool, errors: &mut Errors) {
     let name = signer.str();
     if name == LEGACY && !legacy_allowed {
@@ -27,22 +27,22 @@ pub(super) fn validate_name(signer: &Cursor<'_>, legacy_allowed: bool, errors: &
     if domain.len() > DOMAIN_MAX {
         errors.push(field::Error::too_long(&path, DOMAIN_MAX));
     }
-    segments(&path, domain, names::dns1123_label, errors);
+    validate_segments(&path, domain, names::dns1123_label, errors);
     if !domain.contains('.') {
         let dots = "should be a domain with at least two segments separated by dots";
         errors.push(field::Error::invalid(&path, domain, dots));
     }
-    segments(&path, rest, names::dns1123_subdomain, errors);
+    validate_segments(&path, rest, names::dns1123_subdomain, errors);
     if name.len() > NAME_MAX {
         errors.push(field::Error::too_long(&path, NAME_MAX));
     }
 }
 
-/// Each part between dots; only the first bad one is reported.
-fn segments(path: &field::Path, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
-    let bad =
+/// Validates the parts between dots. Reports only the first invalid one.
+fn validate_segments(path: &field::Path, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    let first_invalid =
         text.split('.').map(|label| (label, rule(label))).find(|(_, diagnostics)| !diagnostics.is_empty());
-    let (label, diagnostics) = bad.unwrap_or_default();
+    let (label, diagnostics) = first_invalid.unwrap_or_default();
     errors.extend(
         diagnostics
             .iter()
@@ -60,14 +60,14 @@ mod tests {
 
     #[test]
     fn signer_names_are_a_domain_with_dots_and_a_path() {
-        let reported = |name: &str| {
+        let errors_of = |name: &str| {
             let mut object = Object::default();
             object.set(&["spec", "signerName"], name);
             let mut errors = Vec::new();
             validate_name(&object.at(&["spec", "signerName"]), false, &mut errors);
             errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         };
-        for (name, words) in [
+        for (name, expected) in [
             ("example.com/x", ""),
             ("example.com/my.signer-1", ""),
             ("", "Required value"),
@@ -78,9 +78,9 @@ mod tests {
             ("Foo.Bar/x", "\"Foo.Bar\": validating label \"Foo\": "),
             ("a.b/A_b", "\"A_b\": validating label \"A_b\": "),
         ] {
-            assert!(reported(name).contains(words), "{name}: {}", reported(name));
-            assert_eq!(reported(name).is_empty(), words.is_empty(), "{name}: {}", reported(name));
+            assert!(errors_of(name).contains(expected), "{name}: {}", errors_of(name));
+            assert_eq!(errors_of(name).is_empty(), expected.is_empty(), "{name}: {}", errors_of(name));
         }
-        assert!(!reported("Foo.Bar/x").contains("label \"Bar\""));
+        assert!(!errors_of("Foo.Bar/x").contains("label \"Bar\""));
     }
 }

@@ -1,13 +1,13 @@
-//! CertificateSigningRequest: who asks is written by us, the spec never changes, and status and approval each own a part
-//! of the status.
+//! CertificateSigningRequest: the server sets the requesting user, the spec is immutable, and the subresources `status` and
+//! `approval` each own a part of the status.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, UserInfo, time};
 
 use super::validate;
 use super::validate::VERDICTS;
-use portico_registry::Part;
-use portico_registry::{Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::ObjectPart;
+use portico_registry::{RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
@@ -19,7 +19,7 @@ impl Strategy for SigningRequest {
         true
     }
 
-    fn claim(&self, new: &mut Object, user: &UserInfo) {
+    fn set_requester(&self, new: &mut Object, user: &UserInfo) {
         for field in ["username", "uid", "groups", "extra"] {
             new.remove(&["spec", field]);
         }
@@ -36,18 +36,18 @@ impl Strategy for SigningRequest {
         }
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         new.copy_from(old, &["spec"]);
     }
 
-    fn stamp(&self, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
-        if part != Part::Main {
-            stamp(new, old, &time::rfc3339(moment.now));
+    fn set_change_time(&self, part: ObjectPart<'_>, new: &mut Object, old: &Object, time: RequestTime) {
+        if part != ObjectPart::Main {
+            set_condition_times(new, old, &time::rfc3339(time.now));
         }
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::request(new, None, errors);
+        validate::validate_request(new, None, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -58,7 +58,7 @@ impl Strategy for SigningRequest {
 impl SubresourceStrategy for SigningRequest {
     fn prepare_status(&self, new: &mut Object, old: &Object) {
         for verdict in VERDICTS {
-            keep(new, old, verdict);
+            restore_conditions(new, old, verdict);
         }
     }
 
@@ -74,7 +74,7 @@ impl SubresourceStrategy for SigningRequest {
 
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         validate::update(new, old, errors);
-        validate::no_new_verdicts(new, old, errors);
+        validate::validate_no_new_verdicts(new, old, errors);
     }
 
     fn validate_subresource(&self, _approval: &str, new: &Object, old: &Object, errors: &mut Errors) {
@@ -88,8 +88,8 @@ impl TableStrategy for SigningRequest {
         match function {
             "certificatesigningrequest-signername" => or_none(object.str_at("spec.signerName")),
             "certificatesigningrequest-requestedduration" => {
-                let asked = object.at(&["spec", "expirationSeconds"]).i64();
-                asked.map_or_else(|| or_none(""), |seconds| Cell::text(time::human_duration(seconds)))
+                let seconds = object.at(&["spec", "expirationSeconds"]).i64();
+                seconds.map_or_else(|| or_none(""), |seconds| Cell::text(time::human_duration(seconds)))
             }
             "certificatesigningrequest-condition" => Cell::text(condition_column(object)),
             _ => Cell::Null,
@@ -97,30 +97,31 @@ impl TableStrategy for SigningRequest {
     }
 }
 
-/// Places of conditions of a type.
-fn places(object: &Object, kind: &str) -> Vec<usize> {
+/// Returns the indexes of conditions of a type.
+fn condition_indexes(object: &Object, kind: &str) -> Vec<usize> {
     let conditions = object.at(&CONDITIONS);
     let of_kind = conditions.items().enumerate().filter(|(_, c)| c.field("type").str() == kind);
     of_kind.map(|(at, _)| at).collect()
 }
 
-/// Takes the stored conditions of a type over the new ones when there are as many: an edit of them is lost, an added or
-/// removed one is left for validation.
-fn keep(new: &mut Object, old: &Object, kind: &str) {
-    let (before, after) = (places(old, kind), places(new, kind));
+/// Restores the stored conditions of a type if their number is unchanged, which drops edits. Validation handles added and removed
+/// conditions.
+fn restore_conditions(new: &mut Object, old: &Object, kind: &str) {
+    let (before, after) = (condition_indexes(old, kind), condition_indexes(new, kind));
     if before.is_empty() || before.len() != after.len() {
         return;
     }
     let stored: Vec<_> = old.at(&CONDITIONS).items().filter_map(|c| c.node()).collect();
     let mut all: Vec<_> = new.at(&CONDITIONS).items().filter_map(|c| c.node()).collect();
-    for (from, to) in before.into_iter().zip(after) {
-        all[to].clone_from(&stored[from]);
+    for (old_index, new_index) in before.into_iter().zip(after) {
+        all[new_index].clone_from(&stored[old_index]);
     }
     new.put(&CONDITIONS, all.into_iter().collect());
 }
 
-/// Times that the caller left out: the update's is now, the transition's that of the same condition before, or now.
-fn stamp(new: &mut Object, old: &Object, now: &str) {
+/// Sets times that the client did not set: the update time to now; the transition time to that of the equal old condition, or
+/// to now.
+fn set_condition_times(new: &mut Object, old: &Object, now: &str) {
     if new.at(&CONDITIONS).is_empty() {
         return;
     }
@@ -133,11 +134,14 @@ fn stamp(new: &mut Object, old: &Object, now: &str) {
                 stamped.set(&["lastUpdateTime"], now);
             }
             if condition.field("lastTransitionTime").str().is_empty() {
-                let same = |c: &portico_machinery::Cursor<'_>| {
+                let is_same_condition = |c: &portico_machinery::Cursor<'_>| {
                     ["type", "status"].iter().all(|f| c.field(f).str() == condition.field(f).str())
                 };
-                let times =
-                    old.at(&CONDITIONS).items().filter(same).map(|c| c.field("lastTransitionTime").str());
+                let times = old
+                    .at(&CONDITIONS)
+                    .items()
+                    .filter(is_same_condition)
+                    .map(|c| c.field("lastTransitionTime").str());
                 let before = times.filter(|t| !t.is_empty()).map(str::to_owned).next();
                 stamped.set(&["lastTransitionTime"], before.unwrap_or_else(|| now.to_owned()));
             }
@@ -147,9 +151,9 @@ fn stamp(new: &mut Object, old: &Object, now: &str) {
     new.put(&CONDITIONS, all.into_iter().collect());
 }
 
-/// `Pending`, or the verdict; then `Failed` and `Issued`, as kubectl shows them.
+/// Returns `Denied`, `Approved` or `Pending`, followed by `Failed` and `Issued` if they apply, as kubectl prints them.
 fn condition_column(object: &Object) -> String {
-    let has = |kind: &str| !places(object, kind).is_empty();
+    let has = |kind: &str| !condition_indexes(object, kind).is_empty();
     let mut text = match () {
         () if has("Denied") => "Denied",
         () if has("Approved") => "Approved",
@@ -174,21 +178,21 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_verdict_is_taken_back_and_a_new_one_is_left_to_validation() {
+    fn edits_of_a_verdict_are_dropped_and_a_new_verdict_remains() {
         let old = with(r#"[{"type":"Approved","status":"True","reason":"old"}]"#);
         let mut new = with(r#"[{"type":"Failed"},{"type":"Approved","status":"True","reason":"new"}]"#);
-        keep(&mut new, &old, "Approved");
+        restore_conditions(&mut new, &old, "Approved");
         assert_eq!(new.at(&CONDITIONS).items().nth(1).unwrap().field("reason").str(), "old");
-        let mut more = with(r#"[{"type":"Approved","reason":"a"},{"type":"Approved","reason":"b"}]"#);
-        keep(&mut more, &old, "Approved");
-        assert_eq!(more.at(&CONDITIONS).items().next().unwrap().field("reason").str(), "a");
+        let mut duplicates = with(r#"[{"type":"Approved","reason":"a"},{"type":"Approved","reason":"b"}]"#);
+        restore_conditions(&mut duplicates, &old, "Approved");
+        assert_eq!(duplicates.at(&CONDITIONS).items().next().unwrap().field("reason").str(), "a");
     }
 
     #[test]
-    fn times_left_out_are_filled_and_an_unchanged_condition_keeps_its_own() {
+    fn missing_times_are_set_and_unchanged_conditions_keep_theirs() {
         let old = with(r#"[{"type":"A","status":"True","lastTransitionTime":"then"}]"#);
         let mut new = with(r#"[{"type":"A","status":"True"},{"type":"A","status":"False"}]"#);
-        stamp(&mut new, &old, "now");
+        set_condition_times(&mut new, &old, "now");
         let times: Vec<_> = new
             .at(&CONDITIONS)
             .items()

@@ -1,4 +1,4 @@
-//! What a CertificateSigningRequest must look like. A rule that the stored object breaks already binds no update of it.
+//! Validation of a CertificateSigningRequest. Updates need not satisfy rules that the stored object already violates.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::signer;
 use portico_validation::Errors;
 use portico_validation::pem;
 
-/// Conditions that `/approval` alone may add.
+/// Conditions that only the subresource `approval` may add.
 pub(super) const VERDICTS: [&str; 2] = ["Approved", "Denied"];
 
 const USAGES: [&str; 23] = [
@@ -38,64 +38,64 @@ const USAGES: [&str; 23] = [
     "signing",
     "timestamping",
 ];
-/// Conditions that are true or not there, and that nobody takes away.
-const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
-const SHORTEST: i64 = 600;
+/// Conditions that can only be `True` and cannot be removed.
+const PERMANENT: [&str; 3] = ["Approved", "Denied", "Failed"];
+const MIN_EXPIRATION_SECONDS: i64 = 600;
 
-/// What an old object gets away with.
+/// Rules that an update need not satisfy, because the old object violates them.
 #[derive(Default)]
-struct Leniency {
-    unknown_usages: bool,
-    duplicate_usages: bool,
-    legacy_signer: bool,
-    empty_condition_types: bool,
-    duplicate_condition_types: bool,
-    both_verdicts: bool,
-    any_certificate: bool,
+struct ValidationOptions {
+    allow_unknown_usages: bool,
+    allow_duplicate_usages: bool,
+    allow_legacy_signer: bool,
+    allow_empty_condition_types: bool,
+    allow_duplicate_condition_types: bool,
+    allow_both_verdicts: bool,
+    allow_any_certificate: bool,
 }
 
-impl Leniency {
+impl ValidationOptions {
     fn of(old: &Object) -> Self {
         let usages: Vec<_> = old.at(&["spec", "usages"]).items().map(|u| u.str()).collect();
         let types = condition_types(old);
         Self {
-            unknown_usages: usages.iter().any(|u| !USAGES.contains(u)),
-            duplicate_usages: has_duplicates(&usages),
-            legacy_signer: signer::is_legacy(old),
-            empty_condition_types: types.contains(&""),
-            duplicate_condition_types: has_duplicates(&types),
-            both_verdicts: VERDICTS.iter().all(|v| types.contains(v)),
-            any_certificate: certificate(old).is_err(),
+            allow_unknown_usages: usages.iter().any(|u| !USAGES.contains(u)),
+            allow_duplicate_usages: has_duplicates(&usages),
+            allow_legacy_signer: signer::is_legacy(old),
+            allow_empty_condition_types: types.contains(&""),
+            allow_duplicate_condition_types: has_duplicates(&types),
+            allow_both_verdicts: VERDICTS.iter().all(|v| types.contains(v)),
+            allow_any_certificate: certificate(old).is_err(),
         }
     }
 }
 
-/// A request as a whole; `old` for an update.
-pub(super) fn request(new: &Object, old: Option<&Object>, errors: &mut Errors) {
-    let lenient = old.map(Leniency::of).unwrap_or_default();
+/// Validates a whole request. `old` is `None` for a create.
+pub(super) fn validate_request(new: &Object, old: Option<&Object>, errors: &mut Errors) {
+    let lenient = old.map(ValidationOptions::of).unwrap_or_default();
     let spec = new.at(&["spec"]);
-    let asked = spec.field("request");
-    if let Err(why) = pem::request(&STANDARD.decode(asked.str()).unwrap_or_default()) {
-        // Bytes that are not there are `null`.
-        errors.push(field::Error::invalid_printed(&asked.path(), &asked.json(), &why));
+    let request = spec.field("request");
+    if let Err(error) = pem::certificate_request(&STANDARD.decode(request.str()).unwrap_or_default()) {
+        // An absent value prints as `null`.
+        errors.push(field::Error::invalid_printed(&request.path(), &request.json(), &error));
     }
-    usages(&spec.field("usages"), &lenient, errors);
-    signer::validate_name(&spec.field("signerName"), lenient.legacy_signer, errors);
-    let life = spec.field("expirationSeconds");
-    if life.i64().is_some_and(|seconds| seconds < SHORTEST) {
-        errors.push(life.invalid("may not specify a duration less than 600 seconds (10 minutes)"));
+    validate_usages(&spec.field("usages"), &lenient, errors);
+    signer::validate_name(&spec.field("signerName"), lenient.allow_legacy_signer, errors);
+    let expiration = spec.field("expirationSeconds");
+    if expiration.i64().is_some_and(|seconds| seconds < MIN_EXPIRATION_SECONDS) {
+        errors.push(expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)"));
     }
-    conditions(&new.at(&["status", "conditions"]), &lenient, errors);
-    if let (false, Err(why)) = (lenient.any_certificate, certificate(new)) {
-        errors.push(field::Error::invalid(&"status.certificate".into(), "<certificate data>", &why));
+    validate_conditions(&new.at(&["status", "conditions"]), &lenient, errors);
+    if let (false, Err(error)) = (lenient.allow_any_certificate, certificate(new)) {
+        errors.push(field::Error::invalid(&"status.certificate".into(), "<certificate data>", &error));
     }
 }
 
-/// A request, and what an update may not take away.
+/// Validates an update, which must not remove permanent conditions.
 pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
-    request(new, Some(old), errors);
+    validate_request(new, Some(old), errors);
     let conditions = new.at(&["status", "conditions"]);
-    for kind in FINAL.into_iter().filter(|kind| count(new, kind) < count(old, kind)) {
+    for kind in PERMANENT.into_iter().filter(|kind| count(new, kind) < count(old, kind)) {
         errors.push(conditions.forbidden(&format!("updates may not remove a condition of type {kind:?}")));
     }
     let (before, after) = (old.at(&["status", "certificate"]), new.at(&["status", "certificate"]));
@@ -104,49 +104,49 @@ pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-/// Approving and denying is `/approval`'s.
-pub(super) fn no_new_verdicts(new: &Object, old: &Object, errors: &mut Errors) {
+/// Checks that no verdict is added: only the subresource `approval` may approve or deny.
+pub(super) fn validate_no_new_verdicts(new: &Object, old: &Object, errors: &mut Errors) {
     let conditions = new.at(&["status", "conditions"]);
     for kind in VERDICTS.into_iter().filter(|kind| count(new, kind) > count(old, kind)) {
         errors.push(conditions.forbidden(&format!("updates may not add a condition of type {kind:?}")));
     }
 }
 
-fn usages(usages: &Cursor<'_>, lenient: &Leniency, errors: &mut Errors) {
+fn validate_usages(usages: &Cursor<'_>, lenient: &ValidationOptions, errors: &mut Errors) {
     if usages.is_empty() {
         errors.push(usages.required(""));
     }
-    if !lenient.unknown_usages {
+    if !lenient.allow_unknown_usages {
         let unknown = usages.items().filter(|u| !USAGES.contains(&u.str()));
         errors.extend(unknown.map(|u| u.not_supported(&USAGES)));
     }
-    if !lenient.duplicate_usages {
+    if !lenient.allow_duplicate_usages {
         let mut seen = HashSet::new();
-        let again = usages.items().filter(|u| !seen.insert(u.str()));
-        errors.extend(again.map(|u| field::Error::duplicate(&u.path(), u.str())));
+        let duplicates = usages.items().filter(|u| !seen.insert(u.str()));
+        errors.extend(duplicates.map(|u| field::Error::duplicate(&u.path(), u.str())));
     }
 }
 
-fn conditions(conditions: &Cursor<'_>, lenient: &Leniency, errors: &mut Errors) {
+fn validate_conditions(conditions: &Cursor<'_>, lenient: &ValidationOptions, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for condition in conditions.items() {
         let (kind, status) = (condition.field("type"), condition.field("status"));
-        if kind.str().is_empty() && !lenient.empty_condition_types {
+        if kind.str().is_empty() && !lenient.allow_empty_condition_types {
             errors.push(kind.required(""));
         }
         let allowed: &[&str] =
-            if FINAL.contains(&kind.str()) { &["True"] } else { &["False", "True", "Unknown"] };
+            if PERMANENT.contains(&kind.str()) { &["True"] } else { &["False", "True", "Unknown"] };
         if status.str().is_empty() {
             errors.push(status.required(""));
         } else if !allowed.contains(&status.str()) {
             errors.push(status.not_supported(allowed));
         }
-        if VERDICTS.contains(&kind.str()) && !lenient.both_verdicts {
+        if VERDICTS.contains(&kind.str()) && !lenient.allow_both_verdicts {
             let other = VERDICTS.iter().any(|verdict| *verdict != kind.str() && seen.contains(verdict));
-            let why = "Approved and Denied conditions are mutually exclusive";
-            errors.extend(other.then(|| field::Error::invalid(&conditions.path(), kind.str(), why)));
+            let message = "Approved and Denied conditions are mutually exclusive";
+            errors.extend(other.then(|| field::Error::invalid(&conditions.path(), kind.str(), message)));
         }
-        if !seen.insert(kind.str()) && !lenient.duplicate_condition_types {
+        if !seen.insert(kind.str()) && !lenient.allow_duplicate_condition_types {
             errors.push(field::Error::duplicate(&kind.path(), kind.str()));
         }
     }
@@ -157,7 +157,7 @@ fn certificate(object: &Object) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
     }
-    pem::certificates(&STANDARD.decode(text).unwrap_or_default())
+    pem::validate_certificates(&STANDARD.decode(text).unwrap_or_default())
 }
 
 fn condition_types(object: &Object) -> Vec<&str> {

@@ -1,14 +1,14 @@
-//! ComponentStatus: how the parts of a control plane are doing. Nothing is stored; what is read is computed on the spot.
+//! ComponentStatus: health of the components of a control plane. Objects are not stored; each read computes them.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, GroupVersionKind, Object};
 
 use portico_registry::{ComputedStrategy, Strategy, TableStrategy};
 
-/// Parts of a control plane that never run beside this server, and the ports where upstream asks for them. Nobody is
-/// asked: the answer is upstream's for a machine without them.
-const ABSENT: [(&str, u16); 2] = [("controller-manager", 10_257), ("scheduler", 10_259)];
-/// What upstream calls the store, which is a part of this server.
+/// Components that this server does not include, with the ports that upstream probes. They are not probed: the response is that
+/// of upstream on a machine without them.
+const ABSENT_COMPONENTS: [(&str, u16); 2] = [("controller-manager", 10_257), ("scheduler", 10_259)];
+/// Name of the store in upstream. The store is part of this server.
 const STORE: &str = "etcd-0";
 
 pub(crate) struct ComponentStatus;
@@ -32,7 +32,7 @@ impl TableStrategy for ComponentStatus {
 
 impl ComputedStrategy for ComponentStatus {
     fn computed(&self, kind: &GroupVersionKind) -> Vec<Object> {
-        let absent = ABSENT.iter().map(|(name, port)| {
+        let absent = ABSENT_COMPONENTS.iter().map(|(name, port)| {
             let address = format!("127.0.0.1:{port}");
             let message =
                 format!("Get \"https://{address}/healthz\": dial tcp {address}: connect: connection refused");
@@ -68,14 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_store_is_well_and_what_is_not_there_is_not() {
+    fn the_store_is_healthy_and_absent_components_are_not() {
         let kind = GroupVersion::new("", "v1").kind("ComponentStatus");
         let components = ComponentStatus.computed(&kind);
-        let shown: Vec<(&str, Cell)> = components
+        let cells: Vec<(&str, Cell)> = components
             .iter()
             .map(|component| (component.name(), ComponentStatus.cell("componentstatus-status", component)))
             .collect();
         let [well, unwell] = ["Healthy", "Unhealthy"].map(Cell::text);
-        assert_eq!(shown, [("controller-manager", unwell.clone()), ("scheduler", unwell), ("etcd-0", well)]);
+        assert_eq!(cells, [("controller-manager", unwell.clone()), ("scheduler", unwell), ("etcd-0", well)]);
     }
 }

@@ -1,11 +1,11 @@
-//! LimitRange: defaults that follow from each other, and bounds that must leave room.
+//! LimitRange: defaults derived from other limits, and validation of limits against each other.
 
 use std::collections::{BTreeSet, HashSet};
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, Quantity, names};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::pod_spec::{container_resource_name, resource_name, round_to_milli};
@@ -15,16 +15,16 @@ const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRe
 pub(crate) struct LimitRange;
 
 impl DecodeStrategy for LimitRange {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit_each(&["spec", "limits"], |item| {
             for list in LISTS {
                 round_to_milli(item, &[list]);
             }
             if item.str_at("type") == "Container" {
-                for (to, from) in
+                for (target, source) in
                     [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")]
                 {
-                    inherit(item, to, from);
+                    copy_missing(item, target, source);
                 }
             }
         });
@@ -40,7 +40,7 @@ impl Strategy for LimitRange {
         false
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         if new.name().is_empty() && new.generate_name().is_empty() {
             new.set(&["metadata", "name"], uuid::Uuid::new_v4().to_string());
         }
@@ -50,7 +50,7 @@ impl Strategy for LimitRange {
         let mut kinds = HashSet::new();
         for item in new.at(&["spec", "limits"]).items() {
             let kind = item.field("type");
-            limit_type(&kind, errors);
+            validate_limit_type(&kind, errors);
             if !kinds.insert(kind.str()) {
                 errors.push(kind.duplicate());
             }
@@ -59,22 +59,22 @@ impl Strategy for LimitRange {
     }
 }
 
-/// Takes over what another list has and this one lacks.
-fn inherit(item: &mut Object, to: &str, from: &str) {
-    let there: Vec<(String, String)> =
-        item.at(&[from]).entries().map(|(name, value)| (name.to_owned(), value.str().to_owned())).collect();
-    for (name, value) in there {
-        if item.at(&[to]).entry_str(&name).is_none() {
-            item.set(&[to, &name], value);
+/// Copies the entries of list `source` that list `target` lacks.
+fn copy_missing(item: &mut Object, target: &str, source: &str) {
+    let defaults: Vec<(String, String)> =
+        item.at(&[source]).entries().map(|(name, value)| (name.to_owned(), value.str().to_owned())).collect();
+    for (name, value) in defaults {
+        if item.at(&[target]).entry_str(&name).is_none() {
+            item.set(&[target, &name], value);
         }
     }
 }
 
-fn limit_type(kind: &Cursor<'_>, errors: &mut Errors) {
+fn validate_limit_type(kind: &Cursor<'_>, errors: &mut Errors) {
     let before = errors.len();
-    checks::follows(kind, names::qualified_name, errors);
-    let known = matches!(kind.str(), "Pod" | "Container" | "PersistentVolumeClaim");
-    if errors.len() == before && !kind.str().contains('/') && !known {
+    checks::matches_rule(kind, names::qualified_name, errors);
+    let is_standard = matches!(kind.str(), "Pod" | "Container" | "PersistentVolumeClaim");
+    if errors.len() == before && !kind.str().contains('/') && !is_standard {
         errors.push(kind.invalid("must be a standard limit type or fully qualified"));
     }
 }
@@ -84,13 +84,13 @@ fn validate_item(item: &Cursor<'_>, kind: &str, errors: &mut Errors) {
         names_of(&item.field(list), kind, errors);
     }
     for list in ["default", "defaultRequest"] {
-        let here = item.field(list);
+        let amounts = item.field(list);
         if kind == "Pod" {
-            if !here.is_empty() {
-                errors.push(here.forbidden("may not be specified when `type` is 'Pod'"));
+            if !amounts.is_empty() {
+                errors.push(amounts.forbidden("may not be specified when `type` is 'Pod'"));
             }
         } else {
-            names_of(&here, kind, errors);
+            names_of(&amounts, kind, errors);
         }
     }
     if kind == "PersistentVolumeClaim" {
@@ -106,7 +106,7 @@ fn validate_item(item: &Cursor<'_>, kind: &str, errors: &mut Errors) {
         resources.extend(item.field(list).entries().map(|(name, _)| name));
     }
     for resource in resources {
-        relations(item, resource, errors);
+        validate_relations(item, resource, errors);
     }
 }
 
@@ -120,48 +120,48 @@ fn names_of(list: &Cursor<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// A ratio, and the one of two quantities, as upstream's ValidateLimitRange computes them.
+/// Returns a ratio, and the ratio of two quantities, computed as in upstream's ValidateLimitRange.
 #[expect(clippy::cast_precision_loss, reason = "upstream compares ratios as such numbers")]
 fn ratios(ratio: &Quantity, max: &Quantity, min: &Quantity) -> (f64, f64) {
     if [ratio, max, min].iter().all(|quantity| quantity.value() < Quantity::MAX_MILLI) {
-        let of = |quantity: &Quantity| quantity.milli_value() as f64;
-        (of(ratio) / 1000.0, of(max) / of(min))
+        let amount_of = |quantity: &Quantity| quantity.milli_value() as f64;
+        (amount_of(ratio) / 1000.0, amount_of(max) / amount_of(min))
     } else {
-        let of = |quantity: &Quantity| quantity.value() as f64;
-        (of(ratio), of(max) / of(min))
+        let amount_of = |quantity: &Quantity| quantity.value() as f64;
+        (amount_of(ratio), amount_of(max) / amount_of(min))
     }
 }
 
-/// How the five values of one resource must stand to each other.
-fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
+/// Validates the five values of one resource against each other.
+fn validate_relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
     let [max, min, default, request, ratio] = LISTS.map(|list| item.field(list).field(resource).quantity());
     let [max, min, default, request] = [&max, &min, &default, &request].map(Option::as_ref);
-    let mut more = |first: Option<&Quantity>,
-                    second: Option<&Quantity>,
-                    at: &str,
-                    shown: Option<&Quantity>,
-                    words: [&str; 2]| {
+    let mut check_at_most = |first: Option<&Quantity>,
+                             second: Option<&Quantity>,
+                             at: &str,
+                             printed: Option<&Quantity>,
+                             names: [&str; 2]| {
         if let (Some(first), Some(second)) = (first, second)
             && first > second
         {
-            let text = format!("{} value {first} is greater than {} value {second}", words[0], words[1]);
+            let text = format!("{} value {first} is greater than {} value {second}", names[0], names[1]);
             let path = item.path().child(at).key(resource);
-            errors.push(Error::invalid(&path, shown.unwrap_or(first).to_string(), &text));
+            errors.push(Error::invalid(&path, printed.unwrap_or(first).to_string(), &text));
         }
     };
-    more(min, max, "min", None, ["min", "max"]);
-    more(min, request, "defaultRequest", request, ["min", "default request"]);
-    more(request, max, "defaultRequest", None, ["default request", "max"]);
-    more(request, default, "defaultRequest", None, ["default request", "default limit"]);
-    more(min, default, "default", None, ["min", "default"]);
-    more(default, max, "default", max, ["default", "max"]);
+    check_at_most(min, max, "min", None, ["min", "max"]);
+    check_at_most(min, request, "defaultRequest", request, ["min", "default request"]);
+    check_at_most(request, max, "defaultRequest", None, ["default request", "max"]);
+    check_at_most(request, default, "defaultRequest", None, ["default request", "default limit"]);
+    check_at_most(min, default, "default", None, ["min", "default"]);
+    check_at_most(default, max, "default", max, ["default", "max"]);
     let at = |list: &str| item.path().child(list).key(resource);
     if let Some(ratio) = ratio {
-        let shown = ratio.to_string();
+        let printed = ratio.to_string();
         if ratio < Quantity::whole(1) {
             errors.push(Error::invalid(
                 &at("maxLimitRequestRatio"),
-                &shown,
+                &printed,
                 &format!("ratio {ratio} is less than 1"),
             ));
         }
@@ -169,7 +169,7 @@ fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
             let (allowed, room) = ratios(&ratio, max, min);
             if allowed > room {
                 let text = format!("ratio {ratio} is greater than max/min = {room:.6}");
-                errors.push(Error::invalid(&at("maxLimitRequestRatio"), &shown, &text));
+                errors.push(Error::invalid(&at("maxLimitRequestRatio"), &printed, &text));
             }
         }
     }

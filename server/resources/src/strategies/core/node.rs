@@ -1,4 +1,4 @@
-//! Node: its taints, what it can hold, the ranges of its pods' addresses, and how it is doing.
+//! Node: taints, capacity, pod CIDRs and table cells.
 
 mod annotations;
 mod table;
@@ -10,7 +10,9 @@ use std::borrow::Cow;
 use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
-use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{
+    DecodeStrategy, FieldStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy,
+};
 use portico_validation::Errors;
 use portico_validation::pod_spec::round_to_milli;
 use portico_validation::ranges;
@@ -18,7 +20,7 @@ use portico_validation::ranges;
 pub(crate) struct Node;
 
 impl DecodeStrategy for Node {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         for list in ["capacity", "allocatable"] {
             round_to_milli(object, &["status", list]);
         }
@@ -27,7 +29,7 @@ impl DecodeStrategy for Node {
         {
             object.put(&["status", "allocatable"], capacity);
         }
-        one_list_of_ranges(object);
+        sync_pod_cidrs(object);
     }
 }
 
@@ -36,24 +38,24 @@ impl Strategy for Node {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         new.remove(&["spec", "configSource"]);
         new.remove(&["status", "config"]);
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::node(new, errors);
+        validate::validate_node(new, errors);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         if !old.at(&["spec", "configSource"]).is_present() {
             new.remove(&["spec", "configSource"]);
         }
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        validate::node(new, errors);
-        validate::change(new, old, errors);
+        validate::validate_node(new, errors);
+        validate::validate_change(new, old, errors);
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
@@ -80,7 +82,7 @@ impl SubresourceStrategy for Node {
     }
 
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        validate::change(new, old, errors);
+        validate::validate_change(new, old, errors);
     }
 }
 
@@ -99,8 +101,8 @@ impl TableStrategy for Node {
     }
 }
 
-/// Two fields for one list: the single range is the list's first, and wins where they differ.
-fn one_list_of_ranges(node: &mut Object) {
+/// Synchronizes `podCIDR` and `podCIDRs`: `podCIDR` is the first element of the list and takes precedence if they differ.
+fn sync_pod_cidrs(node: &mut Object) {
     let single = node.str_at("spec.podCIDR").to_owned();
     let first = node.at(&["spec", "podCIDRs"]).items().next().map(|range| range.str().to_owned());
     match first {
@@ -116,14 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_single_range_and_the_list_agree() {
+    fn pod_cidr_and_pod_cidrs_are_synchronized() {
         for (sent, single, list) in [
             (r#"{"podCIDR":"10.0.0.0/24"}"#, "10.0.0.0/24", r#"["10.0.0.0/24"]"#),
             (r#"{"podCIDRs":["10.0.0.0/24","fd00::/64"]}"#, "10.0.0.0/24", r#"["10.0.0.0/24","fd00::/64"]"#),
             (r#"{"podCIDR":"10.1.0.0/24","podCIDRs":["10.0.0.0/24"]}"#, "10.1.0.0/24", r#"["10.1.0.0/24"]"#),
         ] {
             let mut node = Object::from_json(format!(r#"{{"spec":{sent}}}"#).as_bytes()).unwrap();
-            one_list_of_ranges(&mut node);
+            sync_pod_cidrs(&mut node);
             assert_eq!(node.str_at("spec.podCIDR"), single);
             assert_eq!(node.at(&["spec", "podCIDRs"]).printed(), list);
         }

@@ -1,4 +1,4 @@
-//! PersistentVolume: one source that never changes, who may use it and what becomes of it.
+//! PersistentVolume: one immutable source, access modes and reclaim policy.
 
 mod validate;
 mod warnings;
@@ -8,17 +8,17 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Object, time};
 
 use super::storage_cells;
-use portico_registry::Part;
-use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
+use portico_registry::ObjectPart;
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, TableStrategy};
 use portico_validation::pod_spec::round_to_milli;
 use portico_validation::{Errors, MetaRules, validate_create};
 
 pub(crate) struct PersistentVolume;
 
 impl DecodeStrategy for PersistentVolume {
-    fn default(&self, object: &mut Object, _moment: Moment) {
-        object.set_empty(&["spec", "persistentVolumeReclaimPolicy"], "Retain");
-        object.set_empty(&["status", "phase"], "Pending");
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
+        object.set_if_empty(&["spec", "persistentVolumeReclaimPolicy"], "Retain");
+        object.set_if_empty(&["status", "phase"], "Pending");
         if !object.at(&["spec", "volumeMode"]).is_present() {
             object.set(&["spec", "volumeMode"], "Filesystem");
         }
@@ -44,47 +44,47 @@ impl Strategy for PersistentVolume {
         match old {
             None => self.validate(new, errors),
             Some(old) => {
-                // Both validate the metadata: its errors are reported twice.
-                validate_create(new, MetaRules::of(kind), errors);
+                // Both functions validate the metadata, so that its errors are reported twice, as by upstream.
+                validate_create(new, MetaRules::from_kind(kind), errors);
                 self.validate_update(new, old, errors);
             }
         }
     }
 
-    fn prepare_create(&self, new: &mut Object, moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, time: RequestTime) {
         new.remove(&["status"]);
         new.set(&["status", "phase"], "Pending");
-        new.set(&["status", "lastPhaseTransitionTime"], time::rfc3339(moment.now));
+        new.set(&["status", "lastPhaseTransitionTime"], time::rfc3339(time.now));
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::volume(new, errors);
+        validate::validate_volume(new, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        // Upstream's strategy and its check of a change both validate the whole, so that each cause is reported twice.
-        validate::volume(new, errors);
-        validate::volume(new, errors);
-        validate::change(new, old, errors);
+        // Upstream validates the whole volume in its strategy and again in its update check: each cause is reported twice.
+        validate::validate_volume(new, errors);
+        validate::validate_volume(new, errors);
+        validate::validate_change(new, old, errors);
     }
 
-    fn stamp(&self, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
-        if !matches!(part, Part::Subresource("status")) {
+    fn set_change_time(&self, part: ObjectPart<'_>, new: &mut Object, old: &Object, time: RequestTime) {
+        if !matches!(part, ObjectPart::Subresource("status")) {
             return;
         }
         const SINCE: [&str; 2] = ["status", "lastPhaseTransitionTime"];
-        let moved = new.str_at("status.phase") != old.str_at("status.phase");
+        let phase_changed = new.str_at("status.phase") != old.str_at("status.phase");
         let is_sent = new.at(&SINCE).is_present();
         let is_new = is_sent && !new.at(&SINCE).same_as(&old.at(&SINCE));
-        if moved && !is_new {
-            new.set(&SINCE, time::rfc3339(moment.now));
-        } else if !moved && !is_sent {
+        if phase_changed && !is_new {
+            new.set(&SINCE, time::rfc3339(time.now));
+        } else if !phase_changed && !is_sent {
             new.copy_from(old, &SINCE);
         }
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        warnings::of(new)
+        warnings::volume_warnings(new)
     }
 }
 

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaim: what is wanted of a volume, which hardly changes once it is set.
+//! PersistentVolumeClaim: request for a volume, with few mutable fields.
 
 mod status;
 mod update;
@@ -7,18 +7,18 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
 use super::storage_cells;
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::{claim_spec_warnings, round_to_milli, validate_claim_spec};
 
 pub(crate) struct PersistentVolumeClaim;
 
 impl DecodeStrategy for PersistentVolumeClaim {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         if !object.at(&["spec", "volumeMode"]).is_present() {
             object.set(&["spec", "volumeMode"], "Filesystem");
         }
-        object.set_empty(&["status", "phase"], "Pending");
+        object.set_if_empty(&["status", "phase"], "Pending");
         for list in ["requests", "limits"] {
             round_to_milli(object, &["spec", "resources", list]);
         }
@@ -33,18 +33,18 @@ impl Strategy for PersistentVolumeClaim {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         new.remove(&["status"]);
         new.set(&["status", "phase"], "Pending");
-        sources(new, None);
+        sync_sources(new, None);
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate_claim_spec(&new.at(&["spec"]), errors);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
-        sources(new, Some(old));
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
+        sync_sources(new, Some(old));
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -53,7 +53,7 @@ impl Strategy for PersistentVolumeClaim {
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        let mut warnings: Vec<String> = storage_cells::old_class_warning(new).into_iter().collect();
+        let mut warnings: Vec<String> = storage_cells::class_annotation_warning(new).into_iter().collect();
         warnings.extend(claim_spec_warnings(&new.at(&["spec"])));
         warnings
     }
@@ -83,25 +83,26 @@ impl TableStrategy for PersistentVolumeClaim {
     }
 }
 
-/// Two fields for one source. What the older one cannot name is dropped from it; then each fills in for the other. Both
-/// are stored, so that nothing is left to fill in when a claim is read.
-fn sources(claim: &mut Object, old: Option<&Object>) {
+/// Synchronizes `dataSource` and `dataSourceRef`. Drops sources that `dataSource` does not support, then copies each field to the
+/// other if that is absent. Both fields are stored, so that reads need no defaults.
+fn sync_sources(claim: &mut Object, old: Option<&Object>) {
     const SOURCE: [&str; 2] = ["spec", "dataSource"];
     const REFERENCE: [&str; 2] = ["spec", "dataSourceRef"];
-    let across = |object: &Object| !object.at(&["spec", "dataSourceRef", "namespace"]).str().is_empty();
-    let had = |path: &[&str]| old.is_some_and(|old| old.get(path).is_some());
-    if across(claim) && !had(&REFERENCE) {
+    let has_namespace =
+        |object: &Object| !object.at(&["spec", "dataSourceRef", "namespace"]).str().is_empty();
+    let old_has = |path: &[&str]| old.is_some_and(|old| old.get(path).is_some());
+    if has_namespace(claim) && !old_has(&REFERENCE) {
         claim.remove(&REFERENCE);
     }
-    // A client that does not know the newer field sends the older one as it was filled in.
-    let is_kept = had(&SOURCE) || had(&REFERENCE) || claim.at(&REFERENCE).is_present();
+    // A client that does not know `dataSourceRef` sends `dataSource` as the server set it.
+    let is_kept = old_has(&SOURCE) || old_has(&REFERENCE) || claim.at(&REFERENCE).is_present();
     if !is_kept && !is_known_source(&claim.at(&SOURCE)) {
         claim.remove(&SOURCE);
     }
-    // A reference across namespaces has no counterpart.
+    // A reference to another namespace has no equivalent in `dataSource`.
     match (claim.get(&SOURCE), claim.get(&REFERENCE)) {
         (Some(source), None) => claim.put(&REFERENCE, source),
-        (None, Some(reference)) if !across(claim) => {
+        (None, Some(reference)) if !has_namespace(claim) => {
             claim.put(&SOURCE, reference);
             claim.remove(&["spec", "dataSource", "namespace"]);
         }
@@ -109,10 +110,10 @@ fn sources(claim: &mut Object, old: Option<&Object>) {
     }
 }
 
-/// Whether the older field can name such a source: a claim or a snapshot.
+/// True if `dataSource` supports the source: a claim or a snapshot.
 fn is_known_source(source: &Cursor<'_>) -> bool {
-    let named = (source.field("apiGroup").str(), source.field("kind").str());
-    matches!(named, ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+    let group_and_kind = (source.field("apiGroup").str(), source.field("kind").str());
+    matches!(group_and_kind, ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 }
 
 #[cfg(test)]
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_and_a_reference_fill_in_for_each_other() {
+    fn data_source_and_data_source_ref_are_synchronized() {
         const CLAIM: &str = r#"{"kind":"PersistentVolumeClaim","name":"a"}"#;
         const OTHER: &str = r#"{"kind":"Other","name":"a","apiGroup":"e.x"}"#;
         for (sent, source, reference) in [
@@ -134,11 +135,11 @@ mod tests {
             ),
         ] {
             let mut claim = Object::from_json(format!(r#"{{"spec":{sent}}}"#).as_bytes()).unwrap();
-            sources(&mut claim, None);
-            for (field, wanted) in [("dataSource", source), ("dataSourceRef", reference)] {
+            sync_sources(&mut claim, None);
+            for (field, expected) in [("dataSource", source), ("dataSourceRef", reference)] {
                 let at = claim.at(&["spec", field]);
                 let printed = if at.is_present() { at.printed() } else { "null".to_owned() };
-                assert_eq!(printed, wanted, "{sent}: {field}");
+                assert_eq!(printed, expected, "{sent}: {field}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Pod: what it has besides its spec's own rules. How it is made, changed, resized, and shown.
+//! Pod: preparation, validation beyond that of the pod spec, updates, resizes and table cells.
 
 mod create;
 mod defaults;
@@ -16,18 +16,18 @@ use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
 use portico_registry::{
-    DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy,
+    DecodeStrategy, DeleteStrategy, FieldStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy,
 };
 use portico_validation::Errors;
 use portico_validation::pod_spec::{
-    APPARMOR, Of, all_containers, image_without_padding, name_warning, pod_warnings,
+    APPARMOR, SpecOwner, all_containers, image_without_padding, name_warning, pod_warnings,
     validate_pod_annotations, validate_profiles_agree, validate_spec,
 };
 
 pub(crate) struct Pod;
 
 impl DecodeStrategy for Pod {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         defaults::set(object);
     }
 }
@@ -37,8 +37,8 @@ impl Strategy for Pod {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, moment: Moment) {
-        create::prepare(new, moment.now);
+    fn prepare_create(&self, new: &mut Object, time: RequestTime) {
+        create::prepare(new, time.now);
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
@@ -116,13 +116,13 @@ impl SubresourceStrategy for Pod {
 }
 
 impl DeleteStrategy for Pod {
-    fn grace_period(&self, pod: &Object, wanted: Option<i64>) -> i64 {
-        let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed");
-        if ended || pod.str_at("spec.nodeName").is_empty() {
+    fn grace_period(&self, pod: &Object, requested: Option<i64>) -> i64 {
+        let has_finished = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed");
+        if has_finished || pod.str_at("spec.nodeName").is_empty() {
             return 0;
         }
-        let own = || pod.at(&["spec", "terminationGracePeriodSeconds"]).i64().unwrap_or(0);
-        match wanted.unwrap_or_else(own) {
+        let pod_period = || pod.at(&["spec", "terminationGracePeriodSeconds"]).i64().unwrap_or(0);
+        match requested.unwrap_or_else(pod_period) {
             negative if negative < 0 => 1,
             seconds => seconds,
         }
@@ -149,12 +149,12 @@ impl TableStrategy for Pod {
     }
 }
 
-/// What is validated on every write of a spec.
+/// Validates the content on every write of a spec.
 fn validate_content(pod: &Object, errors: &mut Errors) {
     let spec = pod.at(&["spec"]);
     let annotations = pod.metadata().field("annotations");
     validate_pod_annotations(&annotations, &spec, &annotations.path(), errors);
-    validate_spec(&spec, Of::Pod(pod), errors);
+    validate_spec(&spec, SpecOwner::Pod(pod), errors);
     if spec.field("serviceAccountName").str().is_empty() {
         for volume in spec.field("volumes").items() {
             for source in volume.field("projected").field("sources").items() {

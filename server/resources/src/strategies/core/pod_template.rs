@@ -1,15 +1,15 @@
-//! PodTemplate: nothing but the template.
+//! PodTemplate: a pod template without further fields.
 
 use portico_machinery::Object;
 
-use portico_registry::{DecodeStrategy, Moment, Strategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::{default_template, template_warnings, validate_template};
 
 pub(crate) struct PodTemplate;
 
 impl DecodeStrategy for PodTemplate {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["template"], default_template);
     }
 }

@@ -1,11 +1,11 @@
-//! ReplicationController: selector and labels from the template, a template that always restarts, counts of replicas.
+//! ReplicationController: selector and labels defaulted from the template, restart policy `Always`, counts of replicas.
 
 use std::borrow::Cow;
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy};
+use portico_registry::{DecodeStrategy, FieldStrategy, RequestTime, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::pod_spec::{
@@ -15,14 +15,14 @@ use portico_validation::pod_spec::{
 pub(crate) struct ReplicationController;
 
 impl DecodeStrategy for ReplicationController {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["spec", "template"], default_template);
-        label_by_template(object);
+        default_labels(object);
     }
 }
 
-/// Gives the object the labels of its template, as selector and as labels of its own, where it has none. Whether it did.
-fn label_by_template(object: &mut Object) -> bool {
+/// Sets the labels of the template as selector and labels of an object that has none. Returns `true` if the labels changed.
+fn default_labels(object: &mut Object) -> bool {
     let Some(labels) = object.get(&["spec", "template", "metadata", "labels"]) else { return false };
     let mut changed = false;
     for path in [&["spec", "selector"], &["metadata", "labels"]] {
@@ -58,9 +58,9 @@ impl Strategy for ReplicationController {
         validate_restarting_template(&template, "ReplicationController", errors);
     }
 
-    /// A status that comes with a template without labels: upstream gives labels to whatever it reads back.
+    /// Sets labels also on writes of the status: upstream defaults the labels of every object that it decodes.
     fn canonicalize(&self, new: &mut Object) -> bool {
-        label_by_template(new)
+        default_labels(new)
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
@@ -70,7 +70,7 @@ impl Strategy for ReplicationController {
             warnings.extend(template_warnings(&new.at(&["spec", "template"]), None));
             return warnings;
         };
-        // Upstream looks at the template that was there.
+        // Upstream compares the spec with the old one.
         if new.at(&["spec"]).same_as(&old.at(&["spec"])) {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! ResourceQuota: what may be counted, in which scopes, and how far it is used up.
+//! ResourceQuota: resources, scopes and usage.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -7,10 +7,10 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::table::Cell;
 use portico_machinery::{Bounded, Cursor, Object};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
-use portico_validation::pod_spec::{is_counted, resource_name, round_to_milli};
+use portico_validation::pod_spec::{is_integer_resource, resource_name, round_to_milli};
 
 const SCOPES: [&str; 7] = [
     "Terminating",
@@ -23,7 +23,7 @@ const SCOPES: [&str; 7] = [
 ];
 const COMPUTE: [&str; 7] =
     ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-/// Names without a domain that quotas know (`standardQuotaResources`).
+/// Resource names without a domain that quotas support (`standardQuotaResources`).
 const STANDARD: [&str; 19] = [
     "cpu",
     "memory",
@@ -49,7 +49,7 @@ const STANDARD: [&str; 19] = [
 pub(crate) struct ResourceQuota;
 
 impl DecodeStrategy for ResourceQuota {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         round_to_milli(object, &["spec", "hard"]);
         for list in ["hard", "used"] {
             round_to_milli(object, &["status", list]);
@@ -60,9 +60,9 @@ impl DecodeStrategy for ResourceQuota {
 impl Strategy for ResourceQuota {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
-        amounts(&spec.field("hard"), errors);
-        scopes(&spec, errors);
-        scope_selector(&spec, errors);
+        validate_amounts(&spec.field("hard"), errors);
+        validate_scopes(&spec, errors);
+        validate_scope_selector(&spec, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -87,9 +87,9 @@ impl Strategy for ResourceQuota {
             let (request, limit) = (format!("requests.{name}"), format!("limits.{name}"));
             let Some(most) = hard.field(&limit).quantity() else { continue };
             for key in [name, &request] {
-                if let Some(wanted) = hard.field(key).quantity().filter(|wanted| *wanted > most) {
+                if let Some(limit) = hard.field(key).quantity().filter(|limit| *limit > most) {
                     warnings.push(format!(
-                        "ResourceQuota {request} ({wanted}) should be less than {limit} ({most})"
+                        "ResourceQuota {request} ({limit}) should be less than {limit} ({most})"
                     ));
                 }
             }
@@ -101,7 +101,7 @@ impl Strategy for ResourceQuota {
 impl SubresourceStrategy for ResourceQuota {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         for list in ["hard", "used"] {
-            amounts(&new.at(&["status", list]), errors);
+            validate_amounts(&new.at(&["status", list]), errors);
         }
     }
 }
@@ -109,104 +109,104 @@ impl SubresourceStrategy for ResourceQuota {
 impl TableStrategy for ResourceQuota {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let (hard, used) = (object.at(&["status", "hard"]), object.at(&["status", "used"]));
-        let mut words: Vec<String> = hard
+        let mut texts: Vec<String> = hard
             .entries()
             .filter(|(name, _)| {
                 (name.split('.').next() == Some("limits")) == (function == "resourcequota-limit")
             })
             .map(|(name, most)| format!("{name}: {}/{}", used.entry_str(name).unwrap_or("0"), most.str()))
             .collect();
-        words.sort_unstable();
-        Cell::text(words.join(", "))
+        texts.sort_unstable();
+        Cell::text(texts.join(", "))
     }
 }
 
-/// What may be limited, and by how much.
-fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the names and amounts of limited resources.
+fn validate_amounts(list: &Cursor<'_>, errors: &mut Errors) {
     for (name, value) in list.entries() {
         let path = value.path();
         let by_count = name.starts_with("count/");
         resource_name(name, &path, errors);
-        if !name.contains('/') && !STANDARD.contains(&name) && !is_huge(name) {
+        if !name.contains('/') && !STANDARD.contains(&name) && !is_huge_pages(name) {
             errors.push(Error::invalid(&path, name, "must be a standard resource for quota"));
         }
         let amount = value.quantity().unwrap_or_default();
         if amount.is_negative() {
             errors.push(Error::invalid(&path, amount.to_string(), checks::NOT_NEGATIVE));
         }
-        if (by_count || is_counted(name)) && !amount.is_whole() {
+        if (by_count || is_integer_resource(name)) && !amount.is_whole() {
             errors.push(Error::invalid(&path, amount.to_string(), "must be an integer"));
         }
     }
 }
 
-/// Whether huge pages are limited, or requests of them.
-fn is_huge(name: &str) -> bool {
+/// True if the resource is huge pages, or requests of huge pages.
+fn is_huge_pages(name: &str) -> bool {
     name.strip_prefix("requests.").unwrap_or(name).starts_with("hugepages-")
 }
 
-fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_scopes(spec: &Cursor<'_>, errors: &mut Errors) {
     let list = spec.field("scopes");
     let printed = OnceCell::new();
-    // Each error prints the whole list, and each scope may be wrong with each resource.
+    // Each error prints the whole list, and every combination of a scope and a resource can be invalid.
     let invalid =
         |text| Error::invalid_printed(&list.path(), printed.get_or_init(|| printed_list(&list)), text);
     let mut found = Bounded::field_errors();
-    let limited = standard(spec);
+    let limited = standard_resources(spec);
     for scope in list.items() {
         if !SCOPES.contains(&scope.str()) {
             found.push_with(|| invalid("unsupported scope"));
         }
-        for _ in limited.iter().filter(|resource| !covers(scope.str(), resource)) {
+        for _ in limited.iter().filter(|resource| !scope_supports(scope.str(), resource)) {
             found.push_with(|| invalid(NOT_OF_RESOURCE));
         }
     }
-    let known: Vec<&str> = list.items().map(|scope| scope.str()).collect();
-    for _ in conflicts(&known) {
+    let scopes: Vec<&str> = list.items().map(|scope| scope.str()).collect();
+    for _ in conflicts(&scopes) {
         found.push_with(|| invalid(CONFLICTING));
     }
     errors.extend(found.into_items());
 }
 
-/// The resources with a limit that quotas know by themselves: only those fit into some scopes and not into others.
-fn standard<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
+/// Returns the limited resources that quotas support without a domain. Only those can conflict with a scope.
+fn standard_resources<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
     let names = spec.field("hard").entries().map(|(resource, _)| resource);
-    names.filter(|name| STANDARD.contains(name) || is_huge(name)).collect()
+    names.filter(|name| STANDARD.contains(name) || is_huge_pages(name)).collect()
 }
 
-/// Pairs of scopes that no object is in, of which both are asked for.
+/// Returns pairs of requested scopes that exclude each other.
 fn conflicts(scopes: &[&str]) -> impl Iterator<Item = [&'static str; 2]> {
     [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]]
         .into_iter()
         .filter(|pair| pair.iter().all(|scope| scopes.contains(scope)))
 }
 
-/// A list as Go prints it: null where there is none.
+/// Formats a list as Go prints it: `null` if it is empty.
 fn printed_list(list: &Cursor<'_>) -> String {
     if list.is_empty() { "null".to_owned() } else { list.printed() }
 }
 
-fn covers(scope: &str, resource: &str) -> bool {
+fn scope_supports(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
         "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
-        known if SCOPES.contains(&known) => COMPUTE.contains(&resource),
+        scope if SCOPES.contains(&scope) => COMPUTE.contains(&resource),
         _ => true,
     }
 }
 
-/// Errors stand at the list, without an index.
-fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the scope selector. Errors have the path of the list, without an index.
+fn validate_scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
     let list = spec.field("scopeSelector").field("matchExpressions");
     let (path, printed) = (list.path(), OnceCell::new());
     let (mut scopes, mut found) = (Vec::new(), Bounded::field_errors());
-    let limited = standard(spec);
+    let limited = standard_resources(spec);
     for expression in list.items() {
         let [scope, operator] = ["scopeName", "operator"].map(|field| expression.field(field));
         if !SCOPES.contains(&scope.str()) {
             found.push_with(|| Error::invalid(&path.child("scopeName"), scope.str(), "unsupported scope"));
         }
-        for _ in limited.iter().filter(|resource| !covers(scope.str(), resource)) {
+        for _ in limited.iter().filter(|resource| !scope_supports(scope.str(), resource)) {
             let selector = printed.get_or_init(|| printed_selector(&list));
             found.push_with(|| Error::invalid_printed(&path, selector, NOT_OF_RESOURCE));
         }
@@ -225,7 +225,7 @@ fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
     errors.extend(found.into_items());
 }
 
-/// What is wrong with the operator of an expression, or with how many values it has.
+/// Returns the error of the operator of an expression, or of the number of its values.
 fn scope_values(path: &Path, operator: &Cursor<'_>, values: &Cursor<'_>) -> Option<Error> {
     match operator.str() {
         "In" | "NotIn" if values.is_empty() => {
@@ -241,7 +241,7 @@ fn scope_values(path: &Path, operator: &Cursor<'_>, values: &Cursor<'_>) -> Opti
     }
 }
 
-/// The selector as Go prints its struct.
+/// Formats the selector as Go prints the struct.
 fn printed_selector(list: &Cursor<'_>) -> String {
     let expression = |at: Cursor<'_>| {
         let text = |field: &str| match at.field(field).opt_str() {

@@ -1,8 +1,8 @@
-//! ServiceAccount: secrets by name only, and a warning for what is on its way out.
+//! ServiceAccount: secrets reduced to their names, and a warning about a deprecated annotation.
 
 use portico_machinery::Object;
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{RequestTime, Strategy};
 
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 
@@ -13,12 +13,12 @@ impl Strategy for ServiceAccount {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
-        name_secrets(new);
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
+        reduce_secrets_to_names(new);
     }
 
-    fn prepare_update(&self, new: &mut Object, _old: &Object, _moment: Moment) {
-        name_secrets(new);
+    fn prepare_update(&self, new: &mut Object, _old: &Object, _moment: RequestTime) {
+        reduce_secrets_to_names(new);
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
@@ -29,7 +29,7 @@ impl Strategy for ServiceAccount {
     }
 }
 
-fn name_secrets(account: &mut Object) {
+fn reduce_secrets_to_names(account: &mut Object) {
     account.edit_each(&["secrets"], |secret| {
         let name = secret.str_at("name").to_owned();
         *secret = Object::default();

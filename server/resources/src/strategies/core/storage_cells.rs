@@ -1,11 +1,11 @@
-//! What persistent volumes and claims show of themselves in the same way.
+//! Table cells that PersistentVolumes and PersistentVolumeClaims share.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-/// Where the name of a class once stood.
-pub(super) const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
-/// The ways to mount, in the order in which they are shown.
+/// Annotation that preceded the field for the storage class.
+pub(super) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+/// Access modes, in the order in which they are printed.
 const MODES: [(&str, &str); 4] = [
     ("ReadWriteOnce", "RWO"),
     ("ReadOnlyMany", "ROX"),
@@ -13,21 +13,22 @@ const MODES: [(&str, &str); 4] = [
     ("ReadWriteOncePod", "RWOP"),
 ];
 
-/// The warning about the old annotation.
-pub(super) fn old_class_warning(object: &Object) -> Option<String> {
-    object.annotation(OLD_CLASS).map(|_| {
-        format!("metadata.annotations[{OLD_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead")
+/// Returns the warning about the deprecated annotation.
+pub(super) fn class_annotation_warning(object: &Object) -> Option<String> {
+    object.annotation(CLASS_ANNOTATION).map(|_| {
+        format!("metadata.annotations[{CLASS_ANNOTATION}]: deprecated since v1.8; use \"storageClassName\" attribute instead")
     })
 }
 
-/// `RWO,ROX`: each mode once.
+/// Cell with the access modes without duplicates, such as `RWO,ROX`.
 pub(super) fn access_modes(modes: &Cursor<'_>) -> Cell {
-    let has = |wanted: &str| modes.items().any(|mode| mode.str() == wanted);
-    let shown: Vec<&str> = MODES.iter().filter(|(mode, _)| has(mode)).map(|(_, short)| *short).collect();
-    Cell::text(shown.join(","))
+    let has = |access_mode: &str| modes.items().any(|mode| mode.str() == access_mode);
+    let short_names: Vec<&str> =
+        MODES.iter().filter(|(mode, _)| has(mode)).map(|(_, short)| *short).collect();
+    Cell::text(short_names.join(","))
 }
 
-/// The phase, unless the object is on its way out.
+/// Cell with the phase, or `Terminating`.
 pub(super) fn phase(object: &Object) -> Cell {
     Cell::text(if object.deletion_timestamp().is_some() {
         "Terminating"
@@ -36,12 +37,12 @@ pub(super) fn phase(object: &Object) -> Cell {
     })
 }
 
-/// The class, old annotation first.
+/// Cell with the storage class. The annotation takes precedence.
 pub(super) fn class(object: &Object) -> Cell {
-    Cell::text(object.annotation(OLD_CLASS).unwrap_or_else(|| object.str_at("spec.storageClassName")))
+    Cell::text(object.annotation(CLASS_ANNOTATION).unwrap_or_else(|| object.str_at("spec.storageClassName")))
 }
 
-/// How much can be stored; `0` when that is not set.
+/// Cell with the storage capacity; `0` if it is not set.
 pub(super) fn capacity(list: &Cursor<'_>) -> Cell {
     Cell::text(list.key("storage").quantity().map_or_else(|| "0".to_owned(), |amount| amount.to_string()))
 }

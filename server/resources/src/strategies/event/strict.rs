@@ -1,4 +1,4 @@
-//! Event of events.k8s.io: the same objects under other field names, validated strictly when they come this way.
+//! Event of events.k8s.io: same objects as in the core group with other field names and strict validation.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use super::{Event, legacy};
+use super::{Event, validate_legacy};
 use portico_registry::{DecodeStrategy, FieldStrategy, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// What the fields are called here and where they are stored.
-const NAMES: [(&str, &str); 7] = [
+/// Field names in this group and in storage.
+const RENAMED_FIELDS: [(&str, &str); 7] = [
     ("regarding", "involvedObject"),
     ("note", "message"),
     ("reportingController", "reportingComponent"),
@@ -22,10 +22,10 @@ const NAMES: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
-/// Fields that only older events have.
-const LEGACY: [&str; 4] = ["firstTimestamp", "lastTimestamp", "count", "source"];
+/// Fields of events in the old format.
+const LEGACY_FIELDS: [&str; 4] = ["firstTimestamp", "lastTimestamp", "count", "source"];
 
-/// What an update may not touch, and its name in errors.
+/// Immutable fields, with the names that errors use.
 const IMMUTABLE: [(&str, &str); 14] = [
     ("involvedObject", "involvedObject"),
     ("reason", "reason"),
@@ -34,7 +34,7 @@ const IMMUTABLE: [(&str, &str); 14] = [
     ("firstTimestamp", "firstTimestamp"),
     ("lastTimestamp", "lastTimestamp"),
     ("count", "count"),
-    // ValidateEventUpdate looks at it twice.
+    // Repeated, because upstream's ValidateEventUpdate checks this field twice.
     ("reason", "reason"),
     ("type", "type"),
     ("eventTime", "eventTime"),
@@ -44,23 +44,22 @@ const IMMUTABLE: [(&str, &str); 14] = [
     ("reportingInstance", "reportingInstance"),
 ];
 
-/// See the module.
 pub(crate) struct StrictEvent;
 
 impl DecodeStrategy for StrictEvent {
     fn to_storage(&self, object: &mut Object) {
-        NAMES.iter().for_each(|(here, there)| rename(object, here, there));
+        RENAMED_FIELDS.iter().for_each(|(strict_name, core_name)| rename(object, strict_name, core_name));
     }
 
     fn to_version(&self, object: &mut Object) {
-        NAMES.iter().for_each(|(here, there)| rename(object, there, here));
+        RENAMED_FIELDS.iter().for_each(|(strict_name, core_name)| rename(object, core_name, strict_name));
     }
 }
 
 impl Strategy for StrictEvent {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        legacy(new, "reportingController", errors);
-        series(new, errors);
+        validate_legacy(new, "reportingController", errors);
+        validate_series(new, errors);
         let (time, kind) = (new.at(&["eventTime"]), new.at(&["type"]));
         if !time.is_present() {
             errors.push(time.required(""));
@@ -69,20 +68,24 @@ impl Strategy for StrictEvent {
             let text = format!("has invalid value: {}", kind.str());
             errors.push(Error::invalid(&kind.path(), "", &text));
         }
-        for field in LEGACY.map(|field| new.at(&[field])).iter().filter(|at| is_set(at)) {
+        for field in LEGACY_FIELDS.map(|field| new.at(&[field])).iter().filter(|at| is_set(at)) {
             errors.push(Error::invalid(&field.path(), "", "needs to be unset"));
         }
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        legacy(new, "reportingController", errors);
-        if !checks::same(&new.at(&["series"]), &old.at(&["series"])) {
-            series(new, errors);
+        validate_legacy(new, "reportingController", errors);
+        if !checks::is_same(&new.at(&["series"]), &old.at(&["series"])) {
+            validate_series(new, errors);
         }
-        for (field, reported) in IMMUTABLE {
-            let (now, then) = (new.at(&[field]), old.at(&[field]));
-            if !checks::same(&now, &then) && (is_set(&now) || is_set(&then)) {
-                errors.push(Error::invalid_printed(&reported.into(), &now.printed(), checks::IMMUTABLE));
+        for (field, reported_name) in IMMUTABLE {
+            let (new_value, old_value) = (new.at(&[field]), old.at(&[field]));
+            if !checks::is_same(&new_value, &old_value) && (is_set(&new_value) || is_set(&old_value)) {
+                errors.push(Error::invalid_printed(
+                    &reported_name.into(),
+                    &new_value.printed(),
+                    checks::IMMUTABLE,
+                ));
             }
         }
     }
@@ -95,9 +98,9 @@ impl FieldStrategy for StrictEvent {
 
     fn stored_field<'f>(&self, field: &'f str) -> Cow<'f, str> {
         let (head, rest) = field.split_once('.').map_or((field, None), |(head, rest)| (head, Some(rest)));
-        match (NAMES.iter().find(|(here, _)| *here == head), rest) {
-            (Some((_, there)), Some(rest)) => Cow::Owned(format!("{there}.{rest}")),
-            (Some((_, there)), None) => Cow::Borrowed(there),
+        match (RENAMED_FIELDS.iter().find(|(strict_name, _)| *strict_name == head), rest) {
+            (Some((_, core_name)), Some(rest)) => Cow::Owned(format!("{core_name}.{rest}")),
+            (Some((_, core_name)), None) => Cow::Borrowed(core_name),
             (None, _) => Cow::Borrowed(field),
         }
     }
@@ -109,18 +112,18 @@ impl TableStrategy for StrictEvent {
     }
 }
 
-fn rename(object: &mut Object, from: &str, to: &str) {
-    if let Some(node) = object.remove(&[from]) {
-        object.put(&[to], node);
+fn rename(object: &mut Object, old_name: &str, new_name: &str) {
+    if let Some(node) = object.remove(&[old_name]) {
+        object.put(&[new_name], node);
     }
 }
 
-/// Zero values count as nothing.
+/// True if the value is not the zero value.
 fn is_set(at: &Cursor<'_>) -> bool {
     at.is_present() && at.i64() != Some(0) && !(at.is_empty() && at.str().is_empty() && at.i64().is_none())
 }
 
-fn series(new: &Object, errors: &mut Errors) {
+fn validate_series(new: &Object, errors: &mut Errors) {
     let series = new.at(&["series"]);
     if !series.is_present() {
         return;

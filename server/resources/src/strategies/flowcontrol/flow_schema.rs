@@ -1,4 +1,4 @@
-//! FlowSchema: which requests belong to a level, in which order schemas are asked.
+//! FlowSchema: assigns requests to a priority level.
 
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
@@ -13,7 +13,6 @@ const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 const KINDS: [(&str, &str); 3] = [("User", "user"), ("Group", "group"), ("ServiceAccount", "serviceAccount")];
 
-/// See the module.
 pub(crate) struct FlowSchema;
 
 impl Strategy for FlowSchema {
@@ -26,16 +25,16 @@ impl Strategy for FlowSchema {
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        spec(new, errors);
+        validate_spec(new, errors);
         let text = format!("spec of '{}' must equal the fixed value", new.name());
-        super::fixed(new, "FlowSchema", &text, &[], errors);
-        super::status(new, errors);
+        super::validate_mandatory(new, "FlowSchema", &text, &[], errors);
+        super::validate_status(new, errors);
     }
 }
 
 impl SubresourceStrategy for FlowSchema {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        super::status(new, errors);
+        super::validate_status(new, errors);
     }
 }
 
@@ -51,7 +50,7 @@ impl TableStrategy for FlowSchema {
     }
 }
 
-fn spec(new: &Object, errors: &mut Errors) {
+fn validate_spec(new: &Object, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let precedence = spec.field("matchingPrecedence");
     let number = precedence.i64().unwrap_or(0);
@@ -76,76 +75,76 @@ fn spec(new: &Object, errors: &mut Errors) {
     if level.str().is_empty() {
         errors.push(level.required("must reference a priority level"));
     } else {
-        checks::follows(&level, names::dns1123_subdomain, errors);
+        checks::matches_rule(&level, names::dns1123_subdomain, errors);
     }
-    spec.field("rules").items().for_each(|at| rule(&at, errors));
+    spec.field("rules").items().for_each(|at| validate_rule(&at, errors));
 }
 
-fn rule(rule: &Cursor<'_>, errors: &mut Errors) {
+fn validate_rule(rule: &Cursor<'_>, errors: &mut Errors) {
     let [subjects, resources, others] =
         ["subjects", "resourceRules", "nonResourceRules"].map(|field| rule.field(field));
     if subjects.is_empty() {
         errors.push(subjects.required("subjects must contain at least one value"));
     }
-    subjects.items().for_each(|at| subject(&at, errors));
+    subjects.items().for_each(|at| validate_subject(&at, errors));
     if resources.is_empty() && others.is_empty() {
         let text = "at least one of resourceRules and nonResourceRules has to be non-empty";
         errors.push(rule.required(text));
     }
-    resources.items().for_each(|at| resource_rule(&at, errors));
+    resources.items().for_each(|at| validate_resource_rule(&at, errors));
     for other in others.items() {
-        verbs(&other.field("verbs"), errors);
-        urls(&other.field("nonResourceURLs"), errors);
+        validate_verbs(&other.field("verbs"), errors);
+        validate_urls(&other.field("nonResourceURLs"), errors);
     }
 }
 
-fn subject(subject: &Cursor<'_>, errors: &mut Errors) {
+fn validate_subject(subject: &Cursor<'_>, errors: &mut Errors) {
     let kind = subject.field("kind");
-    if !KINDS.iter().any(|(known, _)| *known == kind.str()) {
+    if !KINDS.iter().any(|(name, _)| *name == kind.str()) {
         errors.push(kind.not_supported(&["Group", "ServiceAccount", "User"]));
         return;
     }
-    for (known, member) in KINDS {
+    for (name, member) in KINDS {
         let at = subject.field(member);
-        match (known == kind.str(), at.is_present()) {
+        match (name == kind.str(), at.is_present()) {
             (true, false) => {
-                errors.push(at.required(&format!("{member} is required when subject kind is '{known}'")));
+                errors.push(at.required(&format!("{member} is required when subject kind is '{name}'")));
             }
-            (true, true) => named(known, &at, errors),
+            (true, true) => validate_subject_name(name, &at, errors),
             (false, true) => {
                 errors
-                    .push(at.forbidden(&format!("{member} is forbidden when subject kind is not '{known}'")));
+                    .push(at.forbidden(&format!("{member} is forbidden when subject kind is not '{name}'")));
             }
             (false, false) => {}
         }
     }
 }
 
-fn named(kind: &str, member: &Cursor<'_>, errors: &mut Errors) {
+fn validate_subject_name(kind: &str, member: &Cursor<'_>, errors: &mut Errors) {
     let (name, namespace) = (member.field("name"), member.field("namespace"));
     if name.str().is_empty() {
         errors.push(name.required(""));
     } else if kind == "ServiceAccount" && name.str() != "*" {
-        checks::follows(&name, names::dns1123_subdomain, errors);
+        checks::matches_rule(&name, names::dns1123_subdomain, errors);
     }
     if kind == "ServiceAccount" {
         if namespace.str().is_empty() {
             errors.push(namespace.required("must specify namespace for service account"));
         } else {
-            checks::follows(&namespace, values::label, errors);
+            checks::matches_rule(&namespace, values::label, errors);
         }
     }
 }
 
-/// Whether a list has `*` and more.
-fn crowded(list: &Cursor<'_>) -> bool {
+/// True if a list has `*` and other entries.
+fn has_wildcard_and_others(list: &Cursor<'_>) -> bool {
     list.len() > 1 && list.items().any(|item| item.str() == "*")
 }
 
-fn verbs(verbs: &Cursor<'_>, errors: &mut Errors) {
+fn validate_verbs(verbs: &Cursor<'_>, errors: &mut Errors) {
     if verbs.is_empty() {
         errors.push(verbs.required("verbs must contain at least one value"));
-    } else if crowded(verbs) {
+    } else if has_wildcard_and_others(verbs) {
         errors.push(verbs.invalid("if '*' is present, must not specify other verbs"));
     } else if verbs.items().any(|verb| verb.str() != "*" && !VERBS.contains(&verb.str())) {
         let mut error = verbs.not_supported(&VERBS);
@@ -158,8 +157,8 @@ fn verbs(verbs: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn resource_rule(rule: &Cursor<'_>, errors: &mut Errors) {
-    verbs(&rule.field("verbs"), errors);
+fn validate_resource_rule(rule: &Cursor<'_>, errors: &mut Errors) {
+    validate_verbs(&rule.field("verbs"), errors);
     for (field, missing, others) in [
         ("apiGroups", "resource rules must supply at least one api group", "api groups"),
         ("resources", "resource rules must supply at least one resource", "resources"),
@@ -167,7 +166,7 @@ fn resource_rule(rule: &Cursor<'_>, errors: &mut Errors) {
         let list = rule.field(field);
         if list.is_empty() {
             errors.push(list.required(missing));
-        } else if crowded(&list) {
+        } else if has_wildcard_and_others(&list) {
             errors.push(list.invalid(&format!("if '*' is present, must not specify other {others}")));
         }
     }
@@ -175,7 +174,7 @@ fn resource_rule(rule: &Cursor<'_>, errors: &mut Errors) {
     if namespaces.is_empty() && !rule.field("clusterScope").bool() {
         let text = "resource rules that are not cluster scoped must supply at least one namespace";
         errors.push(namespaces.required(text));
-    } else if crowded(&namespaces) {
+    } else if has_wildcard_and_others(&namespaces) {
         errors.push(namespaces.invalid("if '*' is present, must not specify other namespaces"));
     } else {
         for namespace in namespaces.items().filter(|namespace| namespace.str() != "*") {
@@ -187,12 +186,12 @@ fn resource_rule(rule: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn urls(urls: &Cursor<'_>, errors: &mut Errors) {
+fn validate_urls(urls: &Cursor<'_>, errors: &mut Errors) {
     if urls.is_empty() {
         errors.push(urls.required("nonResourceURLs must contain at least one value"));
         return;
     }
-    if crowded(urls) {
+    if has_wildcard_and_others(urls) {
         errors.push(urls.invalid("if '*' is present, must not specify other non-resource URLs"));
         return;
     }

@@ -1,26 +1,25 @@
-//! PriorityLevelConfiguration: how many seats a level has and what happens when they are taken.
+//! PriorityLevelConfiguration: seats of a priority level, and queuing or rejection when they are in use.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 
-const SHARES: i64 = 30;
+const DEFAULT_SHARES: i64 = 30;
 const QUEUES_MAX: i64 = 10_000_000;
-/// Upstream deals hands out of hashes of 64 bits and wants some of them to spare.
+/// Maximum entropy of shuffle sharding in bits. Upstream uses hashes of 64 bits and keeps a margin.
 const ENTROPY_MAX: u32 = 60;
-/// How upstream once distinguished a zero from nothing; nobody may set it in this version.
+/// Annotation with which older versions distinguished zero from an absent value. This version does not allow it.
 const PRESERVE: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
-/// See the module.
 pub(crate) struct PriorityLevel;
 
 impl DecodeStrategy for PriorityLevel {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["spec", "limited"], |limited| {
             if !limited.at(&["nominalConcurrencyShares"]).is_present() {
-                limited.set(&["nominalConcurrencyShares"], SHARES);
+                limited.set(&["nominalConcurrencyShares"], DEFAULT_SHARES);
             }
         });
     }
@@ -40,7 +39,7 @@ impl Strategy for PriorityLevel {
             let path = Path::new("metadata.annotations");
             errors.push(Error::forbidden(&path, &format!("annotation '{PRESERVE}' is forbidden")));
         }
-        spec(new, errors);
+        validate_spec(new, errors);
         let name = new.name();
         let (text, part): (String, &[&str]) = if name == "exempt" {
             let text = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value";
@@ -48,18 +47,18 @@ impl Strategy for PriorityLevel {
         } else {
             (format!("spec of '{name}' must equal the fixed value"), &[])
         };
-        super::fixed(new, "PriorityLevelConfiguration", &text, part, errors);
-        super::status(new, errors);
+        super::validate_mandatory(new, "PriorityLevelConfiguration", &text, part, errors);
+        super::validate_status(new, errors);
     }
 }
 
 impl SubresourceStrategy for PriorityLevel {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        super::status(new, errors);
+        super::validate_status(new, errors);
     }
 }
 
-fn spec(new: &Object, errors: &mut Errors) {
+fn validate_spec(new: &Object, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let (kind, limited, exempt) = (spec.field("type"), spec.field("limited"), spec.field("exempt"));
     if (new.name() == "exempt") != (kind.str() == "Exempt") {
@@ -71,7 +70,7 @@ fn spec(new: &Object, errors: &mut Errors) {
                 errors.push(limited.forbidden("must be nil if the type is not Limited"));
             }
             if exempt.is_present() {
-                shares(&exempt, errors);
+                validate_shares(&exempt, errors);
             }
         }
         "Limited" => {
@@ -79,7 +78,7 @@ fn spec(new: &Object, errors: &mut Errors) {
                 errors.push(exempt.forbidden("must be nil if the type is Limited"));
             }
             if limited.is_present() {
-                limits(&limited, errors);
+                validate_limits(&limited, errors);
             } else {
                 errors.push(limited.required("must not be empty when type is Limited"));
             }
@@ -89,8 +88,8 @@ fn spec(new: &Object, errors: &mut Errors) {
     }
 }
 
-fn shares(of: &Cursor<'_>, errors: &mut Errors) {
-    let (shares, percent) = (of.field("nominalConcurrencyShares"), of.field("lendablePercent"));
+fn validate_shares(limited: &Cursor<'_>, errors: &mut Errors) {
+    let (shares, percent) = (limited.field("nominalConcurrencyShares"), limited.field("lendablePercent"));
     if shares.i64().is_some_and(|n| n < 0) {
         errors.push(shares.invalid("must be a non-negative integer"));
     }
@@ -99,8 +98,8 @@ fn shares(of: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn limits(limited: &Cursor<'_>, errors: &mut Errors) {
-    shares(limited, errors);
+fn validate_limits(limited: &Cursor<'_>, errors: &mut Errors) {
+    validate_shares(limited, errors);
     let borrowing = limited.field("borrowingLimitPercent");
     if borrowing.i64().is_some_and(|n| n < 0) {
         errors.push(borrowing.invalid("if specified, must be a non-negative integer"));
@@ -112,7 +111,7 @@ fn limits(limited: &Cursor<'_>, errors: &mut Errors) {
             errors.push(queuing.forbidden("must be nil if limited.limitResponse.type is not Limited"));
         }
         "Reject" => {}
-        "Queue" if queuing.is_present() => queues(&queuing, errors),
+        "Queue" if queuing.is_present() => validate_queues(&queuing, errors),
         "Queue" => {
             errors.push(queuing.required("must not be empty if limited.limitResponse.type is Limited"));
         }
@@ -121,7 +120,7 @@ fn limits(limited: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn queues(queuing: &Cursor<'_>, errors: &mut Errors) {
+fn validate_queues(queuing: &Cursor<'_>, errors: &mut Errors) {
     let [limit, queues, hand] = ["queueLengthLimit", "queues", "handSize"].map(|field| queuing.field(field));
     let number = |at: &Cursor<'_>| at.i64().unwrap_or(0);
     for at in [&limit, &queues] {
@@ -137,17 +136,17 @@ fn queues(queuing: &Cursor<'_>, errors: &mut Errors) {
         errors.push(hand.invalid("must be positive"));
     } else if size > deck {
         errors.push(hand.invalid(&format!("should not be greater than queues ({deck})")));
-    } else if entropy(deck, size) > ENTROPY_MAX {
+    } else if entropy_bits(deck, size) > ENTROPY_MAX {
         errors.push(hand.invalid(&format!(
             "required entropy bits of deckSize {deck} and handSize {size} should not be greater than {ENTROPY_MAX}"
         )));
     }
 }
 
-/// How many bits it takes to deal a hand: the logarithm of the falling factorial, rounded up.
-fn entropy(deck: i64, hand: i64) -> u32 {
+/// Returns the number of bits that select a hand: the logarithm of the falling factorial, rounded up.
+fn entropy_bits(deck: i64, hand: i64) -> u32 {
     let bits: f64 = (0..hand.min(i64::from(ENTROPY_MAX) + 1)).map(|card| ((deck - card) as f64).log2()).sum();
-    // A handful of logarithms: far below the limits of either type, and never negative.
+    // The sum of few logarithms is never negative and far below the limits of both types.
     bits.ceil() as u32
 }
 
@@ -156,11 +155,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hands_need_as_many_bits_as_upstream_computes() {
+    fn entropy_matches_upstream() {
         for (deck, hand, fits) in
             [(64, 8, true), (128, 6, true), (512, 6, true), (512, 8, false), (1, 1, true)]
         {
-            assert_eq!(entropy(deck, hand) <= ENTROPY_MAX, fits, "{deck} {hand}");
+            assert_eq!(entropy_bits(deck, hand) <= ENTROPY_MAX, fits, "{deck} {hand}");
         }
     }
 }

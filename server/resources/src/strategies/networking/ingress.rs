@@ -1,4 +1,4 @@
-//! Ingress: hosts and paths to backends. Nothing of it is immutable.
+//! Ingress: routes hosts and paths to backends. All fields are mutable.
 
 mod backend;
 mod path;
@@ -12,8 +12,8 @@ use portico_machinery::{Cursor, GroupResource, Object, names};
 use portico_store::Operation;
 
 use super::ingress_class::is_default;
-use portico_registry::{Beginning, Pending, TransactionHooks};
-use portico_registry::{Result, stored};
+use portico_registry::{Result, stored_object};
+use portico_registry::{ResultFuture, TransactionHooks, TxnContext};
 use portico_registry::{Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
@@ -22,7 +22,6 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const NOT_AN_ADDRESS: &str = "must be a DNS name, not an IP address";
 const HOSTS_SHOWN: usize = 3;
 
-/// See the module.
 pub(crate) struct Ingress;
 
 impl Strategy for Ingress {
@@ -32,24 +31,24 @@ impl Strategy for Ingress {
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let class = new.at(&["spec", "ingressClassName"]);
-        let annotated = new.annotation(CLASS_ANNOTATION);
-        if let (Some(class), Some(annotated)) = (class.opt_str(), annotated)
-            && class != annotated
+        let annotation_class = new.annotation(CLASS_ANNOTATION);
+        if let (Some(class), Some(annotation_class)) = (class.opt_str(), annotation_class)
+            && class != annotation_class
         {
             let path = format!("annotations.{CLASS_ANNOTATION}");
             let text = "must match `ingressClassName` when both are specified";
-            errors.push(Error::invalid(&path.as_str().into(), annotated, text));
+            errors.push(Error::invalid(&path.as_str().into(), annotation_class, text));
         }
-        spec(&new.at(&["spec"]), Lifted::default(), errors);
+        validate_spec(&new.at(&["spec"]), ValidationOptions::default(), errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        spec(&new.at(&["spec"]), Lifted::by(old), errors);
+        validate_spec(&new.at(&["spec"]), ValidationOptions::for_update(old), errors);
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let annotated = new.annotation(CLASS_ANNOTATION).is_some();
-        if old.is_none() && annotated && !new.at(&["spec", "ingressClassName"]).is_present() {
+        let has_annotation = new.annotation(CLASS_ANNOTATION).is_some();
+        if old.is_none() && has_annotation && !new.at(&["spec", "ingressClassName"]).is_present() {
             return vec![format!(
                 "annotation {CLASS_ANNOTATION:?} is deprecated, please use 'spec.ingressClassName' instead"
             )];
@@ -61,14 +60,14 @@ impl Strategy for Ingress {
 impl SubresourceStrategy for Ingress {
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let path = ["status", "loadBalancer", "ingress"];
-        let known: HashSet<&str> = old.at(&path).items().map(|entry| entry.field("ip").str()).collect();
+        let old_ips: HashSet<&str> = old.at(&path).items().map(|entry| entry.field("ip").str()).collect();
         for entry in new.at(&path).items() {
             let (ip, hostname) = (entry.field("ip"), entry.field("hostname"));
-            if !ip.str().is_empty() && !known.contains(ip.str()) {
+            if !ip.str().is_empty() && !old_ips.contains(ip.str()) {
                 values::ip(&ip, errors);
             }
             if !hostname.str().is_empty() {
-                host_name(&hostname, errors);
+                validate_host_name(&hostname, errors);
             }
         }
     }
@@ -93,22 +92,27 @@ impl TableStrategy for Ingress {
 }
 
 impl TransactionHooks for Ingress {
-    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {
+    fn before_write<'a>(
+        &'a self,
+        write: TxnContext<'a>,
+        new: &'a mut Object,
+    ) -> ResultFuture<'a, Vec<Operation>> {
         Box::pin(default_class(write, new))
     }
 }
 
-/// Upstream's admission plugin DefaultIngressClass: a new ingress that names no class gets the one that is marked; of
-/// several the newest.
-async fn default_class(write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>> {
-    let named =
+/// Sets the class of a new Ingress without a class to the default class (upstream's admission plugin DefaultIngressClass). If
+/// several classes are marked as default, the newest one is used.
+async fn default_class(write: TxnContext<'_>, new: &mut Object) -> Result<Vec<Operation>> {
+    let path =
         new.at(&["spec", "ingressClassName"]).is_present() || new.annotation(CLASS_ANNOTATION).is_some();
-    if write.old.is_some() || named {
+    if write.old.is_some() || path {
         return Ok(Vec::new());
     }
-    let classes = write.objects.served(&GroupResource::new("networking.k8s.io", "ingressclasses"))?;
+    let classes =
+        write.objects.served_resource(&GroupResource::new("networking.k8s.io", "ingressclasses"))?;
     let snapshot = write.objects.snapshot(&classes).await?;
-    let marked = snapshot.iter().map(|record| stored::decode(record)).filter(is_default);
+    let marked = snapshot.iter().map(|record| stored_object::decode(record)).filter(is_default);
     let newest = marked.min_by_key(|class| {
         let created = class.str_at("metadata.creationTimestamp").to_owned();
         (std::cmp::Reverse(created), class.name().to_owned())
@@ -119,15 +123,15 @@ async fn default_class(write: Beginning<'_>, new: &mut Object) -> Result<Vec<Ope
     Ok(Vec::new())
 }
 
-/// Rules that an old object breaks already bind its new state no more.
+/// Rules that an update need not satisfy, because the old object violates them.
 #[derive(Clone, Copy, Default)]
-struct Lifted {
-    secret_names: bool,
-    wildcard_paths: bool,
+struct ValidationOptions {
+    allow_invalid_secret_names: bool,
+    allow_invalid_wildcard_rules: bool,
 }
 
-impl Lifted {
-    fn by(old: &Object) -> Self {
+impl ValidationOptions {
+    fn for_update(old: &Object) -> Self {
         let spec = old.at(&["spec"]);
         let bad_secret = |tls: Cursor<'_>| {
             let name = tls.field("secretName").str();
@@ -136,25 +140,25 @@ impl Lifted {
         let bad_wildcard = |rule: Cursor<'_>| {
             let mut errors = Vec::new();
             if rule.field("host").str().contains('*') {
-                rule_value(&rule, false, &mut errors);
+                validate_rule_value(&rule, false, &mut errors);
             }
             !errors.is_empty()
         };
         Self {
-            secret_names: spec.field("tls").items().any(bad_secret),
-            wildcard_paths: spec.field("rules").items().any(bad_wildcard),
+            allow_invalid_secret_names: spec.field("tls").items().any(bad_secret),
+            allow_invalid_wildcard_rules: spec.field("rules").items().any(bad_wildcard),
         }
     }
 }
 
-fn spec(spec: &Cursor<'_>, lifted: Lifted, errors: &mut Errors) {
+fn validate_spec(spec: &Cursor<'_>, lifted: ValidationOptions, errors: &mut Errors) {
     let (rules, default) = (spec.field("rules"), spec.field("defaultBackend"));
     if rules.is_empty() && !default.is_present() {
         let text = "either `defaultBackend` or `rules` must be specified";
         errors.push(Error::invalid_printed(&spec.path(), "null", text));
     }
     if default.is_present() {
-        backend::backend(&default, errors);
+        backend::validate_backend(&default, errors);
     }
     for rule in rules.items() {
         let host = rule.field("host");
@@ -162,39 +166,39 @@ fn spec(spec: &Cursor<'_>, lifted: Lifted, errors: &mut Errors) {
             if host.str().parse::<IpAddr>().is_ok() {
                 errors.push(host.invalid(NOT_AN_ADDRESS));
             }
-            host_or_wildcard(&host, errors);
+            validate_host_or_wildcard(&host, errors);
         }
-        let lifted = lifted.wildcard_paths && host.str().contains('*');
-        rule_value(&rule, lifted, errors);
+        let lifted = lifted.allow_invalid_wildcard_rules && host.str().contains('*');
+        validate_rule_value(&rule, lifted, errors);
     }
     for tls in spec.field("tls").items() {
         for host in tls.field("hosts").items() {
-            host_or_wildcard(&host, errors);
+            validate_host_or_wildcard(&host, errors);
         }
-        if !lifted.secret_names {
+        if !lifted.allow_invalid_secret_names {
             checks::optional(&tls.field("secretName"), names::dns1123_subdomain, errors);
         }
     }
     let class = spec.field("ingressClassName");
     if class.is_present() {
-        checks::follows(&class, names::dns1123_subdomain, errors);
+        checks::matches_rule(&class, names::dns1123_subdomain, errors);
     }
 }
 
-fn rule_value(rule: &Cursor<'_>, lifted: bool, errors: &mut Errors) {
+fn validate_rule_value(rule: &Cursor<'_>, lifted: bool, errors: &mut Errors) {
     let http = rule.field("http");
     if http.is_present() {
         let paths = http.field("paths");
         if paths.is_empty() {
             errors.push(paths.required(""));
         }
-        paths.items().for_each(|at| path::path(&at, lifted, errors));
+        paths.items().for_each(|at| path::validate_path(&at, lifted, errors));
     }
 }
 
-fn host_or_wildcard(host: &Cursor<'_>, errors: &mut Errors) {
+fn validate_host_or_wildcard(host: &Cursor<'_>, errors: &mut Errors) {
     let wildcard = host.str().contains('*');
-    checks::follows(host, if wildcard { wildcard_subdomain } else { names::dns1123_subdomain }, errors);
+    checks::matches_rule(host, if wildcard { wildcard_subdomain } else { names::dns1123_subdomain }, errors);
 }
 
 fn wildcard_subdomain(text: &str) -> Vec<String> {
@@ -205,36 +209,37 @@ fn wildcard_subdomain(text: &str) -> Vec<String> {
     }
 }
 
-fn host_name(at: &Cursor<'_>, errors: &mut Errors) {
-    checks::follows(at, names::dns1123_subdomain, errors);
+fn validate_host_name(at: &Cursor<'_>, errors: &mut Errors) {
+    checks::matches_rule(at, names::dns1123_subdomain, errors);
     if at.str().parse::<IpAddr>().is_ok() {
         errors.push(at.invalid(NOT_AN_ADDRESS));
     }
 }
 
 fn hosts(spec: &Cursor<'_>) -> String {
-    let (rules, mut named, mut more) = (spec.field("rules"), Vec::new(), false);
+    let (rules, mut hosts, mut has_more) = (spec.field("rules"), Vec::new(), false);
     for rule in rules.items() {
-        more |= named.len() == HOSTS_SHOWN;
-        if !more && !rule.field("host").str().is_empty() {
-            named.push(rule.field("host").str());
+        has_more |= hosts.len() == HOSTS_SHOWN;
+        if !has_more && !rule.field("host").str().is_empty() {
+            hosts.push(rule.field("host").str());
         }
     }
-    match named.join(",") {
+    match hosts.join(",") {
         none if none.is_empty() => "*".to_owned(),
-        shown if more => format!("{shown} + {} more...", rules.len() - HOSTS_SHOWN),
-        shown => shown,
+        text if has_more => format!("{text} + {} more...", rules.len() - HOSTS_SHOWN),
+        text => text,
     }
 }
 
 fn addresses(object: &Object) -> String {
     let ingress = object.at(&["status", "loadBalancer", "ingress"]);
-    let word = |entry: Cursor<'_>| match entry.field("ip").str() {
+    let address = |entry: Cursor<'_>| match entry.field("ip").str() {
         "" => entry.field("hostname").str().to_owned(),
         ip => ip.to_owned(),
     };
-    let mut words: Vec<String> = ingress.items().map(word).filter(|word| !word.is_empty()).collect();
-    words.sort_unstable();
-    words.dedup();
-    words.join(",")
+    let mut addresses: Vec<String> =
+        ingress.items().map(address).filter(|address| !address.is_empty()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses.join(",")
 }

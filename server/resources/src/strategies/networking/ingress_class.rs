@@ -1,21 +1,20 @@
-//! IngressClass: whose ingresses these are; the controller never changes.
+//! IngressClass: assigns Ingresses to a controller, which is immutable.
 
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
 const CONTROLLER_MAX: usize = 250;
-const DEFAULT_MARK: &str = "ingressclass.kubernetes.io/is-default-class";
+const DEFAULT_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
-/// See the module.
 pub(crate) struct IngressClass;
 
 impl DecodeStrategy for IngressClass {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         object.edit(&["spec", "parameters"], |parameters| {
             if !parameters.at(&["scope"]).is_present() {
                 parameters.set(&["scope"], "Cluster");
@@ -31,10 +30,10 @@ impl Strategy for IngressClass {
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
-        controller(&spec.field("controller"), errors);
+        validate_controller(&spec.field("controller"), errors);
         let reference = spec.field("parameters");
         if reference.is_present() {
-            parameters(&reference, errors);
+            validate_parameters(&reference, errors);
         }
     }
 
@@ -63,23 +62,23 @@ impl TableStrategy for IngressClass {
     }
 }
 
-/// Whether a class is marked as the default one.
+/// True if a class is marked as default.
 pub(super) fn is_default(class: &Object) -> bool {
-    class.annotation(DEFAULT_MARK) == Some("true")
+    class.annotation(DEFAULT_ANNOTATION) == Some("true")
 }
 
-fn controller(at: &Cursor<'_>, errors: &mut Errors) {
+fn validate_controller(at: &Cursor<'_>, errors: &mut Errors) {
     if at.str().len() > CONTROLLER_MAX {
         return errors.push(Error::too_long(&at.path(), CONTROLLER_MAX));
     }
     checks::domain_prefixed_path(at, errors);
 }
 
-fn parameters(reference: &Cursor<'_>, errors: &mut Errors) {
+fn validate_parameters(reference: &Cursor<'_>, errors: &mut Errors) {
     let (group, scope, namespace) =
         (reference.field("apiGroup"), reference.field("scope"), reference.field("namespace"));
     if group.is_present() {
-        checks::follows(&group, names::dns1123_subdomain, errors);
+        checks::matches_rule(&group, names::dns1123_subdomain, errors);
     }
     checks::required(&reference.field("kind"), names::path_segment, errors);
     checks::required(&reference.field("name"), names::path_segment, errors);
@@ -88,7 +87,7 @@ fn parameters(reference: &Cursor<'_>, errors: &mut Errors) {
         "Namespace" if namespace.str().is_empty() => {
             errors.push(namespace.required("`parameters.scope` is set to 'Namespace'"));
         }
-        "Namespace" => checks::follows(&namespace, values::label, errors),
+        "Namespace" => checks::matches_rule(&namespace, values::label, errors),
         "Cluster" if namespace.is_present() => {
             errors.push(namespace.forbidden("`parameters.scope` is set to 'Cluster'"));
         }

@@ -1,4 +1,4 @@
-//! IPAddress: one address in use, named by itself, and who uses it.
+//! IPAddress: allocated address, which is also its name, with a reference to the object that uses it.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, names};
@@ -7,7 +7,6 @@ use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// See the module.
 pub(crate) struct IpAddress;
 
 impl Strategy for IpAddress {

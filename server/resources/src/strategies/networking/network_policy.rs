@@ -1,4 +1,4 @@
-//! NetworkPolicy: which pods may talk to whom. Nothing of it is immutable.
+//! NetworkPolicy: allowed traffic of pods. All fields are mutable.
 
 use std::collections::HashSet;
 
@@ -6,18 +6,17 @@ use ipnet::IpNet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy};
 use portico_validation::Errors;
 use portico_validation::{checks, label_selector, ranges, values};
 
-/// The two directions: their rules, and who is at the other end.
+/// Directions of traffic: field of the rules, and field of the peers.
 const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 
-/// See the module.
 pub(crate) struct NetworkPolicy;
 
 impl DecodeStrategy for NetworkPolicy {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         for (direction, _) in DIRECTIONS {
             object.edit_each(&["spec", direction], |rule| {
                 rule.edit_each(&["ports"], |port| {
@@ -40,16 +39,16 @@ impl Strategy for NetworkPolicy {
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        let known = blocks(old).flat_map(|block| spellings(&block)).map(|at| at.str()).collect();
-        validate(new, &known, errors);
+        let old_cidrs = blocks(old).flat_map(|block| cidrs(&block)).map(|at| at.str()).collect();
+        validate(new, &old_cidrs, errors);
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        blocks(new).flat_map(|block| spellings(&block)).flat_map(|at| ranges::warnings(&at)).collect()
+        blocks(new).flat_map(|block| cidrs(&block)).flat_map(|at| ranges::warnings(&at)).collect()
     }
 }
 
-/// Every block of addresses in an object.
+/// Returns all IP blocks of an object.
 fn blocks(object: &Object) -> impl Iterator<Item = Cursor<'_>> {
     let peers = DIRECTIONS.into_iter().flat_map(|(direction, peers)| {
         let rules: Vec<_> = object.at(&["spec", direction]).items().collect();
@@ -58,21 +57,21 @@ fn blocks(object: &Object) -> impl Iterator<Item = Cursor<'_>> {
     peers.map(|peer| peer.field("ipBlock"))
 }
 
-/// The ranges of a block.
-fn spellings<'a>(block: &Cursor<'a>) -> Vec<Cursor<'a>> {
+/// Returns all CIDRs of a block, also the excluded ones.
+fn cidrs<'a>(block: &Cursor<'a>) -> Vec<Cursor<'a>> {
     std::iter::once(block.field("cidr"))
         .filter(Cursor::is_present)
         .chain(block.field("except").items())
         .collect()
 }
 
-fn validate(new: &Object, known: &HashSet<&str>, errors: &mut Errors) {
+fn validate(new: &Object, old_cidrs: &HashSet<&str>, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     label_selector(&spec.field("podSelector"), errors);
     for (direction, peers) in DIRECTIONS {
         for rule in spec.field(direction).items() {
-            rule.field("ports").items().for_each(|at| port(&at, errors));
-            rule.field(peers).items().for_each(|at| peer(&at, known, errors));
+            rule.field("ports").items().for_each(|at| validate_port(&at, errors));
+            rule.field(peers).items().for_each(|at| validate_peer(&at, old_cidrs, errors));
         }
     }
     let types = spec.field("policyTypes");
@@ -85,7 +84,7 @@ fn validate(new: &Object, known: &HashSet<&str>, errors: &mut Errors) {
     }
 }
 
-fn port(port: &Cursor<'_>, errors: &mut Errors) {
+fn validate_port(port: &Cursor<'_>, errors: &mut Errors) {
     let (number, end) = (port.field("port"), port.field("endPort"));
     checks::one_of(&port.field("protocol"), &["TCP", "UDP", "SCTP"], errors);
     match number.i64() {
@@ -111,13 +110,13 @@ fn port(port: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn peer(peer: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) {
+fn validate_peer(peer: &Cursor<'_>, old_cidrs: &HashSet<&str>, errors: &mut Errors) {
     let [pods, namespaces, block] = ["podSelector", "namespaceSelector", "ipBlock"].map(|f| peer.field(f));
     for selector in [&pods, &namespaces] {
         label_selector(selector, errors);
     }
     if block.is_present() {
-        ip_block(&block, known, errors);
+        validate_ip_block(&block, old_cidrs, errors);
     }
     let selects = pods.is_present() || namespaces.is_present();
     if !selects && !block.is_present() {
@@ -127,25 +126,25 @@ fn peer(peer: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) {
     }
 }
 
-fn ip_block(block: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) {
+fn validate_ip_block(block: &Cursor<'_>, old_cidrs: &HashSet<&str>, errors: &mut Errors) {
     let cidr = block.field("cidr");
     if cidr.str().is_empty() {
         errors.push(cidr.required(""));
         return;
     }
-    let Some(outer) = range(&cidr, known, errors) else { return };
+    let Some(outer) = validate_range(&cidr, old_cidrs, errors) else { return };
     for except in block.field("except").items() {
-        let Some(inner) = range(&except, known, errors) else { continue };
+        let Some(inner) = validate_range(&except, old_cidrs, errors) else { continue };
         if !outer.contains(&inner.trunc()) || outer.prefix_len() >= inner.prefix_len() {
             errors.push(except.invalid("must be a strict subset of `cidr`"));
         }
     }
 }
 
-/// A range; what the old object held already passes.
-fn range(at: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) -> Option<IpNet> {
-    if known.contains(at.str()) {
-        return ranges::lenient(at.str()).map(|(range, _)| range);
+/// Parses a CIDR. Adds an error if it is invalid and the old object does not contain it.
+fn validate_range(at: &Cursor<'_>, old_cidrs: &HashSet<&str>, errors: &mut Errors) -> Option<IpNet> {
+    if old_cidrs.contains(at.str()) {
+        return ranges::parse_lenient(at.str()).map(|(range, _)| range);
     }
     ranges::cidr(at, errors)
 }

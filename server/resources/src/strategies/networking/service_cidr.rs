@@ -1,4 +1,4 @@
-//! ServiceCIDR: ranges that Services get addresses from; one may get a second family, else they stay as they are.
+//! ServiceCIDR: address ranges for Services. An update can only add a range of the second family.
 
 use ipnet::IpNet;
 use portico_machinery::table::Cell;
@@ -11,27 +11,26 @@ use portico_validation::{checks, ranges};
 const TOO_MANY_OF_A_FAMILY: &str =
     "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
 
-/// See the module.
 pub(crate) struct ServiceCidr;
 
 impl Strategy for ServiceCidr {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        cidrs(&new.at(&["spec", "cidrs"]), errors);
+        validate_cidrs(&new.at(&["spec", "cidrs"]), errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let (list, before) = (new.at(&["spec", "cidrs"]), old.at(&["spec", "cidrs"]));
         match (before.len(), list.len()) {
             (was, is) if was == is => {
-                for (now, then) in list.items().zip(before.items()) {
-                    checks::unchanged(&now, &then, errors);
+                for (new_item, old_item) in list.items().zip(before.items()) {
+                    checks::unchanged(&new_item, &old_item, errors);
                 }
             }
             (1, 2) => {
-                if let (Some(now), Some(then)) = (list.items().next(), before.items().next()) {
-                    checks::unchanged(&now, &then, errors);
+                if let (Some(new_value), Some(old_value)) = (list.items().next(), before.items().next()) {
+                    checks::unchanged(&new_value, &old_value, errors);
                 }
-                cidrs(&list, errors);
+                validate_cidrs(&list, errors);
             }
             _ => errors.push(checks::immutable_or_null(&list)),
         }
@@ -45,7 +44,7 @@ impl TableStrategy for ServiceCidr {
     }
 }
 
-fn cidrs(list: &Cursor<'_>, errors: &mut Errors) {
+fn validate_cidrs(list: &Cursor<'_>, errors: &mut Errors) {
     if list.is_empty() {
         errors.push(list.required("at least one CIDR required"));
         return;

@@ -1,4 +1,4 @@
-//! RuntimeClass: which handler runs a pod, what that costs and where it can be done.
+//! RuntimeClass: container runtime handler, its overhead and scheduling constraints.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,6 @@ use portico_validation::Errors;
 use portico_validation::pod_spec::runtime_overhead;
 use portico_validation::{checks, node_labels, tolerations, validate_labels, values};
 
-/// See the module.
 pub(crate) struct RuntimeClass;
 
 impl Strategy for RuntimeClass {
@@ -25,7 +24,7 @@ impl Strategy for RuntimeClass {
         validate_labels(&scheduling.field("nodeSelector"), errors);
         let list = scheduling.field("tolerations");
         tolerations::tolerations(&list, errors);
-        duplicates(&list, errors);
+        check_duplicates(&list, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -35,13 +34,13 @@ impl Strategy for RuntimeClass {
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         let selector = new.at(&["scheduling", "nodeSelector"]);
-        // Upstream names the map, not the key.
+        // As upstream, the path names the map and not the key.
         let warning = |text| format!("{}: {text}", selector.path());
         selector.entries().filter_map(|(key, _)| node_labels::deprecation(key)).map(warning).collect()
     }
 }
 
-fn duplicates(tolerations: &Cursor<'_>, errors: &mut Errors) {
+fn check_duplicates(tolerations: &Cursor<'_>, errors: &mut Errors) {
     let mut seen: HashSet<[&str; 4]> = HashSet::new();
     for toleration in tolerations.items() {
         let content = ["key", "operator", "value", "effect"].map(|field| toleration.field(field).str());
@@ -49,7 +48,7 @@ fn duplicates(tolerations: &Cursor<'_>, errors: &mut Errors) {
             let mut error = Error::duplicate(&toleration.path(), "");
             let texts = [("Key", "key"), ("Operator", "operator"), ("Value", "value"), ("Effect", "effect")];
             let printed =
-                values::go_struct(&toleration, &texts, &[("TolerationSeconds", "tolerationSeconds")]);
+                values::format_go_struct(&toleration, &texts, &[("TolerationSeconds", "tolerationSeconds")]);
             error.body = format!("Duplicate value: {printed}");
             errors.push(error);
         }

@@ -1,21 +1,21 @@
-//! PodDisruptionBudget: how many pods must stay, or how many may go.
+//! PodDisruptionBudget: minimum of available pods, or maximum of unavailable pods.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
-use portico_validation::counts::{at_most_all, int_or_percent, none_negative};
+use portico_validation::counts::{all_not_negative, at_most_100_percent, int_or_percent};
 use portico_validation::{checks, label_selector, validate_conditions};
 
-/// A key by which v1beta1 marked a selector that matches nothing.
-const MATCHES_NOTHING: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+/// Label key that v1beta1 added to a selector that matches no pods.
+const EMPTY_SELECTOR_KEY: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
 pub(crate) struct PodDisruptionBudget;
 
 impl DecodeStrategy for PodDisruptionBudget {
-    fn default(&self, object: &mut Object, _moment: Moment) {
-        drop_mark(object);
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
+        drop_empty_selector_key(object);
     }
 }
 
@@ -32,7 +32,7 @@ impl Strategy for PodDisruptionBudget {
         }
         for share in [least, most] {
             int_or_percent(&share, errors);
-            at_most_all(&share, errors);
+            at_most_100_percent(&share, errors);
         }
         label_selector(&spec.field("selector"), errors);
         checks::one_of(
@@ -48,7 +48,7 @@ impl SubresourceStrategy for PodDisruptionBudget {
         const COUNTS: [&str; 4] = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
         let status = new.at(&["status"]);
         validate_conditions(&status.field("conditions"), errors);
-        none_negative(&status, &COUNTS, errors);
+        all_not_negative(&status, &COUNTS, errors);
     }
 }
 
@@ -70,18 +70,18 @@ fn share(share: &Cursor<'_>) -> String {
     }
 }
 
-/// The mark goes, unless it is all that the selector has.
-fn drop_mark(object: &mut Object) {
+/// Removes the key of v1beta1 from the selector, unless the selector has nothing else.
+fn drop_empty_selector_key(object: &mut Object) {
     const EXPRESSIONS: [&str; 3] = ["spec", "selector", "matchExpressions"];
-    let is_mark = |e: &Cursor<'_>| e.field("key").str() == MATCHES_NOTHING;
+    let is_mark = |e: &Cursor<'_>| e.field("key").str() == EMPTY_SELECTOR_KEY;
     let expressions = || object.at(&EXPRESSIONS).items();
-    let alone = expressions().count() == 1
+    let is_only_expression = expressions().count() == 1
         && object.at(&["spec", "selector", "matchLabels"]).is_empty()
         && expressions().all(|e| is_mark(&e) && e.field("operator").str() == "Exists");
-    if alone || !expressions().any(|e| is_mark(&e)) {
+    if is_only_expression || !expressions().any(|e| is_mark(&e)) {
         return;
     }
-    let kept: Vec<_> =
+    let remaining: Vec<_> =
         expressions().filter(|e| !is_mark(e)).filter_map(|e| e.node()).map(|node| node.0).collect();
-    object.set(&EXPRESSIONS, kept);
+    object.set(&EXPRESSIONS, remaining);
 }

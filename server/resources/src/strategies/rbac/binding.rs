@@ -1,30 +1,30 @@
-//! RoleBinding and ClusterRoleBinding: a role that never changes, and subjects.
+//! RoleBinding and ClusterRoleBinding: an immutable role reference and subjects.
 
 use portico_machinery::rbac::GROUP;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
-const ACCOUNT: &str = "ServiceAccount";
-const USER: &str = "User";
-const MEMBERS: &str = "Group";
+const SERVICE_ACCOUNT_KIND: &str = "ServiceAccount";
+const USER_KIND: &str = "User";
+const GROUP_KIND: &str = "Group";
 
-/// A RoleBinding, or a ClusterRoleBinding.
+/// Strategy of RoleBinding and ClusterRoleBinding.
 pub(crate) struct Binding {
-    /// Whether it lives in a namespace.
+    /// True for RoleBinding.
     pub(crate) namespaced: bool,
 }
 
 impl DecodeStrategy for Binding {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         if object.at(&["roleRef", "apiGroup"]).str().is_empty() {
             object.set(&["roleRef", "apiGroup"], GROUP);
         }
         let lacks = |subject: &Cursor<'_>| {
-            matches!(subject.field("kind").str(), USER | MEMBERS)
+            matches!(subject.field("kind").str(), USER_KIND | GROUP_KIND)
                 && subject.field("apiGroup").str().is_empty()
         };
         if !object.at(&["subjects"]).items().any(|subject| lacks(&subject)) {
@@ -55,10 +55,10 @@ impl Strategy for Binding {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let role = new.at(&["roleRef"]);
         let kinds: &[&str] = if self.namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-        for (field, known) in [("apiGroup", &[GROUP][..]), ("kind", kinds)] {
+        for (field, supported) in [("apiGroup", &[GROUP][..]), ("kind", kinds)] {
             let at = role.field(field);
-            if !known.contains(&at.str()) {
-                errors.push(at.not_supported(known));
+            if !supported.contains(&at.str()) {
+                errors.push(at.not_supported(supported));
             }
         }
         checks::required(&role.field("name"), names::path_segment, errors);
@@ -86,20 +86,20 @@ impl TableStrategy for Binding {
         let subjects = |kind: &str| {
             let of_kind = object.at(&["subjects"]);
             let of_kind = of_kind.items().filter(|subject| subject.field("kind").str() == kind);
-            let named = of_kind.map(|subject| match (kind, subject.field("name").str()) {
-                (ACCOUNT, name) => format!("{}/{name}", subject.field("namespace").str()),
+            let names = of_kind.map(|subject| match (kind, subject.field("name").str()) {
+                (SERVICE_ACCOUNT_KIND, name) => format!("{}/{name}", subject.field("namespace").str()),
                 (_, name) => name.to_owned(),
             });
-            Cell::Text(named.collect::<Vec<_>>().join(", "))
+            Cell::Text(names.collect::<Vec<_>>().join(", "))
         };
         match function.rsplit_once('-').map(|(_, column)| column) {
             Some("role") => {
                 let role = object.at(&["roleRef"]);
                 Cell::Text(format!("{}/{}", role.field("kind").str(), role.field("name").str()))
             }
-            Some("users") => subjects(USER),
-            Some("groups") => subjects(MEMBERS),
-            Some("serviceaccounts") => subjects(ACCOUNT),
+            Some("users") => subjects(USER_KIND),
+            Some("groups") => subjects(GROUP_KIND),
+            Some("serviceaccounts") => subjects(SERVICE_ACCOUNT_KIND),
             _ => Cell::Null,
         }
     }
@@ -112,7 +112,7 @@ impl Binding {
             errors.push(name.required(""));
         }
         match subject.field("kind").str() {
-            ACCOUNT => {
+            SERVICE_ACCOUNT_KIND => {
                 checks::optional(&name, names::dns1123_subdomain, errors);
                 if !group.str().is_empty() {
                     errors.push(group.not_supported(&[""]));
@@ -122,12 +122,16 @@ impl Binding {
                     errors.push(namespace.required(""));
                 }
             }
-            USER | MEMBERS => {
+            USER_KIND | GROUP_KIND => {
                 if group.str() != GROUP {
                     errors.push(group.not_supported(&[GROUP]));
                 }
             }
-            _ => errors.push(subject.field("kind").not_supported(&[ACCOUNT, USER, MEMBERS])),
+            _ => errors.push(subject.field("kind").not_supported(&[
+                SERVICE_ACCOUNT_KIND,
+                USER_KIND,
+                GROUP_KIND,
+            ])),
         }
     }
 }

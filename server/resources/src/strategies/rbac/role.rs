@@ -1,4 +1,4 @@
-//! Role and ClusterRole: rules that are about resources or about paths, and what a ClusterRole gathers.
+//! Role and ClusterRole: rules for resources or paths, and aggregation of ClusterRoles.
 
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, Object};
@@ -7,9 +7,9 @@ use portico_registry::Strategy;
 use portico_validation::Errors;
 use portico_validation::label_selector;
 
-/// A Role, or a ClusterRole.
+/// Strategy of Role and ClusterRole.
 pub(crate) struct Role {
-    /// Whether it lives in a namespace.
+    /// True for Role.
     pub(crate) namespaced: bool,
 }
 
@@ -56,13 +56,13 @@ impl Role {
 
 fn validate_selectors(selectors: &Cursor<'_>, errors: &mut Errors) {
     if selectors.is_empty() {
-        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        errors.push(selectors.required(why));
+        let message = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.push(selectors.required(message));
     }
     for selector in selectors.items() {
         label_selector(&selector, errors);
-        if LabelSelector::of_object(&selector).is_err() {
-            // Upstream prints what the selector could not be made into.
+        if LabelSelector::from_object(&selector).is_err() {
+            // Upstream prints the selector after a failed conversion, which is null.
             errors.push(selector.invalid_as("null", "invalid label selector."));
         }
     }

@@ -1,11 +1,11 @@
-//! The spec of a claim: requests for devices, constraints between them, configuration for them.
+//! Spec of a claim: requests for devices, constraints and configuration.
 
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
-use super::{names_of, parts};
+use super::{naming, shared_fields};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -16,7 +16,7 @@ const NO_REFERENCE: &str =
 const ONE_ATTRIBUTE: &str =
     "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
 
-/// Sets what depends on other fields, in the claim under this path.
+/// Sets defaults that depend on other fields, in the claim at `devices`.
 pub(super) fn default(object: &mut Object, devices: &[&str]) {
     object.edit(devices, |devices| {
         devices.edit_each(&["requests"], |request| {
@@ -33,7 +33,7 @@ fn count(request: &mut Object) {
     }
 }
 
-/// The names that others may refer to: requests, and `request/subrequest`.
+/// Returns the names to which constraints and configuration can refer: `request` and `request/subrequest`.
 pub(super) fn references(devices: &Cursor<'_>) -> HashSet<String> {
     let mut names = HashSet::new();
     for request in devices.field("requests").items() {
@@ -50,35 +50,35 @@ pub(super) fn references(devices: &Cursor<'_>) -> HashSet<String> {
 pub(super) fn validate(devices: &Cursor<'_>, errors: &mut Errors) {
     let (requests, constraints, config) =
         (devices.field("requests"), devices.field("constraints"), devices.field("config"));
-    if checks::at_most(&requests, parts::LIST_MAX, errors) {
+    if checks::max_items(&requests, shared_fields::LIST_MAX, errors) {
         let mut seen = HashSet::new();
         for at in requests.items() {
-            request(&at, errors);
-            duplicate(&mut seen, &at, errors);
+            validate_request(&at, errors);
+            check_unique_name(&mut seen, &at, errors);
         }
     }
-    let known = references(devices);
-    if checks::at_most(&constraints, parts::LIST_MAX, errors) {
-        constraints.items().for_each(|at| constraint(&at, &known, errors));
+    let request_names = references(devices);
+    if checks::max_items(&constraints, shared_fields::LIST_MAX, errors) {
+        constraints.items().for_each(|at| validate_constraint(&at, &request_names, errors));
     }
-    if checks::at_most(&config, parts::LIST_MAX, errors) {
+    if checks::max_items(&config, shared_fields::LIST_MAX, errors) {
         for at in config.items() {
-            refers(&at.field("requests"), &known, errors);
-            parts::opaque(&at, errors);
+            validate_references(&at.field("requests"), &request_names, errors);
+            shared_fields::validate_opaque(&at, errors);
         }
     }
 }
 
-/// A list by name: the second of a name is a duplicate, reported at the element.
-fn duplicate<'a>(seen: &mut HashSet<&'a str>, item: &Cursor<'a>, errors: &mut Errors) {
+/// Reports an item whose name an earlier item has.
+fn check_unique_name<'a>(seen: &mut HashSet<&'a str>, item: &Cursor<'a>, errors: &mut Errors) {
     let name = item.field("name");
     if !seen.insert(name.str()) {
         errors.push(Error::duplicate(&item.path(), name.str()));
     }
 }
 
-fn request(request: &Cursor<'_>, errors: &mut Errors) {
-    names_of::label(&request.field("name"), errors);
+fn validate_request(request: &Cursor<'_>, errors: &mut Errors) {
+    naming::validate_label(&request.field("name"), errors);
     let (exactly, first) = (request.field("exactly"), request.field("firstAvailable"));
     match (exactly.is_present(), !first.is_empty()) {
         (true, true) => {
@@ -86,23 +86,23 @@ fn request(request: &Cursor<'_>, errors: &mut Errors) {
             errors.push(Error::invalid_printed(&request.path(), "null", &text));
         }
         (false, false) => errors.push(request.required(ONE_OF)),
-        (true, false) => device_request(&exactly, errors),
+        (true, false) => validate_device_request(&exactly, errors),
         (false, true) => {
-            if checks::at_most(&first, FIRST_AVAILABLE_MAX, errors) {
+            if checks::max_items(&first, FIRST_AVAILABLE_MAX, errors) {
                 let mut seen = HashSet::new();
                 for sub in first.items() {
-                    names_of::label(&sub.field("name"), errors);
-                    device_request(&sub, errors);
-                    duplicate(&mut seen, &sub, errors);
+                    naming::validate_label(&sub.field("name"), errors);
+                    validate_device_request(&sub, errors);
+                    check_unique_name(&mut seen, &sub, errors);
                 }
             }
         }
     }
 }
 
-fn device_request(request: &Cursor<'_>, errors: &mut Errors) {
+fn validate_device_request(request: &Cursor<'_>, errors: &mut Errors) {
     checks::required(&request.field("deviceClassName"), names::dns1123_subdomain, errors);
-    parts::selectors(&request.field("selectors"), errors);
+    shared_fields::validate_selectors(&request.field("selectors"), errors);
     let (mode, count) = (request.field("allocationMode"), request.field("count"));
     let number = count.i64().unwrap_or(0);
     match mode.str() {
@@ -116,47 +116,48 @@ fn device_request(request: &Cursor<'_>, errors: &mut Errors) {
         "ExactCount" => {}
         _ => errors.push(mode.not_supported(&["All", "ExactCount"])),
     }
-    parts::tolerations(&request.field("tolerations"), errors);
+    shared_fields::validate_tolerations(&request.field("tolerations"), errors);
 }
 
-fn constraint(constraint: &Cursor<'_>, known: &HashSet<String>, errors: &mut Errors) {
-    refers(&constraint.field("requests"), known, errors);
-    let (same, distinct) = (constraint.field("matchAttribute"), constraint.field("distinctAttribute"));
-    if same.is_present() {
-        names_of::full_attribute(&same, errors);
-    } else if distinct.is_present() {
-        names_of::full_attribute(&distinct, errors);
+fn validate_constraint(constraint: &Cursor<'_>, request_names: &HashSet<String>, errors: &mut Errors) {
+    validate_references(&constraint.field("requests"), request_names, errors);
+    let (match_attribute, distinct_attribute) =
+        (constraint.field("matchAttribute"), constraint.field("distinctAttribute"));
+    if match_attribute.is_present() {
+        naming::validate_full_attribute(&match_attribute, errors);
+    } else if distinct_attribute.is_present() {
+        naming::validate_full_attribute(&distinct_attribute, errors);
     } else {
         errors.push(constraint.required(ONE_ATTRIBUTE));
     }
 }
 
-/// References to requests: each is there, none twice.
-pub(super) fn refers(list: &Cursor<'_>, known: &HashSet<String>, errors: &mut Errors) {
-    if !checks::at_most(list, parts::LIST_MAX, errors) {
+/// Validates a list of references to requests: each request must exist, and references must be unique.
+pub(super) fn validate_references(list: &Cursor<'_>, request_names: &HashSet<String>, errors: &mut Errors) {
+    if !checks::max_items(list, shared_fields::LIST_MAX, errors) {
         return;
     }
     let mut seen = HashSet::new();
     for item in list.items() {
-        refers_to(&item, known, errors);
+        validate_reference(&item, request_names, errors);
         checks::unique(&mut seen, &item, errors);
     }
 }
 
-/// A reference to a request.
-pub(super) fn refers_to(at: &Cursor<'_>, known: &HashSet<String>, errors: &mut Errors) {
+/// Validates a reference to a request.
+pub(super) fn validate_reference(at: &Cursor<'_>, request_names: &HashSet<String>, errors: &mut Errors) {
     let parts: Vec<&str> = at.str().split('/').collect();
     if parts.len() <= 2 {
         for part in parts {
-            errors.extend(names::errors(&at.path(), part, portico_validation::values::label(part)));
+            errors.extend(names::to_field_errors(&at.path(), part, portico_validation::values::label(part)));
         }
     }
-    if !known.contains(at.str()) {
+    if !request_names.contains(at.str()) {
         errors.push(at.invalid(NO_REFERENCE));
     }
 }
 
-/// Where a claim asks for devices in spite of who uses them.
+/// Returns an error for each request with admin access, which ignores other users of a device.
 pub(super) fn admin_access(devices: &Cursor<'_>) -> Vec<Error> {
     let requests = devices.field("requests");
     let asking = requests.items().filter(|request| request.field("exactly").field("adminAccess").bool());

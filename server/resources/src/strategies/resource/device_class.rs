@@ -1,15 +1,14 @@
-//! DeviceClass: which devices, under which configuration, a name stands for. All of it may change.
+//! DeviceClass: name for a set of devices and their configuration. All fields are mutable.
 
 use portico_machinery::{Object, names};
 
-use super::parts;
+use super::shared_fields;
 use portico_registry::Strategy;
 use portico_validation::Errors;
 use portico_validation::checks;
 
 const NOT_EXTENDED: &str = "must be a valid extended resource name";
 
-/// See the module.
 pub(crate) struct DeviceClass;
 
 impl Strategy for DeviceClass {
@@ -19,10 +18,10 @@ impl Strategy for DeviceClass {
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
-        parts::selectors(&spec.field("selectors"), errors);
+        shared_fields::validate_selectors(&spec.field("selectors"), errors);
         let config = spec.field("config");
-        if checks::at_most(&config, parts::LIST_MAX, errors) {
-            config.items().for_each(|at| parts::opaque(&at, errors));
+        if checks::max_items(&config, shared_fields::LIST_MAX, errors) {
+            config.items().for_each(|at| shared_fields::validate_opaque(&at, errors));
         }
         let extended = spec.field("extendedResourceName");
         if extended.is_present() && !is_extended(extended.str()) {

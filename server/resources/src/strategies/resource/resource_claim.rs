@@ -1,4 +1,4 @@
-//! ResourceClaim: a wish for devices that never changes, and a status that lists which it got and who uses them.
+//! ResourceClaim: immutable request for devices, and a status with the allocation and its consumers.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status};
@@ -6,19 +6,18 @@ use portico_store::Operation;
 
 use super::{claim, claim_status};
 use portico_registry::Result;
-use portico_registry::{Beginning, Objects, Pending, TransactionHooks, Write, WritePermissions};
-use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy, SubresourceStrategy, TableStrategy};
+use portico_registry::{Objects, ResultFuture, TransactionHooks, TxnContext, Write, WritePermissions};
 use portico_validation::Errors;
 use portico_validation::checks;
 
 const DEVICES: [&str; 2] = ["spec", "devices"];
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
-/// See the module.
 pub(crate) struct ResourceClaim;
 
 impl DecodeStrategy for ResourceClaim {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         claim::default(object, &DEVICES);
     }
 }
@@ -48,8 +47,8 @@ impl SubresourceStrategy for ResourceClaim {
 }
 
 impl WritePermissions for ResourceClaim {
-    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors> {
-        Box::pin(async move { Ok(claim_status::denied(objects, write).await) })
+    fn missing_permissions<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> ResultFuture<'a, Errors> {
+        Box::pin(async move { Ok(claim_status::missing_permissions(objects, write).await) })
     }
 }
 
@@ -75,14 +74,18 @@ impl TableStrategy for ResourceClaim {
 }
 
 impl TransactionHooks for ResourceClaim {
-    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {
+    fn before_write<'a>(
+        &'a self,
+        write: TxnContext<'a>,
+        new: &'a mut Object,
+    ) -> ResultFuture<'a, Vec<Operation>> {
         Box::pin(check_admin_access(write, new, &DEVICES))
     }
 }
 
-/// Who asks for devices in spite of their users must do so in a namespace that is marked for it.
+/// Checks that the namespace allows admin access if the claim requests it.
 pub(super) async fn check_admin_access(
-    write: Beginning<'_>,
+    write: TxnContext<'_>,
     new: &Object,
     devices: &[&str],
 ) -> Result<Vec<Operation>> {
@@ -90,10 +93,10 @@ pub(super) async fn check_admin_access(
     if write.old.is_some() || errors.is_empty() {
         return Ok(Vec::new());
     }
-    let namespaces = write.objects.served(&GroupResource::new("", "namespaces"))?;
+    let namespaces = write.objects.served_resource(&GroupResource::new("", "namespaces"))?;
     let namespace = write.objects.read(&namespaces, "", new.namespace()).await?;
     if namespace.is_some_and(|record| record.value.label(ADMIN_LABEL) == Some("true")) {
         return Ok(Vec::new());
     }
-    Err(Box::new(Status::invalid(&write.served.stored_info().group_kind(), new.name(), &errors)))
+    Err(Box::new(Status::invalid(&write.served_resource.stored_info().group_kind(), new.name(), &errors)))
 }

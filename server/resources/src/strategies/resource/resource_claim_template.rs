@@ -1,18 +1,18 @@
-//! ResourceClaimTemplate: the claim that each pod gets; it never changes.
+//! ResourceClaimTemplate: immutable template of the claim that is created for each pod.
 
 use portico_machinery::Object;
 use portico_store::Operation;
 
 use super::{claim, resource_claim};
-use portico_registry::{Beginning, Pending, TransactionHooks};
-use portico_registry::{DecodeStrategy, Moment, Strategy};
+use portico_registry::{DecodeStrategy, RequestTime, Strategy};
+use portico_registry::{ResultFuture, TransactionHooks, TxnContext};
 use portico_validation::Errors;
 use portico_validation::{checks, validate_annotations, validate_labels};
 
 const DEVICES: [&str; 3] = ["spec", "spec", "devices"];
 
-/// Metadata that a template cannot give, and how upstream spells it.
-const NOT_GIVEN: [(&str, &str); 13] = [
+/// Metadata fields that a template cannot set, and their names in upstream's errors.
+const FORBIDDEN_METADATA: [(&str, &str); 13] = [
     ("name", "name"),
     ("generateName", "generateName"),
     ("namespace", "namespace"),
@@ -28,11 +28,10 @@ const NOT_GIVEN: [(&str, &str); 13] = [
     ("managedFields", "managedFields"),
 ];
 
-/// See the module.
 pub(crate) struct ResourceClaimTemplate;
 
 impl DecodeStrategy for ResourceClaimTemplate {
-    fn default(&self, object: &mut Object, _moment: Moment) {
+    fn default(&self, object: &mut Object, _moment: RequestTime) {
         claim::default(object, &DEVICES);
     }
 }
@@ -44,9 +43,9 @@ impl Strategy for ResourceClaimTemplate {
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let metadata = new.at(&["spec", "metadata"]);
-        for (field, reported) in NOT_GIVEN {
+        for (field, reported_name) in FORBIDDEN_METADATA {
             if metadata.field(field).is_present() {
-                errors.push(metadata.field(reported).forbidden("cannot be set"));
+                errors.push(metadata.field(reported_name).forbidden("cannot be set"));
             }
         }
         validate_labels(&metadata.field("labels"), errors);
@@ -61,7 +60,11 @@ impl Strategy for ResourceClaimTemplate {
 }
 
 impl TransactionHooks for ResourceClaimTemplate {
-    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {
+    fn before_write<'a>(
+        &'a self,
+        write: TxnContext<'a>,
+        new: &'a mut Object,
+    ) -> ResultFuture<'a, Vec<Operation>> {
         Box::pin(resource_claim::check_admin_access(write, new, &["spec", "spec", "devices"]))
     }
 }

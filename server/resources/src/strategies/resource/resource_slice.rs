@@ -1,13 +1,13 @@
-//! ResourceSlice: some devices of a pool, and which nodes have them.
+//! ResourceSlice: devices of a pool, and the nodes that can access them.
 
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use super::slice_parts::{Choice, counters};
-use super::{device, names_of};
-use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy};
+use super::slice_fields::{NodeChoice, validate_counters};
+use super::{device, naming};
+use portico_registry::{DecodeStrategy, FieldStrategy, RequestTime, Strategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -15,12 +15,11 @@ const DEVICES_MAX: usize = 128;
 const DEVICES_MAX_WITH_MORE: usize = 64;
 const COUNTER_SETS_MAX: usize = 8;
 
-/// See the module.
 pub(crate) struct ResourceSlice;
 
 impl DecodeStrategy for ResourceSlice {
-    fn default(&self, object: &mut Object, moment: Moment) {
-        device::default(object, moment);
+    fn default(&self, object: &mut Object, time: RequestTime) {
+        device::default(object, time);
     }
 }
 
@@ -31,22 +30,22 @@ impl FieldStrategy for ResourceSlice {
 }
 
 impl Strategy for ResourceSlice {
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         device::drop_gated(new);
     }
 
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: RequestTime) {
         if !device::uses_gated(old) {
             device::drop_gated(new);
         }
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        slice(&new.at(&["spec"]), None, errors);
+        validate_slice(&new.at(&["spec"]), None, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        slice(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
+        validate_slice(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
         for path in [&["spec", "driver"][..], &["spec", "pool", "name"]] {
             checks::unchanged(&new.at(path), &old.at(path), errors);
         }
@@ -65,15 +64,15 @@ impl Strategy for ResourceSlice {
     }
 }
 
-fn slice(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
-    names_of::driver(&spec.field("driver"), errors);
-    pool(&spec.field("pool"), errors);
-    WHERE.validate(spec, errors);
-    contents(spec, old, errors);
+fn validate_slice(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+    naming::validate_driver(&spec.field("driver"), errors);
+    validate_pool(&spec.field("pool"), errors);
+    NODE_CHOICE.validate(spec, errors);
+    validate_contents(spec, old, errors);
 }
 
-fn pool(pool: &Cursor<'_>, errors: &mut Errors) {
-    names_of::pool(&pool.field("name"), errors);
+fn validate_pool(pool: &Cursor<'_>, errors: &mut Errors) {
+    naming::validate_pool(&pool.field("name"), errors);
     let (count, generation) = (pool.field("resourceSliceCount"), pool.field("generation"));
     if count.i64().unwrap_or(0) <= 0 {
         let number = count.i64().unwrap_or(0);
@@ -84,39 +83,39 @@ fn pool(pool: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-const WHERE: Choice = Choice {
-    ways: &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"],
-    none: "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
-    several: "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields are set",
-    nameless: "must be either unset or set to a non-empty string",
-    one_term: true,
+const NODE_CHOICE: NodeChoice = NodeChoice {
+    fields: &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"],
+    none_error: "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+    several_error: "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields are set",
+    empty_name_error: "must be either unset or set to a non-empty string",
+    requires_one_term: true,
 };
 
-fn contents(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+fn validate_contents(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let (sets, devices) = (spec.field("sharedCounters"), spec.field("devices"));
     if !sets.is_empty() && !devices.is_empty() {
         let text = "only one of `sharedCounters` or `devices` is allowed";
         errors.push(Error::invalid(&spec.path(), "", text));
     }
-    let more =
+    let additional =
         devices.items().any(|at| !at.field("taints").is_empty() || !at.field("consumesCounters").is_empty());
-    if checks::at_most(&devices, if more { DEVICES_MAX_WITH_MORE } else { DEVICES_MAX }, errors) {
+    if checks::max_items(&devices, if additional { DEVICES_MAX_WITH_MORE } else { DEVICES_MAX }, errors) {
         let per_device = spec.field("perDeviceNodeSelection").bool();
         let mut seen = HashSet::new();
         for at in devices.items() {
-            let same = |other: &Cursor<'_>| other.field("name").str() == at.field("name").str();
-            let before = old.and_then(|old| old.field("devices").items().find(same));
+            let has_same_name = |other: &Cursor<'_>| other.field("name").str() == at.field("name").str();
+            let before = old.and_then(|old| old.field("devices").items().find(has_same_name));
             device::validate(&at, before.as_ref(), per_device, errors);
             if !seen.insert(at.field("name").str()) {
                 errors.push(Error::duplicate(&at.path(), at.field("name").str()));
             }
         }
     }
-    if checks::at_most(&sets, COUNTER_SETS_MAX, errors) {
+    if checks::max_items(&sets, COUNTER_SETS_MAX, errors) {
         let mut seen = HashSet::new();
         for set in sets.items() {
             checks::required(&set.field("name"), values::label, errors);
-            counters(&set.field("counters"), errors);
+            validate_counters(&set.field("counters"), errors);
             if !seen.insert(set.field("name").str()) {
                 errors.push(Error::duplicate(&set.path(), set.field("name").str()));
             }

@@ -1,4 +1,4 @@
-//! Expressions that select devices, compiled when they are written, as schedulers will evaluate them.
+//! CEL expressions that select devices, compiled with the environment of the scheduler.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,29 +13,29 @@ use portico_machinery::field::Error;
 
 use portico_validation::Errors;
 
-/// What expressions see.
+/// Variable of the expressions.
 const DEVICE: &str = "device";
-/// What one may cost at most, as estimated.
+/// Maximum estimated cost of an expression.
 const COST_MAX: u64 = 1_000_000;
-/// Longest names of drivers and domains.
+/// Maximum length of the names of drivers and domains.
 const DOMAIN_MAX: u64 = 63;
-/// Longest names of attributes inside of their domain.
+/// Maximum length of attribute names without their domain.
 const ID_MAX: u64 = 32;
-/// Most attributes, and most capacities, of a device.
+/// Maximum number of attributes, and of capacities, of a device.
 const MEMBERS_MAX: u64 = 32;
-/// Longest value of an attribute.
+/// Maximum length of an attribute value.
 const VALUE_MAX: u64 = 64;
 
 const MIB: usize = 1024 * 1024;
 
-static TYPE: LazyLock<DeclType> = LazyLock::new(device);
+static DEVICE_TYPE: LazyLock<DeclType> = LazyLock::new(device_type);
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let patterns = PatternCache::with_limits(4 * MIB, 8 * MIB);
     let language = Language::with_bindings(NEW_EXPRESSIONS).with_pattern_cache(patterns);
-    Environment::builder().language(language).variable(DEVICE, TYPE.ty.clone()).build()
+    Environment::builder().language(language).variable(DEVICE, DEVICE_TYPE.ty.clone()).build()
 });
 
-/// What is wrong with an expression.
+/// Compiles an expression and adds the error, if any.
 pub(super) fn compile(at: &Cursor<'_>, errors: &mut Errors) {
     match ENVIRONMENT.compile(at.str()) {
         Err(error @ CompileError::Compilation(_)) => errors.push(at.invalid(&error.to_string())),
@@ -45,20 +45,20 @@ pub(super) fn compile(at: &Cursor<'_>, errors: &mut Errors) {
             let text = format!("must evaluate to bool or the unknown type, not {found}");
             errors.push(at.invalid(&text));
         }
-        Ok(program) if program.estimate(&Sizes).max > COST_MAX => {
+        Ok(program) if program.estimate(&DeviceSizes).max > COST_MAX => {
             errors.push(Error::forbidden(&at.path(), "too complex, exceeds cost limit"));
         }
         Ok(_) => {}
     }
 }
 
-/// The type of a device.
-fn device() -> DeclType {
-    let text = |longest| DeclType::scalar(DeclKind::String, longest, 2);
+/// Returns the type of a device.
+fn device_type() -> DeclType {
+    let text = |max_length| DeclType::scalar(DeclKind::String, max_length, 2);
     let attribute = DeclType { ty: Type::Any, ..DeclType::scalar(DeclKind::Dyn, VALUE_MAX, 1) };
     let quantity = DeclType { ty: Type::object(quantity::TYPE), ..DeclType::scalar(DeclKind::Dyn, 0, 8) };
-    let members = |of: DeclType| {
-        let domain = DeclType::map(Arc::new(of), MEMBERS_MAX);
+    let members = |value_type: DeclType| {
+        let domain = DeclType::map(Arc::new(value_type), MEMBERS_MAX);
         DeclType::map(Arc::new(domain), MEMBERS_MAX)
     };
     let fields = [
@@ -67,31 +67,31 @@ fn device() -> DeclType {
         ("capacity", members(quantity)),
         ("allowMultipleAllocations", DeclType::scalar(DeclKind::Bool, 1, 4)),
     ];
-    let field = |(name, of): (&str, DeclType)| Field {
+    let field = |(name, value_type): (&str, DeclType)| Field {
         name: Arc::from(name),
         escaped: Arc::from(escape(name).unwrap_or_default()),
-        of: Arc::new(of),
+        of: Arc::new(value_type),
     };
     DeclType::object("kubernetes.DRADevice", fields.into_iter().map(field).collect(), 0)
 }
 
-/// How large what an expression reads of a device may be.
-struct Sizes;
+/// Size estimates of the values of a device.
+struct DeviceSizes;
 
-impl SizeEstimator for Sizes {
-    fn size(&self, of: AstNode<'_>) -> Option<SizeEstimate> {
-        let (root, steps) = of.path.split_first()?;
-        let mut at = (**root == *DEVICE).then_some(&*TYPE)?;
+impl SizeEstimator for DeviceSizes {
+    fn size(&self, node: AstNode<'_>) -> Option<SizeEstimate> {
+        let (root, steps) = node.path.split_first()?;
+        let mut at = (**root == *DEVICE).then_some(&*DEVICE_TYPE)?;
         for (depth, step) in steps.iter().enumerate() {
             at = match (&**step, &at.kind) {
                 ("@keys", DeclKind::Map { .. }) => {
-                    // Names of domains, and below them those of attributes.
-                    let longest = if depth == 1 { DOMAIN_MAX } else { ID_MAX };
-                    return Some(SizeEstimate::new(0, longest));
+                    // The keys are domains at the first level and attribute names at the second.
+                    let max_length = if depth == 1 { DOMAIN_MAX } else { ID_MAX };
+                    return Some(SizeEstimate::new(0, max_length));
                 }
                 ("@items" | "@values", DeclKind::Map { values }) => values,
                 (name, DeclKind::Object(object)) => &object.field(name)?.of,
-                // An attribute is as long as any other, whatever its name.
+                // All attributes have the same size limit.
                 (_, DeclKind::Map { values }) if matches!(values.kind, DeclKind::Dyn) => values,
                 _ => return None,
             };
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_are_compiled_over_a_device() {
+    fn selectors_are_compiled_with_the_device_type() {
         let rows = [
             ("device.driver == 'x' && device.allowMultipleAllocations", ""),
             ("device.attributes['a'].b", ""),
@@ -122,14 +122,14 @@ mod tests {
             ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
             ("1 + 1", "must evaluate to bool or the unknown type, not int"),
         ];
-        for (text, wanted) in rows {
+        for (text, expected) in rows {
             let mut object = Object::default();
             object.set(&["expression"], text);
             let mut errors = Errors::new();
             compile(&object.at(&["expression"]), &mut errors);
             let reported = errors.iter().map(ToString::to_string).collect::<String>();
-            assert_eq!(wanted.is_empty(), reported.is_empty(), "{text}: {reported}");
-            assert!(reported.contains(wanted), "{text}: {reported}");
+            assert_eq!(expected.is_empty(), reported.is_empty(), "{text}: {reported}");
+            assert!(reported.contains(expected), "{text}: {reported}");
         }
     }
 }

@@ -1,32 +1,31 @@
-//! PriorityClass: a number that never changes, and two classes of the system that nobody deletes.
+//! PriorityClass: immutable priority of pods. The two system classes cannot be deleted.
 
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_store::Operation;
 
-use portico_registry::{Beginning, Pending, TransactionHooks};
 use portico_registry::{DeleteStrategy, Strategy, TableStrategy};
-use portico_registry::{Result, stored};
+use portico_registry::{Result, stored_object};
+use portico_registry::{ResultFuture, TransactionHooks, TxnContext};
 use portico_validation::Errors;
 use portico_validation::checks;
 
 const USER_MAX: i64 = 1_000_000_000;
 const SYSTEM_PREFIX: &str = "system-";
-/// The classes that the server itself makes, and their values.
+/// Classes that the server creates, with their values.
 const SYSTEM: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-/// See the module.
 pub(crate) struct PriorityClass;
 
 impl Strategy for PriorityClass {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let value = new.at(&["value"]);
         if new.name().starts_with(SYSTEM_PREFIX) {
-            if let Some(why) = unknown_system_class(new) {
+            if let Some(message) = unknown_system_class(new) {
                 let text = format!(
-                    "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {why}"
+                    "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {message}"
                 );
                 errors.push(Error::forbidden(&"metadata.name".into(), &text));
             }
@@ -64,26 +63,31 @@ impl TableStrategy for PriorityClass {
 }
 
 impl TransactionHooks for PriorityClass {
-    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {
-        Box::pin(only_default(write, new))
+    fn before_write<'a>(
+        &'a self,
+        write: TxnContext<'a>,
+        new: &'a mut Object,
+    ) -> ResultFuture<'a, Vec<Operation>> {
+        Box::pin(check_single_default(write, new))
     }
 }
 
-/// Upstream's admission plugin Priority: one class at most is the default of pods that name none.
-async fn only_default(write: Beginning<'_>, new: &Object) -> Result<Vec<Operation>> {
+/// Checks that no other class is the global default (upstream's admission plugin Priority).
+async fn check_single_default(write: TxnContext<'_>, new: &Object) -> Result<Vec<Operation>> {
     if !new.at(&["globalDefault"]).bool() {
         return Ok(Vec::new());
     }
-    let snapshot = write.objects.snapshot(write.served).await?;
+    let snapshot = write.objects.snapshot(write.served_resource).await?;
     let mut others = snapshot.iter().filter(|record| record.key.name() != new.name());
-    let Some(other) = others.find(|record| stored::decode(record).at(&["globalDefault"]).bool()) else {
+    let Some(other) = others.find(|record| stored_object::decode(record).at(&["globalDefault"]).bool())
+    else {
         return Ok(Vec::new());
     };
-    let why = format!(
+    let message = format!(
         "PriorityClass {} is already marked as default. Only one default can exist",
         other.key.name()
     );
-    Err(Box::new(Status::forbidden(&write.served.resource, new.name(), &why)))
+    Err(Box::new(Status::forbidden(&write.served_resource.resource, new.name(), &message)))
 }
 
 fn unknown_system_class(new: &Object) -> Option<String> {

@@ -1,13 +1,13 @@
-//! Cells of the Table form.
+//! Table cells of Services.
 
 use portico_machinery::{Cursor, Object};
 
-/// The text of a column.
+/// Returns the cell of a function that the data file names.
 pub(super) fn cell(function: &str, object: &Object) -> String {
     let spec = object.at(&["spec"]);
     match function {
         "service-cluster-ip" => {
-            or_none(words(&spec.field("clusterIPs")).into_iter().next().unwrap_or_default())
+            or_none(texts(&spec.field("clusterIPs")).into_iter().next().unwrap_or_default())
         }
         "service-external-ip" => external_ip(object, &spec),
         "service-ports" => ports(&spec),
@@ -15,7 +15,7 @@ pub(super) fn cell(function: &str, object: &Object) -> String {
     }
 }
 
-fn words(list: &Cursor<'_>) -> Vec<String> {
+fn texts(list: &Cursor<'_>) -> Vec<String> {
     list.items().map(|w| w.str().to_owned()).collect()
 }
 
@@ -24,7 +24,7 @@ fn or_none(text: String) -> String {
 }
 
 fn external_ip(object: &Object, spec: &Cursor<'_>) -> String {
-    let external = words(&spec.field("externalIPs"));
+    let external = texts(&spec.field("externalIPs"));
     match spec.field("type").str() {
         "ClusterIP" | "NodePort" => or_none(external.join(",")),
         "ExternalName" => spec.field("externalName").str().to_owned(),
@@ -48,7 +48,7 @@ fn external_ip(object: &Object, spec: &Cursor<'_>) -> String {
 }
 
 fn ports(spec: &Cursor<'_>) -> String {
-    let words: Vec<String> = spec
+    let texts: Vec<String> = spec
         .field("ports")
         .items()
         .map(|p| {
@@ -59,5 +59,5 @@ fn ports(spec: &Cursor<'_>) -> String {
             }
         })
         .collect();
-    or_none(words.join(","))
+    or_none(texts.join(","))
 }

@@ -1,12 +1,12 @@
-//! Defaults of a Service that depend on its other fields; static ones are data.
+//! Defaults of a Service that depend on other fields. The data file contains the static defaults.
 
 use portico_machinery::{Cursor, Object};
 
-use super::view::View;
+use super::service_spec::ServiceSpec;
 
 const AFFINITY_SECONDS: i64 = 10_800;
 
-/// Sets what is absent.
+/// Sets absent fields.
 pub(super) fn set(object: &mut Object) {
     object.edit_each(&["spec", "ports"], |port| {
         let is_set = |at: Cursor<'_>| at.i64().unwrap_or(0) != 0 || !at.str().is_empty();
@@ -15,7 +15,7 @@ pub(super) fn set(object: &mut Object) {
             port.set(&["targetPort"], number);
         }
     });
-    let spec = View::of(object);
+    let spec = ServiceSpec::of(object);
     let (kind, affinity) = (spec.kind().to_owned(), spec.field("sessionAffinity").str().to_owned());
     let external = spec.is_external();
     if affinity == "None" {
@@ -41,7 +41,7 @@ pub(super) fn set(object: &mut Object) {
     }
     let internal = ["spec", "internalTrafficPolicy"];
     match kind.as_str() {
-        // What other types have by default an external name does not show.
+        // ExternalName does not have the default that other types have.
         "ExternalName" if object.at(&internal).str() == "Cluster" => {
             object.remove(&internal);
         }

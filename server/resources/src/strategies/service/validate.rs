@@ -1,4 +1,4 @@
-//! Validation of a Service: ports, type, addresses as given, external names, traffic policies.
+//! Validation of a Service: ports, type, addresses, external names and traffic policies.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object, names};
 
-use super::view::View;
-use crate::allocation::Family;
+use super::service_spec::ServiceSpec;
+use crate::allocation::IpFamily;
 use portico_validation::Errors;
 use portico_validation::{self as validation, checks, ranges, values};
 
@@ -17,15 +17,15 @@ const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// Validates a Service as it would be stored.
-pub(super) fn service(new: &Object, known: &[&str], errors: &mut Errors) {
+pub(super) fn validate_service(new: &Object, old_addresses: &[&str], errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let kind = spec.field("type");
-    addresses(new, known, errors);
-    ports(&spec, errors);
+    validate_addresses(new, old_addresses, errors);
+    validate_ports(&spec, errors);
     validation::validate_labels(&spec.field("selector"), errors);
     match spec.field("sessionAffinity").str() {
         "None" => {}
-        "ClientIP" => affinity(&spec, errors),
+        "ClientIP" => validate_affinity(&spec, errors),
         _ => errors.push(spec.field("sessionAffinity").not_supported(&["ClientIP", "None"])),
     }
     match kind.str() {
@@ -40,12 +40,12 @@ pub(super) fn service(new: &Object, known: &[&str], errors: &mut Errors) {
         }
     }
     by_type(&spec, errors);
-    policies(&spec, errors);
-    balancer(new, errors);
-    topology(new, errors);
+    validate_policies(&spec, errors);
+    validate_load_balancer(new, errors);
+    validate_topology(new, errors);
 }
 
-fn affinity(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_affinity(spec: &Cursor<'_>, errors: &mut Errors) {
     let seconds = spec.field("sessionAffinityConfig").field("clientIP").field("timeoutSeconds");
     let value = seconds.i64().unwrap_or(0);
     if !(1..=86_400).contains(&value) {
@@ -68,7 +68,7 @@ fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
             if bare.is_empty() {
                 errors.push(name.required(""));
             } else {
-                errors.extend(names::errors(&name.path(), bare, names::dns1123_subdomain(bare)));
+                errors.extend(names::to_field_errors(&name.path(), bare, names::dns1123_subdomain(bare)));
             }
         }
         "LoadBalancer" | "NodePort" if is_headless(spec) => {
@@ -79,62 +79,62 @@ fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The rules about addresses that need no allocator: validated before anything is allocated and again at the end. Addresses
-/// that are known already may be spelled as they are.
-pub(super) fn addresses(new: &Object, known: &[&str], errors: &mut Errors) {
-    let spec = View::of(new);
+/// Validates addresses without the allocator. Runs before the allocation and again on the final object. Addresses in
+/// `old_addresses` may have a non-canonical form.
+pub(super) fn validate_addresses(new: &Object, old_addresses: &[&str], errors: &mut Errors) {
+    let spec = ServiceSpec::of(new);
     if spec.is_external_name() {
         return;
     }
-    let (one, list) = (spec.field("clusterIP"), spec.field("clusterIPs"));
-    match (list.items().next(), one.str()) {
-        (Some(_), "") => errors.push(list.invalid("must be empty when `clusterIP` is not specified")),
+    let (cluster_ip, cluster_ips) = (spec.field("clusterIP"), spec.field("clusterIPs"));
+    match (cluster_ips.items().next(), cluster_ip.str()) {
+        (Some(_), "") => errors.push(cluster_ips.invalid("must be empty when `clusterIP` is not specified")),
         (None, "") => {}
-        (None, _) => errors.push(list.required("")),
+        (None, _) => errors.push(cluster_ips.required("")),
         (Some(first), ip) if first.str() != ip => {
-            errors.push(list.invalid("first value must match `clusterIP`"));
+            errors.push(cluster_ips.invalid("first value must match `clusterIP`"));
         }
         (Some(_), _) => {}
     }
-    families(&spec, errors);
-    if each_address(&list, known, errors) {
+    validate_families(&spec, errors);
+    if validate_each_address(&cluster_ips, old_addresses, errors) {
         return;
     }
     let parsed: Vec<IpAddr> = spec.addresses().iter().filter_map(|ip| ip.parse().ok()).collect();
-    if list.len() > 1 && !matches!(parsed.as_slice(), [a, b] if a.is_ipv4() != b.is_ipv4()) {
-        errors.push(list.invalid("may specify no more than one IP for each IP family"));
+    if cluster_ips.len() > 1 && !matches!(parsed.as_slice(), [a, b] if a.is_ipv4() != b.is_ipv4()) {
+        errors.push(cluster_ips.invalid("may specify no more than one IP for each IP family"));
     }
     if spec.is_headless() {
         return;
     }
-    for (at, (ip, family)) in parsed.iter().zip(spec.families()).enumerate() {
-        if matches!(family, "IPv4" | "IPv6") && Family::of(*ip).name() != family {
-            let text = format!("expected an {family} value as indicated by `ipFamilies[{at}]`");
-            errors.push(Error::invalid(&list.path().index(at), ip.to_string(), &text));
+    for (index, (ip, family)) in parsed.iter().zip(spec.families()).enumerate() {
+        if matches!(family, "IPv4" | "IPv6") && IpFamily::of(*ip).name() != family {
+            let text = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            errors.push(Error::invalid(&cluster_ips.path().index(index), ip.to_string(), &text));
         }
     }
 }
 
-/// Each address for itself; whether any of them is none.
-fn each_address(list: &Cursor<'_>, known: &[&str], errors: &mut Errors) -> bool {
+/// Validates each address. Returns `true` if any is invalid.
+fn validate_each_address(list: &Cursor<'_>, old_addresses: &[&str], errors: &mut Errors) -> bool {
     let before = errors.len();
-    for (at, ip) in list.items().enumerate() {
-        if at == 0 && ip.str() == "None" {
+    for (index, ip) in list.items().enumerate() {
+        if index == 0 && ip.str() == "None" {
             if list.len() > 1 {
                 errors.push(list.invalid("'None' must be the first and only value"));
             }
-        } else if !known.contains(&ip.str()) {
+        } else if !old_addresses.contains(&ip.str()) {
             values::ip(&ip, errors);
         }
     }
-    let bad = errors.len() > before;
+    let has_errors = errors.len() > before;
     if list.len() > 2 {
         errors.push(list.invalid("may only hold up to 2 values"));
     }
-    bad
+    has_errors
 }
 
-fn families(spec: &View<'_>, errors: &mut Errors) {
+fn validate_families(spec: &ServiceSpec<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for family in spec.field("ipFamilies").items() {
         checks::one_of(&family, &["IPv4", "IPv6"], errors);
@@ -148,12 +148,12 @@ fn is_headless(spec: &Cursor<'_>) -> bool {
     spec.field("clusterIP").str() == "None"
 }
 
-fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_ports(spec: &Cursor<'_>, errors: &mut Errors) {
     let ports = spec.field("ports");
     if ports.is_empty() && !is_headless(spec) && spec.field("type").str() != "ExternalName" {
         errors.push(ports.required(""));
     }
-    let (mut named, mut numbered, mut node_ports) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let (mut names, mut numbers, mut node_ports) = (HashSet::new(), HashSet::new(), HashSet::new());
     for port in ports.items() {
         let (name, protocol) = (port.field("name"), port.field("protocol"));
         if name.str().is_empty() {
@@ -161,18 +161,18 @@ fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
                 errors.push(name.required(""));
             }
         } else {
-            errors.extend(names::errors(&name.path(), name.str(), values::label(name.str())));
-            if !named.insert(name.str()) {
+            errors.extend(names::to_field_errors(&name.path(), name.str(), values::label(name.str())));
+            if !names.insert(name.str()) {
                 errors.push(Error::duplicate(&name.path(), name.str()));
             }
         }
-        one_port(spec, &port, errors);
+        validate_one_port(spec, &port, errors);
         let number = port.field("port").i64().unwrap_or(0);
-        if !numbered.insert((protocol.str(), number)) {
+        if !numbers.insert((protocol.str(), number)) {
             errors.push(Error {
                 kind: portico_machinery::field::ErrorType::Duplicate,
                 path: port.path().clone(),
-                // Upstream compares ports of which nothing else is set.
+                // Upstream compares copies of ports that have only these fields.
                 body: format!(
                     "Duplicate value: {{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
                     protocol.printed()
@@ -187,7 +187,7 @@ fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn one_port(spec: &Cursor<'_>, port: &Cursor<'_>, errors: &mut Errors) {
+fn validate_one_port(spec: &Cursor<'_>, port: &Cursor<'_>, errors: &mut Errors) {
     values::port(&port.field("port"), errors);
     let protocol = port.field("protocol");
     match protocol.str() {
@@ -202,7 +202,7 @@ fn one_port(spec: &Cursor<'_>, port: &Cursor<'_>, errors: &mut Errors) {
     }
     let app = port.field("appProtocol");
     if app.is_present() {
-        errors.extend(names::errors(&app.path(), app.str(), names::qualified_name(app.str())));
+        errors.extend(names::to_field_errors(&app.path(), app.str(), names::qualified_name(app.str())));
     }
     let node_port = port.field("nodePort");
     if spec.field("type").str() == "ClusterIP" && node_port.i64().unwrap_or(0) != 0 {
@@ -210,7 +210,7 @@ fn one_port(spec: &Cursor<'_>, port: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn policies(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_policies(spec: &Cursor<'_>, errors: &mut Errors) {
     let kind = spec.field("type").str();
     let external = matches!(kind, "NodePort" | "LoadBalancer")
         || (kind == "ClusterIP" && !spec.field("externalIPs").is_empty());
@@ -227,24 +227,24 @@ fn policies(spec: &Cursor<'_>, errors: &mut Errors) {
         errors.push(internal.not_supported(&["Cluster", "Local"]));
     }
     let distribution = spec.field("trafficDistribution");
-    let known = matches!(distribution.str(), "PreferClose" | "PreferSameZone" | "PreferSameNode");
-    if distribution.is_present() && !known {
+    let is_supported = matches!(distribution.str(), "PreferClose" | "PreferSameZone" | "PreferSameNode");
+    if distribution.is_present() && !is_supported {
         errors.push(distribution.not_supported(&["PreferClose", "PreferSameZone", "PreferSameNode"]));
     }
 }
 
-/// What only load balancers have.
-fn balancer(new: &Object, errors: &mut Errors) {
-    let spec = View::of(new);
+/// Validates fields that only load balancers have.
+fn validate_load_balancer(new: &Object, errors: &mut Errors) {
+    let spec = ServiceSpec::of(new);
     let (is_balancer, class) = (spec.kind() == "LoadBalancer", spec.field("loadBalancerClass"));
-    source_ranges(new, is_balancer, errors);
+    validate_source_ranges(new, is_balancer, errors);
     let allocate = spec.field("allocateLoadBalancerNodePorts");
     if !is_balancer {
         errors.extend(
             [allocate, class].iter().filter(|at| at.is_present()).map(|at| at.forbidden(ONLY_BALANCER)),
         );
     } else if class.is_present() {
-        checks::follows(&class, names::qualified_name, errors);
+        checks::matches_rule(&class, names::qualified_name, errors);
     }
     let health = spec.field("healthCheckNodePort");
     if spec.health_port() != 0 && !spec.needs_health_port() {
@@ -258,36 +258,36 @@ fn balancer(new: &Object, errors: &mut Errors) {
     }
 }
 
-/// The field, or the annotation that came before it.
-fn source_ranges(new: &Object, is_balancer: bool, errors: &mut Errors) {
+/// Validates the source ranges in the field or in the annotation that preceded it.
+fn validate_source_ranges(new: &Object, is_balancer: bool, errors: &mut Errors) {
     let list = new.at(&["spec", "loadBalancerSourceRanges"]);
     if !list.is_empty() {
-        // Upstream spells the path so.
+        // Upstream spells the path with a capital letter.
         let path = Path::new("spec.LoadBalancerSourceRanges");
         if !is_balancer {
             errors.push(Error::forbidden(&path, ONLY_BALANCER));
         }
-        for (at, range) in list.items().enumerate() {
+        for (index, range) in list.items().enumerate() {
             if let Err(text) = ranges::parse(range.str().trim()) {
-                errors.push(Error::invalid(&path.index(at), range.str().trim(), text));
+                errors.push(Error::invalid(&path.index(index), range.str().trim(), text));
             }
         }
         return;
     }
-    let Some(annotated) = new.annotation(SOURCE_RANGES) else { return };
+    let Some(annotation) = new.annotation(SOURCE_RANGES) else { return };
     let path = Path::new("metadata.annotations").key(SOURCE_RANGES);
     if !is_balancer {
         errors.push(Error::forbidden(&path, ONLY_BALANCER));
     }
-    let annotated = annotated.trim();
-    for range in annotated.split(',').map(str::trim).filter(|_| !annotated.is_empty()) {
+    let annotation = annotation.trim();
+    for range in annotation.split(',').map(str::trim).filter(|_| !annotation.is_empty()) {
         if let Err(text) = ranges::parse(range) {
             errors.push(Error::invalid(&path, range, text));
         }
     }
 }
 
-fn topology(new: &Object, errors: &mut Errors) {
+fn validate_topology(new: &Object, errors: &mut Errors) {
     let (mode, hints) = (new.annotation(TOPOLOGY_MODE), new.annotation(TOPOLOGY_HINTS));
     if let (Some(mode), Some(hints)) = (mode, hints)
         && mode != hints
@@ -299,7 +299,7 @@ fn topology(new: &Object, errors: &mut Errors) {
 }
 
 /// Validates the status.
-pub(super) fn status(new: &Object, errors: &mut Errors) {
+pub(super) fn validate_status(new: &Object, errors: &mut Errors) {
     let ingress = new.at(&["status", "loadBalancer", "ingress"]);
     if !ingress.is_empty() && new.at(&["spec", "type"]).str() != "LoadBalancer" {
         errors.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
@@ -316,7 +316,7 @@ pub(super) fn status(new: &Object, errors: &mut Errors) {
             (false, Some(_)) => errors.push(mode.not_supported(&["Proxy", "VIP"])),
         }
         if !hostname.str().is_empty() {
-            errors.extend(names::errors(
+            errors.extend(names::to_field_errors(
                 &hostname.path(),
                 hostname.str(),
                 names::dns1123_subdomain(hostname.str()),

@@ -1,21 +1,21 @@
-//! The warnings for a writer of a Service.
+//! Warnings about Services.
 
 use portico_machinery::Object;
 
-use super::view::View;
+use super::service_spec::ServiceSpec;
 use portico_validation::{ranges, values};
 
 const HINTS: &str = "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead";
 
-/// Warnings about a Service.
-pub(super) fn of(new: &Object) -> Vec<String> {
-    let spec = View::of(new);
+/// Returns warnings about a Service.
+pub(super) fn service_warnings(new: &Object) -> Vec<String> {
+    let spec = ServiceSpec::of(new);
     let (external_name, headless) = (spec.is_external_name(), spec.is_headless());
     let has = |field| !spec.field(field).str().is_empty();
     let external_ips = !spec.field("externalIPs").is_empty();
     let mut warnings = Vec::new();
-    let warn = |warnings: &mut Vec<String>, when: bool, text: &str| {
-        if when {
+    let warn = |warnings: &mut Vec<String>, condition: bool, text: &str| {
+        if condition {
             warnings.push(text.to_owned());
         }
     };
@@ -24,12 +24,12 @@ pub(super) fn of(new: &Object) -> Vec<String> {
     let addresses = |field| spec.field(field).items().filter(|ip| ip.str() != "None");
     warnings.extend(addresses("clusterIPs").filter_map(|ip| values::ip_warning(&ip)));
     let affine = spec.field("sessionAffinity").str() == "ClientIP";
-    for (when, field) in [
+    for (condition, field) in [
         (has("loadBalancerIP"), "loadBalancerIP"),
         (external_ips, "externalIPs"),
         (affine, "SessionAffinity"),
     ] {
-        warn(&mut warnings, headless && when, &format!("spec.{field} is ignored for headless services"));
+        warn(&mut warnings, headless && condition, &format!("spec.{field} is ignored for headless services"));
     }
     warnings.extend(addresses("externalIPs").filter_map(|ip| values::ip_warning(&ip)));
     warn(
@@ -60,8 +60,8 @@ pub(super) fn of(new: &Object) -> Vec<String> {
     warnings
 }
 
-/// Warnings about its status.
-pub(super) fn of_status(new: &Object) -> Vec<String> {
+/// Returns warnings about the status of a Service.
+pub(super) fn status_warnings(new: &Object) -> Vec<String> {
     let ingress = new.at(&["status", "loadBalancer", "ingress"]);
     let addresses = ingress.items().filter(|entry| !entry.field("ip").str().is_empty());
     addresses.filter_map(|entry| values::ip_warning_at(&entry.path(), entry.field("ip").str())).collect()

@@ -1,4 +1,4 @@
-//! CSINode: the drivers on a node; what a driver reported of itself stays as long as it is there.
+//! CSINode: CSI drivers on a node. The data that a driver has reported is immutable.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,6 @@ use portico_validation::{checks, values};
 
 const NODE_ID_MAX: usize = 256;
 
-/// See the module.
 pub(crate) struct CsiNode;
 
 impl Strategy for CsiNode {
@@ -37,12 +36,14 @@ impl Strategy for CsiNode {
         for driver in drivers.items() {
             by_name.entry(driver.field("name").str()).or_insert(driver);
         }
-        for was in before.items() {
-            let now = by_name.get(was.field("name").str());
-            let kept = |now: &Cursor<'_>| {
-                ["nodeID", "topologyKeys"].iter().all(|f| checks::same(&now.field(f), &was.field(f)))
+        for old_driver in before.items() {
+            let new_driver = by_name.get(old_driver.field("name").str());
+            let is_unchanged = |new_driver: &Cursor<'_>| {
+                ["nodeID", "topologyKeys"]
+                    .iter()
+                    .all(|f| checks::is_same(&new_driver.field(f), &old_driver.field(f)))
             };
-            if now.is_some_and(|now| !kept(now)) {
+            if new_driver.is_some_and(|new_driver| !is_unchanged(new_driver)) {
                 errors.push(drivers.invalid(checks::IMMUTABLE));
             }
         }
@@ -61,7 +62,7 @@ fn validate_driver(driver: &Cursor<'_>, errors: &mut Errors) {
     checks::not_negative(&driver.field("allocatable").field("count"), errors);
     let mut seen = HashSet::new();
     for key in driver.field("topologyKeys").items() {
-        // Upstream complains at the driver.
+        // As upstream, the error has the path of the driver.
         let path = driver.path();
         if key.str().is_empty() {
             errors.push(portico_machinery::field::Error::required(&path, ""));
@@ -69,6 +70,6 @@ fn validate_driver(driver: &Cursor<'_>, errors: &mut Errors) {
         if !seen.insert(key.str()) {
             errors.push(portico_machinery::field::Error::duplicate(&path, key.str()));
         }
-        errors.extend(names::errors(&path, key.str(), names::qualified_name(key.str())));
+        errors.extend(names::to_field_errors(&path, key.str(), names::qualified_name(key.str())));
     }
 }

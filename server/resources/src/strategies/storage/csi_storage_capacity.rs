@@ -1,4 +1,4 @@
-//! CSIStorageCapacity: how much of a class there is where; the class and the place never change.
+//! CSIStorageCapacity: free capacity of a storage class in a topology. Both are immutable.
 
 use portico_machinery::{Cursor, Object, names};
 
@@ -6,7 +6,6 @@ use portico_registry::Strategy;
 use portico_validation::Errors;
 use portico_validation::{checks, label_selector, node_labels};
 
-/// See the module.
 pub(crate) struct CsiStorageCapacity;
 
 impl Strategy for CsiStorageCapacity {
@@ -15,7 +14,7 @@ impl Strategy for CsiStorageCapacity {
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        checks::follows(&new.at(&["storageClassName"]), names::dns1123_subdomain, errors);
+        checks::matches_rule(&new.at(&["storageClassName"]), names::dns1123_subdomain, errors);
         let capacity = new.at(&["capacity"]);
         if capacity.str().starts_with('-') {
             errors.push(capacity.invalid("must be greater than or equal to 0"));

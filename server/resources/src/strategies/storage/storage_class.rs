@@ -1,4 +1,4 @@
-//! StorageClass: who makes volumes and how; most of it never changes.
+//! StorageClass: provisioner and parameters of volumes. Most fields are immutable.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,9 @@ use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, node_labels};
 
-const DEFAULT_MARKS: [&str; 2] =
+const DEFAULT_ANNOTATIONS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
-/// See the module.
 pub(crate) struct StorageClass;
 
 impl Strategy for StorageClass {
@@ -22,14 +21,14 @@ impl Strategy for StorageClass {
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        super::provisioner(&new.at(&["provisioner"]), errors);
-        super::parameters(&new.at(&["parameters"]), true, errors);
+        super::validate_provisioner(&new.at(&["provisioner"]), errors);
+        super::validate_parameters(&new.at(&["parameters"]), true, errors);
         let reclaim = new.at(&["reclaimPolicy"]);
         if !reclaim.str().is_empty() {
             checks::one_of(&reclaim, &["Delete", "Retain"], errors);
         }
         checks::one_of(&new.at(&["volumeBindingMode"]), &["Immediate", "WaitForFirstConsumer"], errors);
-        topologies(&new.at(&["allowedTopologies"]), errors);
+        validate_topologies(&new.at(&["allowedTopologies"]), errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
@@ -52,7 +51,7 @@ impl TableStrategy for StorageClass {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "storageclass-name" => {
-                let marked = DEFAULT_MARKS.iter().any(|mark| object.annotation(mark) == Some("true"));
+                let marked = DEFAULT_ANNOTATIONS.iter().any(|mark| object.annotation(mark) == Some("true"));
                 Cell::text(format!("{}{}", object.name(), if marked { " (default)" } else { "" }))
             }
             _ => Cell::Bool(object.at(&["allowVolumeExpansion"]).bool()),
@@ -60,19 +59,19 @@ impl TableStrategy for StorageClass {
     }
 }
 
-fn topologies(terms: &Cursor<'_>, errors: &mut Errors) {
+fn validate_topologies(terms: &Cursor<'_>, errors: &mut Errors) {
     let mut seen: HashSet<Vec<(&str, Vec<&str>)>> = HashSet::new();
     for term in terms.items() {
         let expressions = term.field("matchLabelExpressions");
-        let content = topology(&expressions, errors);
-        // Upstream reports a term without expressions, too, as a duplicate.
+        let content = validate_topology(&expressions, errors);
+        // As upstream, a term without expressions is also reported as a duplicate.
         if content.is_empty() || !seen.insert(content) {
             errors.push(Error::duplicate(&expressions.path(), ""));
         }
     }
 }
 
-fn topology<'a>(expressions: &Cursor<'a>, errors: &mut Errors) -> Vec<(&'a str, Vec<&'a str>)> {
+fn validate_topology<'a>(expressions: &Cursor<'a>, errors: &mut Errors) -> Vec<(&'a str, Vec<&'a str>)> {
     let (mut keys, mut content) = (HashSet::new(), Vec::new());
     for expression in expressions.items() {
         let (key, values) = (expression.field("key"), expression.field("values"));
@@ -83,7 +82,7 @@ fn topology<'a>(expressions: &Cursor<'a>, errors: &mut Errors) -> Vec<(&'a str, 
         for value in values.items() {
             checks::unique(&mut seen, &value, errors);
         }
-        checks::follows(&key, names::qualified_name, errors);
+        checks::matches_rule(&key, names::qualified_name, errors);
         checks::unique(&mut keys, &key, errors);
         let mut values: Vec<&str> = seen.into_iter().collect();
         values.sort_unstable();

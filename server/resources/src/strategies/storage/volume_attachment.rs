@@ -1,4 +1,4 @@
-//! VolumeAttachment: which volume should be at which node; only its status ever changes.
+//! VolumeAttachment: request to attach a volume to a node. The spec is immutable.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
@@ -13,7 +13,6 @@ const MESSAGE_MAX: usize = 1_024;
 const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
 const NOT_INLINE: &str = "may not be specified in the context of inline volumes";
 
-/// See the module.
 pub(crate) struct VolumeAttachment;
 
 impl Strategy for VolumeAttachment {
@@ -28,8 +27,8 @@ impl Strategy for VolumeAttachment {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         values::driver_name(&spec.field("attacher"), errors);
-        source(&spec.field("source"), errors);
-        checks::follows(&spec.field("nodeName"), names::dns1123_subdomain, errors);
+        validate_source(&spec.field("source"), errors);
+        checks::matches_rule(&spec.field("nodeName"), names::dns1123_subdomain, errors);
         status(&new.at(&["status"]), errors);
     }
 
@@ -45,7 +44,7 @@ impl SubresourceStrategy for VolumeAttachment {
     }
 }
 
-fn source(source: &Cursor<'_>, errors: &mut Errors) {
+fn validate_source(source: &Cursor<'_>, errors: &mut Errors) {
     let (name, inline) = (source.field("persistentVolumeName"), source.field("inlineVolumeSpec"));
     match (name.is_present(), inline.is_present()) {
         (false, false) => errors.push(source.required(ONE_SOURCE)),
@@ -54,15 +53,15 @@ fn source(source: &Cursor<'_>, errors: &mut Errors) {
             errors.push(name.required("must specify non empty persistentVolumeName"));
         }
         (true, false) => {}
-        (false, true) => inline_volume(&inline, errors),
+        (false, true) => validate_inline_volume(&inline, errors),
     }
     if name.is_present() {
-        checks::follows(&name, names::dns1123_subdomain, errors);
+        checks::matches_rule(&name, names::dns1123_subdomain, errors);
     }
 }
 
-/// A volume inside the attachment: a CSI source and nothing that only a PersistentVolume has.
-fn inline_volume(spec: &Cursor<'_>, errors: &mut Errors) {
+/// Validates an inline volume: a CSI source without the fields that only a PersistentVolume has.
+fn validate_inline_volume(spec: &Cursor<'_>, errors: &mut Errors) {
     for field in ["claimRef", "capacity"] {
         let at = spec.field(field);
         if at.is_present() {
@@ -105,7 +104,7 @@ fn status(status: &Cursor<'_>, errors: &mut Errors) {
     for field in ["attachError", "detachError"] {
         let (message, code) = (status.field(field).field("message"), status.field(field).field("errorCode"));
         if message.str().len() > MESSAGE_MAX {
-            // The limit that upstream reports is not the one that it checks.
+            // The limit in the error of upstream differs from the checked limit.
             errors.push(Error::too_long(&message.path(), METADATA_MAX));
         }
         if code.i64().is_some_and(|n| n < 0) {

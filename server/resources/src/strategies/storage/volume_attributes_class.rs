@@ -1,15 +1,14 @@
-//! VolumeAttributesClass: what a driver should change in volumes; held by a finalizer from its first day.
+//! VolumeAttributesClass: driver parameters that can change on existing volumes. A finalizer protects each class.
 
 use portico_machinery::Object;
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{RequestTime, Strategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// Set by upstream's admission plugin StorageObjectInUseProtection; a controller outside removes it.
+/// Finalizer of upstream's admission plugin StorageObjectInUseProtection. An external controller removes it.
 const PROTECTION: &str = "kubernetes.io/vac-protection";
 
-/// See the module.
 pub(crate) struct VolumeAttributesClass;
 
 impl Strategy for VolumeAttributesClass {
@@ -17,7 +16,7 @@ impl Strategy for VolumeAttributesClass {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+    fn prepare_create(&self, new: &mut Object, _moment: RequestTime) {
         let mut finalizers: Vec<String> = new.finalizers().into_iter().map(str::to_owned).collect();
         if !finalizers.iter().any(|f| f == PROTECTION) {
             finalizers.push(PROTECTION.to_owned());
@@ -26,15 +25,15 @@ impl Strategy for VolumeAttributesClass {
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        super::provisioner(&new.at(&["driverName"]), errors);
-        super::parameters(&new.at(&["parameters"]), false, errors);
+        super::validate_provisioner(&new.at(&["driverName"]), errors);
+        super::validate_parameters(&new.at(&["parameters"]), false, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         for field in ["driverName", "parameters"] {
-            let now = new.at(&[field]);
-            if !checks::same(&now, &old.at(&[field])) {
-                errors.push(now.forbidden(&format!("updates to {field} are forbidden.")));
+            let new_value = new.at(&[field]);
+            if !checks::is_same(&new_value, &old.at(&[field])) {
+                errors.push(new_value.forbidden(&format!("updates to {field} are forbidden.")));
             }
         }
         self.validate(new, errors);

@@ -20,8 +20,8 @@ impl Reader<'_> {
         if url.str().is_empty() {
             self.errors.push(url.required(""));
         } else {
-            let own = self.own;
-            self.url(&url, own);
+            let own_issuers = self.own;
+            self.url(&url, own_issuers);
         }
         if !discovery.str().is_empty() {
             let trimmed = |at: &Cursor<'_>| at.str().trim_end_matches('/').to_owned();
@@ -37,8 +37,8 @@ impl Reader<'_> {
             "controlplane" => Some("controlplane"),
             "cluster" => Some("cluster"),
             _ => {
-                let why = "egress selector must be either controlplane or cluster";
-                self.invalid(&at.field("egressSelectorType"), why);
+                let message = "egress selector must be either controlplane or cluster";
+                self.invalid(&at.field("egressSelectorType"), message);
                 None
             }
         };
@@ -49,30 +49,30 @@ impl Reader<'_> {
         Some((IssuerAddress { url: url.str().to_owned(), discovery_url, roots, egress }, audiences))
     }
 
-    pub(super) fn invalid(&mut self, at: &Cursor<'_>, why: &str) {
-        self.errors.push(Error::invalid(&at.path(), at.str(), why));
+    pub(super) fn invalid(&mut self, at: &Cursor<'_>, message: &str) {
+        self.errors.push(Error::invalid(&at.path(), at.str(), message));
     }
 
     /// Checks the URL of an issuer (upstream's `validateURL`).
     fn url(&mut self, at: &Cursor<'_>, disallowed: &[String]) {
-        if disallowed.iter().any(|one| one == at.str()) {
+        if disallowed.iter().any(|other| other == at.str()) {
             let mut sorted = disallowed.to_vec();
             sorted.sort_unstable();
-            let why = format!("URL must not overlap with disallowed issuers: [{}]", sorted.join(" "));
-            self.invalid(at, &why);
+            let message = format!("URL must not overlap with disallowed issuers: [{}]", sorted.join(" "));
+            self.invalid(at, &message);
         }
         let url = match Url::read(at.str()) {
             Ok(url) => url,
-            Err(why) => return self.invalid(at, &why),
+            Err(error) => return self.invalid(at, &error),
         };
-        for (is_wrong, why) in [
+        for (is_wrong, message) in [
             (url.scheme != "https", "URL scheme must be https"),
             (url.user().is_some(), "URL must not contain a username or password"),
             (!url.query().is_empty(), "URL must not contain a query"),
             (!url.fragment().is_empty(), "URL must not contain a fragment"),
         ] {
             if is_wrong {
-                self.invalid(at, why);
+                self.invalid(at, message);
             }
         }
     }
@@ -84,13 +84,13 @@ impl Reader<'_> {
             return Vec::new();
         }
         let mut seen: Vec<String> = Vec::new();
-        for one in list.items() {
-            let audience = one.str().to_owned();
+        for item in list.items() {
+            let audience = item.str().to_owned();
             if audience.is_empty() {
-                self.errors.push(one.required(""));
+                self.errors.push(item.required(""));
             }
             if seen.contains(&audience) {
-                self.errors.push(Error::duplicate(&one.path(), &audience));
+                self.errors.push(Error::duplicate(&item.path(), &audience));
             }
             seen.push(audience);
         }

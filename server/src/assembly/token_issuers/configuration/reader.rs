@@ -14,12 +14,12 @@ pub(super) struct Reader<'a> {
 
 /// Use of the e-mail address, and of the claim that it is verified, by expressions.
 #[derive(Default)]
-pub(super) struct Emails {
+pub(super) struct EmailClaims {
     pub(super) claim: bool,
     pub(super) verified: bool,
 }
 
-impl Emails {
+impl EmailClaims {
     /// Records whether an expression uses the claim that the address is verified.
     pub(super) fn note(&mut self, expression: &Expression) {
         self.verified |= expression.uses_claim("email_verified");

@@ -2,31 +2,34 @@
 
 use super::*;
 
-fn whole(rest: &str) -> Result<Configuration, String> {
+fn read_file(rest: &str) -> Result<Configuration, String> {
     let text = format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {KIND}\n{rest}");
     Configuration::read(text.as_bytes(), &["https://own".to_owned()], None)
 }
 
-fn issuer(issuer: &str, mappings: &str, more: &str) -> Result<Configuration, String> {
-    whole(&format!("jwt: [{{issuer: {{{issuer}}}, claimMappings: {{{mappings}}}{more}}}]"))
+fn issuer(issuer: &str, mappings: &str, fields: &str) -> Result<Configuration, String> {
+    read_file(&format!("jwt: [{{issuer: {{{issuer}}}, claimMappings: {{{mappings}}}{fields}}}]"))
 }
 
 const ISSUER: &str = "url: 'https://i', audiences: [a]";
 const SUB: &str = "username: {claim: sub, prefix: ''}";
 
 #[test]
-fn a_good_file_says_who_is_trusted_and_who_needs_no_credentials() {
+fn a_valid_file_configures_issuers_and_anonymous_access() {
     let read =
         issuer(ISSUER, SUB, ", userValidationRules: [{expression: \"user.username != 'x'\"}]").unwrap();
     assert_eq!((read.issuers[0].address.url.as_str(), &read.anonymous), ("https://i", &None));
     assert_eq!(read.issuers[0].authenticator.user_rules.len(), 1);
-    assert!(whole("").unwrap().issuers.is_empty());
+    assert!(read_file("").unwrap().issuers.is_empty());
     for (anonymous, expected) in [
-        ("{enabled: true}", Anonymous::Yes),
-        ("{enabled: false}", Anonymous::No),
-        ("{enabled: true, conditions: [{path: /livez}]}", Anonymous::Paths(["/livez".to_owned()].into())),
+        ("{enabled: true}", AnonymousAccess::Allowed),
+        ("{enabled: false}", AnonymousAccess::Denied),
+        (
+            "{enabled: true, conditions: [{path: /livez}]}",
+            AnonymousAccess::Paths(["/livez".to_owned()].into()),
+        ),
     ] {
-        assert_eq!(whole(&format!("anonymous: {anonymous}")).unwrap().anonymous, Some(expected));
+        assert_eq!(read_file(&format!("anonymous: {anonymous}")).unwrap().anonymous, Some(expected));
     }
     for version in ["v1beta1", "v1alpha1"] {
         let text = format!("apiVersion: apiserver.config.k8s.io/{version}\nkind: {KIND}\njwt: []\n");
@@ -35,7 +38,7 @@ fn a_good_file_says_who_is_trusted_and_who_needs_no_credentials() {
 }
 
 /// Issuer, mappings, further fields, and the expected error.
-const WRONG: &[(&str, &str, &str, &str)] = &[
+const INVALID: &[(&str, &str, &str, &str)] = &[
     ("audiences: [a]", SUB, "", "jwt[0].issuer.url: Required value"),
     (
         "url: 'http://i', audiences: [a]",
@@ -157,30 +160,30 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_told_in_upstreams_words() {
-    for (of_issuer, mappings, more, words) in WRONG {
-        let error = issuer(of_issuer, mappings, more).unwrap_err();
-        assert!(error.contains(words), "{error}\n{words}");
+fn errors_have_upstreams_messages() {
+    for (issuer_fields, mappings, fields, expected) in INVALID {
+        let error = issuer(issuer_fields, mappings, fields).unwrap_err();
+        assert!(error.contains(expected), "{error}\n{expected}");
     }
-    let twice =
+    let duplicate_issuers =
         "{issuer: {url: 'https://i', audiences: [a]}, claimMappings: {username: {claim: s, prefix: ''}}}";
-    let error = whole(&format!("jwt: [{twice}, {twice}]")).unwrap_err();
+    let error = read_file(&format!("jwt: [{duplicate_issuers}, {duplicate_issuers}]")).unwrap_err();
     assert_eq!(
         error,
         "invalid authentication configuration: jwt[1].issuer.url: Duplicate value: \"https://i\""
     );
-    let error = whole("anonymous: {enabled: false, conditions: [{path: /x}]}").unwrap_err();
+    let error = read_file("anonymous: {enabled: false, conditions: [{path: /x}]}").unwrap_err();
     assert!(error.contains("anonymous.conditions: Invalid value: "), "{error}");
-    assert!(whole("jwts: []").unwrap_err().contains("strict decoding error: unknown field \"jwts\""));
+    assert!(read_file("jwts: []").unwrap_err().contains("strict decoding error: unknown field \"jwts\""));
 }
 
 #[test]
-fn a_later_file_lets_the_same_callers_in() {
-    let text = |more: &str| format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {KIND}\n{more}");
-    let initial = Initial(Some(Anonymous::No));
-    let read = |more: &str| Configuration::read(text(more).as_bytes(), &[], Some(&initial));
+fn a_later_file_cannot_change_anonymous_access() {
+    let text = |fields: &str| format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {KIND}\n{fields}");
+    let initial = InitialAnonymous(Some(AnonymousAccess::Denied));
+    let read = |fields: &str| Configuration::read(text(fields).as_bytes(), &[], Some(&initial));
     assert!(read("anonymous: {enabled: false}").is_ok());
-    let words =
+    let expected =
         "invalid authentication configuration: anonymous: Forbidden: changed from initial configuration file";
-    assert_eq!(read("jwt: []").unwrap_err(), words);
+    assert_eq!(read("jwt: []").unwrap_err(), expected);
 }

@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use super::{ArchivePart, ArchivedState, Kept, Lost, TimeMark};
+use super::{ArchiveContents, ArchivePart, ArchivedState, RevisionGap, TimeMark};
 use crate::key::{Key, Resource};
 
 #[derive(Clone, PartialEq, Message)]
@@ -46,7 +46,7 @@ struct Since {
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-struct Range {
+struct RevisionRange {
     #[prost(int64, tag = "1")]
     after: i64,
     #[prost(int64, tag = "2")]
@@ -54,11 +54,11 @@ struct Range {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct KeptMessage {
+struct ContentsMessage {
     #[prost(message, repeated, tag = "1")]
     since: Vec<Since>,
     #[prost(message, repeated, tag = "2")]
-    lost: Vec<Range>,
+    lost: Vec<RevisionRange>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -68,7 +68,7 @@ struct Part {
     #[prost(message, repeated, tag = "2")]
     marks: Vec<Mark>,
     #[prost(message, optional, tag = "3")]
-    kept: Option<KeptMessage>,
+    kept: Option<ContentsMessage>,
 }
 
 impl ArchivePart {
@@ -76,7 +76,7 @@ impl ArchivePart {
     pub fn encode(self) -> Vec<u8> {
         let marks = self.marks.into_iter().map(|TimeMark { revision, at }| Mark { revision, at }).collect();
         let states = self.states.into_iter().map(State::from).collect();
-        Part { states, marks, kept: self.kept.map(KeptMessage::from) }.encode_to_vec()
+        Part { states, marks, kept: self.contents.map(ContentsMessage::from) }.encode_to_vec()
     }
 
     /// Decodes a part. Returns the reason if the bytes are invalid.
@@ -87,7 +87,7 @@ impl ArchivePart {
         let Part { states, marks, kept } = Part::decode(bytes).map_err(|error| error.to_string())?;
         let marks = marks.into_iter().map(|Mark { revision, at }| TimeMark { revision, at }).collect();
         let states = states.into_iter().map(ArchivedState::try_from).collect::<Result<_, _>>()?;
-        Ok(Self { states, marks, kept: kept.map(Kept::from) })
+        Ok(Self { states, marks, contents: kept.map(ArchiveContents::from) })
     }
 }
 
@@ -127,23 +127,24 @@ impl TryFrom<State> for ArchivedState {
     }
 }
 
-impl From<Kept> for KeptMessage {
-    fn from(Kept { since, lost }: Kept) -> Self {
+impl From<ArchiveContents> for ContentsMessage {
+    fn from(ArchiveContents { since, gaps }: ArchiveContents) -> Self {
         let since = since.into_iter().map(|(resource, since)| Since {
             group: resource.group.clone(),
             resource: resource.resource.clone(),
             since,
         });
-        let lost = lost.into_iter().map(|Lost { after, until }| Range { after, until });
+        let lost = gaps.into_iter().map(|RevisionGap { after, until }| RevisionRange { after, until });
         Self { since: since.collect(), lost: lost.collect() }
     }
 }
 
-impl From<KeptMessage> for Kept {
-    fn from(KeptMessage { since, lost }: KeptMessage) -> Self {
+impl From<ContentsMessage> for ArchiveContents {
+    fn from(ContentsMessage { since, lost }: ContentsMessage) -> Self {
         let since =
             since.into_iter().map(|row| (Resource::new(row.group, row.resource), row.since)).collect();
-        let lost = lost.into_iter().map(|Range { after, until }| Lost { after, until }).collect();
-        Self { since, lost }
+        let gaps =
+            lost.into_iter().map(|RevisionRange { after, until }| RevisionGap { after, until }).collect();
+        Self { since, gaps }
     }
 }

@@ -3,21 +3,21 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::copy::archive::{ArchivedState, Lost, TimeMark};
+use crate::copy::archive::{ArchivedState, RevisionGap, TimeMark};
 use crate::key::Resource;
 
 fn header() -> Header {
     Header { store_id: "s".to_owned(), epoch: 3, revision: i64::MAX, created_at: 7, portico: "0".to_owned() }
 }
 
-fn written(pages: &[Vec<StoredState>]) -> Vec<u8> {
+fn write_backup(pages: &[Vec<StoredState>]) -> Vec<u8> {
     let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();
     pages.iter().for_each(|page| writer.add(page.clone()).unwrap());
     writer.end().unwrap().0
 }
 
 /// Like [`written`], with an archive.
-fn written_with(pages: &[Vec<StoredState>], parts: &[ArchivePart]) -> Vec<u8> {
+fn write_backup_with_archive(pages: &[Vec<StoredState>], parts: &[ArchivePart]) -> Vec<u8> {
     let mut writer = BackupWriter::begin(Vec::new(), &header(), true).unwrap();
     pages.iter().for_each(|page| writer.add(page.clone()).unwrap());
     parts.iter().for_each(|part| writer.add_archive(part.clone()).unwrap());
@@ -60,9 +60,9 @@ fn state(name: &str, revision: i64) -> StoredState {
     }
 }
 
-fn small() -> (Vec<StoredState>, Vec<u8>) {
+fn small_backup() -> (Vec<StoredState>, Vec<u8>) {
     let pages = [vec![state("a", 1), state("b", 2)], vec![state("c", 9)]];
-    (pages.concat(), written(&pages))
+    (pages.concat(), write_backup(&pages))
 }
 
 prop_compose! {
@@ -79,27 +79,27 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_was_written_comes_back(mut states in prop::collection::vec(any_state(), 0..60), page in 1..9_usize) {
+    fn a_backup_is_read_back_unchanged(mut states in prop::collection::vec(any_state(), 0..60), page in 1..9_usize) {
         states.sort_by(|a, b| a.key.cmp(&b.key));
         states.dedup_by(|a, b| a.key == b.key);
         let pages: Vec<_> = states.chunks(page).map(<[_]>::to_vec).collect();
-        let (found, ended) = read(&written(&pages));
+        let (found, ended) = read(&write_backup(&pages));
         prop_assert!(ended.is_ok(), "{ended:?}");
         prop_assert_eq!(found, states);
     }
 
     #[test]
-    fn foreign_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), begins in any::<bool>()) {
+    fn foreign_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200), begins in any::<bool>()) {
         let bytes = if begins { [b"PORTICO-BACKUP 1\n", &*bytes].concat() } else { bytes };
         let (states, ended) = read(&bytes);
         prop_assert!(states.is_empty() && ended.is_err());
     }
 
     #[test]
-    fn a_file_that_was_mixed_up_is_refused(
+    fn a_file_with_reordered_blocks_is_rejected(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..30_usize), 1..4),
     ) {
-        let (states, whole) = small();
+        let (states, whole) = small_backup();
         let mut bytes = whole.clone();
         for (from, to, length) in edits {
             let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
@@ -107,7 +107,7 @@ proptest! {
             bytes.splice(to..(to + length / 2).min(bytes.len()), part);
         }
         let (found, ended) = read_leniently(&bytes);
-        prop_assert!(states.starts_with(&found), "what is shown is what was written");
+        prop_assert!(states.starts_with(&found), "the read states are a prefix of the written ones");
         prop_assert_eq!(ended.is_ok(), bytes == whole);
     }
 }
@@ -121,24 +121,24 @@ fn read_leniently(bytes: &[u8]) -> (Vec<StoredState>, Result<(), FormatError>) {
 }
 
 #[test]
-fn every_cut_is_noticed_and_shows_nothing_that_was_not_written() {
-    let (states, whole) = small();
+fn every_truncation_is_detected_and_only_written_states_are_returned() {
+    let (states, whole) = small_backup();
     for length in 0..whole.len() {
         let (found, ended) = read(&whole[..length]);
         assert!(states.starts_with(&found), "{length}");
         let error = ended.unwrap_err();
         // A file truncated within its first line may have any format.
-        let is_named = matches!(error, FormatError::Cut { .. } | FormatError::Foreign);
+        let is_named = matches!(error, FormatError::Truncated { .. } | FormatError::Foreign);
         assert!(is_named, "{length}: {error}");
     }
     assert!(
-        matches!(read(&whole[..whole.len() - 1]).1, Err(FormatError::Cut { at, .. }) if at == whole.len() as u64 - 1)
+        matches!(read(&whole[..whole.len() - 1]).1, Err(FormatError::Truncated { at, .. }) if at == whole.len() as u64 - 1)
     );
 }
 
 #[test]
-fn every_changed_bit_is_noticed() {
-    let (states, whole) = small();
+fn every_changed_bit_is_detected() {
+    let (states, whole) = small_backup();
     for at in 0..whole.len() {
         for bit in 0..8 {
             let mut bytes = whole.clone();
@@ -150,21 +150,25 @@ fn every_changed_bit_is_noticed() {
 }
 
 #[test]
-fn what_is_added_left_out_doubled_or_in_another_order_is_noticed() {
-    let (_, whole) = small();
+fn added_missing_repeated_and_reordered_blocks_are_detected() {
+    let (_, whole) = small_backup();
     assert!(read(&[&*whole, b"x"].concat()).1.unwrap_err().to_string().contains("data after the end"));
-    let turned = written(&[vec![state("b", 2)], vec![state("a", 1)]]);
+    let turned = write_backup(&[vec![state("b", 2)], vec![state("a", 1)]]);
     assert!(read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is out of order"));
-    let twice = written(&[vec![state("a", 2), state("a", 3)]]);
-    assert!(read(&twice).1.unwrap_err().to_string().contains("out of order"));
+    let duplicate = write_backup(&[vec![state("a", 2), state("a", 3)]]);
+    assert!(read(&duplicate).1.unwrap_err().to_string().contains("out of order"));
     let tombstone = StoredState { deleted: true, ..state("a", 2) };
     assert!(
-        read(&written(&[vec![tombstone]])).1.unwrap_err().to_string().contains("is not a state of revision")
+        read(&write_backup(&[vec![tombstone]]))
+            .1
+            .unwrap_err()
+            .to_string()
+            .contains("is not a state of revision")
     );
 }
 
 #[test]
-fn what_is_none_is_named() {
+fn other_formats_are_reported_by_name() {
     for (bytes, expected) in [
         (&b""[..], "not a Portico backup"),
         (b"-- PostgreSQL database dump", "not a Portico backup"),
@@ -192,37 +196,40 @@ fn part(states: Vec<ArchivedState>) -> ArchivePart {
     ArchivePart { states, ..ArchivePart::default() }
 }
 
-fn kept() -> ArchivePart {
+fn contents() -> ArchivePart {
     let since = [(Resource::new("apps", "deployments"), 3)].into_iter().collect();
-    let kept = Some(Kept { since, lost: vec![Lost { after: 4, until: 90 }] });
-    ArchivePart { kept, ..ArchivePart::default() }
+    let contents = Some(ArchiveContents { since, gaps: vec![RevisionGap { after: 4, until: 90 }] });
+    ArchivePart { contents, ..ArchivePart::default() }
 }
 
 /// Returns an archive of two objects, one of them deleted, and one time mark.
 fn with_archive() -> (Vec<ArchivePart>, Vec<u8>) {
     let marks = ArchivePart { marks: vec![TimeMark { revision: 9, at: 7 }], ..ArchivePart::default() };
     let parts =
-        vec![part(vec![past("a", 4, 5), past("d", 3, 6)]), part(vec![past("d", 6, 6)]), marks, kept()];
-    let written = written_with(&[vec![state("a", 5)]], &[&[kept()][..], &parts].concat());
+        vec![part(vec![past("a", 4, 5), past("d", 3, 6)]), part(vec![past("d", 6, 6)]), marks, contents()];
+    let written = write_backup_with_archive(&[vec![state("a", 5)]], &[&[contents()][..], &parts].concat());
     (parts, written)
 }
 
 #[test]
-fn an_archive_comes_back_and_what_has_none_is_written_for_every_portico() {
+fn an_archive_is_read_back_and_a_backup_without_one_has_version_1() {
     let (parts, whole) = with_archive();
-    assert!(whole.starts_with(b"PORTICO-BACKUP 2\n") && small().1.starts_with(b"PORTICO-BACKUP 1\n"));
+    assert!(whole.starts_with(b"PORTICO-BACKUP 2\n") && small_backup().1.starts_with(b"PORTICO-BACKUP 1\n"));
     let (states, found, ended) = read_all(&whole);
     assert!(ended.is_ok(), "{ended:?}");
     assert_eq!((states, found), (vec![state("a", 5)], parts));
 }
 
 #[test]
-fn an_archive_that_is_cut_off_or_changed_is_noticed_and_shows_nothing_that_was_not_written() {
+fn a_truncated_or_changed_archive_is_detected_and_only_written_states_are_returned() {
     let (parts, whole) = with_archive();
     for length in 0..whole.len() {
         let (_, found, ended) = read_all(&whole[..length]);
         assert!(parts.starts_with(&found), "{length}");
-        assert!(matches!(ended, Err(FormatError::Cut { .. } | FormatError::Foreign)), "{length}: {ended:?}");
+        assert!(
+            matches!(ended, Err(FormatError::Truncated { .. } | FormatError::Foreign)),
+            "{length}: {ended:?}"
+        );
     }
     for at in 0..whole.len() {
         let mut bytes = whole.clone();
@@ -233,26 +240,26 @@ fn an_archive_that_is_cut_off_or_changed_is_noticed_and_shows_nothing_that_was_n
 }
 
 #[test]
-fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused() {
+fn an_archive_out_of_order_without_end_or_beyond_the_revision_is_rejected() {
     let objects = [vec![state("a", 5)]];
     let first = || part(vec![past("a", 4, 5)]);
     let future = ArchivePart { marks: vec![TimeMark { revision: 0, at: 7 }], ..ArchivePart::default() };
     for (parts, expected) in [
         (vec![], "the archive is incomplete"),
-        (vec![kept()], "the archive is incomplete"),
-        (vec![kept(), first()], "the archive is incomplete"),
-        (vec![first(), kept()], "the archive has no start"),
-        (vec![kept(), first(), first(), kept()], "deployments.apps/a/a@4 is out of order"),
-        (vec![kept(), kept(), first()], "missing or duplicate archive"),
-        (vec![kept(), future, kept()], "the time of revision 0 is out of order"),
-        (vec![kept(), part(vec![past("a", 6, 5)]), kept()], "cannot end at 5"),
+        (vec![contents()], "the archive is incomplete"),
+        (vec![contents(), first()], "the archive is incomplete"),
+        (vec![first(), contents()], "the archive has no start"),
+        (vec![contents(), first(), first(), contents()], "deployments.apps/a/a@4 is out of order"),
+        (vec![contents(), contents(), first()], "missing or duplicate archive"),
+        (vec![contents(), future, contents()], "the time of revision 0 is out of order"),
+        (vec![contents(), part(vec![past("a", 6, 5)]), contents()], "cannot end at 5"),
     ] {
-        let error = read_all(&written_with(&objects, &parts)).2.unwrap_err().to_string();
+        let error = read_all(&write_backup_with_archive(&objects, &parts)).2.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}: {expected}");
     }
     // Version 1 must not contain an archive.
     let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();
-    writer.add_archive(kept()).unwrap();
+    writer.add_archive(contents()).unwrap();
     let error = read_all(&writer.end().unwrap().0).2.unwrap_err().to_string();
     assert!(error.contains("missing or duplicate archive"), "{error}");
 }

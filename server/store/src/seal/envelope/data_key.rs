@@ -40,7 +40,7 @@ impl DataKey {
         };
         let info: [u8; INFO_BYTES] = random()?;
         let mut out = info.to_vec();
-        derived(seed, &info)?.seal(plain, aad, &mut out)?;
+        derive_key(seed, &info)?.seal(plain, aad, &mut out)?;
         Ok(out)
     }
 
@@ -51,13 +51,13 @@ impl DataKey {
                 let (info, body) = sealed.split_first_chunk::<INFO_BYTES>().ok_or_else(|| {
                     SealError::refused("the stored data was shorter than the required size")
                 })?;
-                derived(seed, info)?.open(body, aad)
+                derive_key(seed, info)?.open(body, aad)
             }
         }
     }
 }
 
-fn derived(seed: &Prk, info: &[u8; INFO_BYTES]) -> Result<CipherKey, SealError> {
+fn derive_key(seed: &Prk, info: &[u8; INFO_BYTES]) -> Result<CipherKey, SealError> {
     let info: [&[u8]; 1] = [info];
     let expanded = seed.expand(&info, &AES_256_GCM);
     let expanded = expanded.map_err(|_| SealError::refused("failed to KDF expand seed with info"))?;

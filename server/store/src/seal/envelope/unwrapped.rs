@@ -22,32 +22,32 @@ const MAX_REFUSALS: usize = 1_000;
 /// Cache of unwrapped keys and of recent refusals.
 #[derive(Default)]
 pub(super) struct UnwrappedKeys {
-    keys: Mutex<HashMap<Fingerprint, Kept>>,
+    keys: Mutex<HashMap<Fingerprint, CachedKey>>,
     /// Locked during a call of the service.
-    pub(super) asking: tokio::sync::Mutex<Refusals>,
+    pub(super) refusals: tokio::sync::Mutex<Refusals>,
 }
 
-struct Kept {
+struct CachedKey {
     key: Arc<DataKey>,
-    used: Instant,
+    used_at: Instant,
 }
 
 impl UnwrappedKeys {
     pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<Arc<DataKey>> {
         let mut keys = self.keys.lock();
-        let kept = keys.get_mut(fingerprint)?;
-        kept.used = Instant::now();
-        Some(Arc::clone(&kept.key))
+        let cached = keys.get_mut(fingerprint)?;
+        cached.used_at = Instant::now();
+        Some(Arc::clone(&cached.key))
     }
 
     /// Caches a key, evicting the least recently used one if needed. Returns the key and the number of cached keys.
-    pub(super) fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> (Arc<DataKey>, usize) {
+    pub(super) fn insert(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> (Arc<DataKey>, usize) {
         let mut keys = self.keys.lock();
         if keys.len() >= MAX_KEYS && !keys.contains_key(&fingerprint) {
-            let oldest = keys.iter().min_by_key(|(_, kept)| kept.used).map(|(oldest, _)| *oldest);
+            let oldest = keys.iter().min_by_key(|(_, cached)| cached.used_at).map(|(oldest, _)| *oldest);
             oldest.and_then(|oldest| keys.remove(&oldest));
         }
-        keys.insert(fingerprint, Kept { key: Arc::clone(&key), used: Instant::now() });
+        keys.insert(fingerprint, CachedKey { key: Arc::clone(&key), used_at: Instant::now() });
         (key, keys.len())
     }
 }
@@ -59,12 +59,12 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    pub(super) fn failed_lately(&self, fingerprint: &Fingerprint, within: Duration) -> Option<SealError> {
-        let (at, error) = self.last.get(fingerprint)?;
-        (at.elapsed() < within).then(|| error.clone())
+    pub(super) fn recent_failure(&self, fingerprint: &Fingerprint, ttl: Duration) -> Option<SealError> {
+        let (failed_at, error) = self.last.get(fingerprint)?;
+        (failed_at.elapsed() < ttl).then(|| error.clone())
     }
 
-    pub(super) fn failed(&mut self, fingerprint: Fingerprint, error: SealError) {
+    pub(super) fn insert(&mut self, fingerprint: Fingerprint, error: SealError) {
         if self.last.len() >= MAX_REFUSALS {
             self.last.clear();
         }

@@ -7,18 +7,18 @@ use sqlx::{Row, SqliteConnection};
 
 use super::finding::{Examination, Finding};
 use crate::record::Record;
-use crate::sqlite::mark::{self, Found, Mark, Verdict};
+use crate::sqlite::mark::{self, DatabaseIdentity, Mark, Verdict};
 use crate::sqlite::row;
 use crate::unreadable::Unreadable;
 
 /// Maximum number of reported diagnostics of SQLite.
-const MAX_COMPLAINTS: u32 = 100;
+const MAX_DIAGNOSTICS: u32 = 100;
 /// Maximum number of reported entries of the index of owners.
 const MAX_OWNERS: usize = 100;
 
 /// Runs SQLite's check of pages, and of indexes against tables.
 pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &mut Examination) {
-    let pragma = sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MAX_COMPLAINTS})"));
+    let pragma = sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MAX_DIAGNOSTICS})"));
     let found: Result<Vec<String>, _> = sqlx::query_scalar(pragma).fetch_all(connection).await;
     match found {
         Ok(lines) => {
@@ -30,22 +30,22 @@ pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &m
 }
 
 /// Checks that the database is the one that was served last.
-pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examination) {
+pub(super) fn check_mark(mark: Option<&Mark>, found: &DatabaseIdentity, examination: &mut Examination) {
     if let Verdict::Replaced(reason) = mark::compare(mark, Some(found)) {
         examination.inconsistent(format!("not the database last served from this path: {reason}"));
     }
 }
 
 /// Checks for resources whose names cannot be read.
-pub(super) async fn resources(
+pub(super) async fn check_resources(
     connection: &mut SqliteConnection,
     examination: &mut Examination,
 ) -> Result<(), sqlx::Error> {
     let rows = sqlx::query("SELECT id, api_group, resource FROM resource ORDER BY id").fetch_all(connection);
     for row in rows.await? {
-        if let Err(shown) = row::resource(&row, 1)? {
-            let (id, shown) = (row.try_get(0)?, shown.to_string());
-            examination.findings.push(Finding::UnreadableResource { id, shown });
+        if let Err(damaged_name) = row::resource(&row, 1)? {
+            let (id, remains) = (row.try_get(0)?, damaged_name.to_string());
+            examination.findings.push(Finding::UnreadableResource { id, remains });
         }
     }
     Ok(())
@@ -80,7 +80,7 @@ const RULES: [(&str, &str); 6] = [
 ];
 
 /// Rules about the archive.
-const RULES_OF_ARCHIVE: [(&str, &str); 3] = [
+const ARCHIVE_RULES: [(&str, &str); 3] = [
     (
         "past states are newer than the store's revision",
         "SELECT count(*) FROM archive, meta WHERE archive.until > meta.revision",
@@ -100,16 +100,16 @@ pub(super) async fn has_archive(connection: &mut SqliteConnection) -> Result<boo
 }
 
 /// Checks the rules of the archive.
-pub(super) async fn archive(connection: &mut SqliteConnection, examination: &mut Examination) {
-    hold(connection, &RULES_OF_ARCHIVE, examination).await;
+pub(super) async fn check_archive(connection: &mut SqliteConnection, examination: &mut Examination) {
+    check_rules(connection, &ARCHIVE_RULES, examination).await;
 }
 
 /// Checks counters and references.
-pub(super) async fn consistency(connection: &mut SqliteConnection, examination: &mut Examination) {
-    hold(connection, &RULES, examination).await;
+pub(super) async fn check_consistency(connection: &mut SqliteConnection, examination: &mut Examination) {
+    check_rules(connection, &RULES, examination).await;
 }
 
-async fn hold(
+async fn check_rules(
     connection: &mut SqliteConnection,
     rules: &[(&str, &'static str)],
     examination: &mut Examination,
@@ -126,20 +126,20 @@ async fn hold(
 
 /// Compares owner references in objects with the index of owners.
 #[derive(Default)]
-pub(super) struct Owners {
-    named: BTreeSet<(String, String)>,
+pub(super) struct OwnerCheck {
+    references: BTreeSet<(String, String)>,
     /// Sealed objects, whose owners are not known.
     sealed: BTreeSet<String>,
 }
 
-impl Owners {
-    pub(super) fn of(&mut self, record: &Record) {
+impl OwnerCheck {
+    pub(super) fn add(&mut self, record: &Record) {
         for owner in record.value.owners() {
-            self.named.insert((record.key.to_string(), owner.to_string()));
+            self.references.insert((record.key.to_string(), owner.to_string()));
         }
     }
 
-    pub(super) fn of_sealed(&mut self, object: &Unreadable) {
+    pub(super) fn add_sealed(&mut self, object: &Unreadable) {
         self.sealed.insert(object.key().to_string());
     }
 
@@ -155,16 +155,16 @@ impl Owners {
         let mut extra = Vec::new();
         let mut rows = sqlx::query(SELECT).fetch(connection);
         while let Some(row) = rows.try_next().await? {
-            let uid = row::text(&row, 4)?.shown().into_owned();
+            let uid = row::text(&row, 4)?.into_display().into_owned();
             // If the name of a resource cannot be read, its objects cannot be read either.
             let Ok(resource) = row::resource(&row, 0)? else { continue };
             let key = match row::key(&resource, &row, 2)? {
                 Ok(key) => key,
-                Err(damaged) => damaged.shown,
+                Err(damaged) => damaged.remains,
             };
             let entry = (key.to_string(), uid);
             // The owners of an unreadable object are only in the index.
-            if !self.named.remove(&entry) && !unreadable.contains(&entry.0) {
+            if !self.references.remove(&entry) && !unreadable.contains(&entry.0) {
                 extra.push(entry);
             }
         }
@@ -172,7 +172,7 @@ impl Owners {
             examination
                 .inconsistent(format!("{key} is indexed as a dependent of {owner}, which is not its owner"));
         }
-        for (key, owner) in self.named.into_iter().take(MAX_OWNERS) {
+        for (key, owner) in self.references.into_iter().take(MAX_OWNERS) {
             examination.inconsistent(format!("{key} has the owner {owner}, which is missing from the index"));
         }
         Ok(())

@@ -16,7 +16,7 @@ pub enum Finding {
         /// ID of the resource in the database.
         id: i64,
         /// Displayable remains of its name.
-        shown: String,
+        remains: String,
     },
     /// Parts of the database are inconsistent with each other.
     Inconsistent(String),
@@ -62,8 +62,8 @@ impl std::fmt::Display for Finding {
             Self::UnreadableHistory(o) => {
                 write!(f, "unreadable past state: {} at revision {}: {}", o.key(), o.revision(), o.reason())
             }
-            Self::UnreadableResource { shown, .. } => {
-                write!(f, "unreadable resource: {shown}: the name is not UTF-8")
+            Self::UnreadableResource { remains, .. } => {
+                write!(f, "unreadable resource: {remains}: the name is not UTF-8")
             }
             Self::Inconsistent(text) => write!(f, "inconsistent: {text}"),
         }

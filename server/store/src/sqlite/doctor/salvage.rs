@@ -12,9 +12,9 @@ use crate::sqlite::row;
 
 /// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExportEnd {
+pub struct ExportSummary {
     /// Number of existing objects that cannot be read.
-    pub left_out: u64,
+    pub unreadable: u64,
     /// Number of objects known to have existed whose last state is on an unreadable page.
     pub lost: u64,
     /// SQLite's report about a damaged file, which may have contained more objects.
@@ -22,11 +22,11 @@ pub struct ExportEnd {
 }
 
 /// Maximum number of ranges that are read: a damaged page needs up to twice the number of its revisions.
-const RANGES: u32 = 20_000;
+const MAX_RANGES: u32 = 20_000;
 
-const UP: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
+const ASCENDING: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
     WHERE revision BETWEEN ? AND ? ORDER BY revision";
-const DOWN: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
+const DESCENDING: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
     WHERE revision BETWEEN ? AND ? ORDER BY revision DESC";
 const BY_KEY: [&str; 2] = [
     "SELECT resource, namespace, name, revision, deleted FROM log INDEXED BY log_key \
@@ -43,9 +43,9 @@ const RESOURCES: [&str; 2] = [
 /// True if an error concerns the file, so that other parts of it may be readable.
 pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     /// SQLITE_IOERR and SQLITE_CORRUPT.
-    const OF_THE_FILE: [i32; 2] = [10, 11];
+    const FILE_ERRORS: [i32; 2] = [10, 11];
     let code = error.as_database_error().and_then(|error| error.code());
-    code.and_then(|code| code.parse::<i32>().ok()).is_some_and(|code| OF_THE_FILE.contains(&(code & 0xff)))
+    code.and_then(|code| code.parse::<i32>().ok()).is_some_and(|code| FILE_ERRORS.contains(&(code & 0xff)))
 }
 
 /// Resource ID, namespace and name as stored.
@@ -53,9 +53,9 @@ type StoredKey = (i64, Vec<u8>, Vec<u8>);
 
 /// Last known state of each object: its revision, and true for a tombstone.
 #[derive(Default)]
-pub(super) struct Heads(BTreeMap<StoredKey, (i64, bool)>);
+pub(super) struct LastStates(BTreeMap<StoredKey, (i64, bool)>);
 
-impl Heads {
+impl LastStates {
     /// Reads the last states of a log.
     pub(super) async fn read(connection: &mut SqliteConnection) -> Self {
         let mut heads = Self::default();
@@ -67,16 +67,16 @@ impl Heads {
             }
         }
         for select in BY_KEY {
-            if heads.take(connection, select, (0, i64::MAX)).await.is_ok() {
+            if heads.read_range(connection, select, (0, i64::MAX)).await.is_ok() {
                 break;
             }
         }
         let mut ranges = VecDeque::from([(0, top)]);
-        for _ in 0..RANGES {
+        for _ in 0..MAX_RANGES {
             let Some((mut first, mut last)) = ranges.pop_front() else { break };
-            let Err(good) = heads.take(connection, UP, (first, last)).await else { continue };
+            let Err(good) = heads.read_range(connection, ASCENDING, (first, last)).await else { continue };
             first = good.map_or(first, |good| first.max(good.saturating_add(1)));
-            let Err(good) = heads.take(connection, DOWN, (first, last)).await else { continue };
+            let Err(good) = heads.read_range(connection, DESCENDING, (first, last)).await else { continue };
             last = good.map_or(last, |good| last.min(good.saturating_sub(1)));
             if first < last {
                 let middle = first + (last - first) / 2;
@@ -87,7 +87,7 @@ impl Heads {
     }
 
     /// Reads states of a range of revisions. Returns the last revision read before an unreadable part as `Err`.
-    async fn take(
+    async fn read_range(
         &mut self,
         connection: &mut SqliteConnection,
         select: &'static str,
@@ -97,14 +97,14 @@ impl Heads {
         let mut rows = sqlx::query(select).bind(first).bind(last).fetch(connection);
         while let Some(row) = rows.try_next().await.map_err(|_| good)? {
             // Ignores an invalid row, which belongs to no object.
-            if let Ok(revision) = self.note(&row) {
+            if let Ok(revision) = self.add(&row) {
                 good = Some(revision);
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, row: &SqliteRow) -> Result<i64, sqlx::Error> {
+    fn add(&mut self, row: &SqliteRow) -> Result<i64, sqlx::Error> {
         let key = (row.try_get(0)?, row.try_get_unchecked(1)?, row.try_get_unchecked(2)?);
         let (revision, deleted): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
         let head = self.0.entry(key).or_insert((revision, deleted != 0));

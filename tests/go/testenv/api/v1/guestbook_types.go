@@ -1,4 +1,4 @@
-// Package v1 is the API of a small operator, as kubebuilder lays one out.
+// Package v1 is the API of a small operator in the layout of kubebuilder.
 package v1
 
 import (
@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is what the types here belong to.
+// GroupVersion is the group version of these types.
 var GroupVersion = schema.GroupVersion{Group: "webapp.example.com", Version: "v1"}
 
 // AddToScheme registers the types.
@@ -17,15 +17,15 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// GuestbookSpec is what a user asks for.
+// GuestbookSpec is the desired state.
 type GuestbookSpec struct {
-	// Pages is how many pages there are to be; the webhook makes it 1 when nobody says.
+	// Pages is the desired number of pages; the webhook defaults it to 1.
 	Pages int32 `json:"pages,omitempty"`
-	// Title may not change.
+	// Title is immutable.
 	Title string `json:"title"`
 }
 
-// GuestbookStatus is what the controller has made.
+// GuestbookStatus is the observed state.
 type GuestbookStatus struct {
 	Pages      int32              `json:"pages,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -47,7 +47,7 @@ type GuestbookList struct {
 	Items           []Guestbook `json:"items"`
 }
 
-// DeepCopyInto copies.
+// DeepCopyInto copies the object into another one.
 func (in *Guestbook) DeepCopyInto(out *Guestbook) {
 	*out = *in
 	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
@@ -59,14 +59,14 @@ func (in *Guestbook) DeepCopyInto(out *Guestbook) {
 	}
 }
 
-// DeepCopyObject copies.
+// DeepCopyObject returns a copy.
 func (in *Guestbook) DeepCopyObject() runtime.Object {
 	out := new(Guestbook)
 	in.DeepCopyInto(out)
 	return out
 }
 
-// DeepCopyObject copies.
+// DeepCopyObject returns a copy.
 func (in *GuestbookList) DeepCopyObject() runtime.Object {
 	out := &GuestbookList{TypeMeta: in.TypeMeta}
 	in.ListMeta.DeepCopyInto(&out.ListMeta)

@@ -1,4 +1,4 @@
-// Package controller makes a ConfigMap of each Guestbook, and says so in its status.
+// Package controller creates a ConfigMap for each Guestbook, and reports it in the status.
 package controller
 
 import (
@@ -15,15 +15,15 @@ import (
 	webappv1 "portico.example.com/guestbook/api/v1"
 )
 
-// Finalizer is held until the Guestbook's ConfigMap is gone.
+// Finalizer is present until the Guestbook's ConfigMap is deleted.
 const Finalizer = "webapp.example.com/config-map"
 
-// GuestbookReconciler is the controller.
+// GuestbookReconciler reconciles Guestbooks.
 type GuestbookReconciler struct {
 	client.Client
 }
 
-// Reconcile brings the ConfigMap, the status and the finalizer to what they should be.
+// Reconcile updates the ConfigMap, the status and the finalizer.
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var book webappv1.Guestbook
 	if err := r.Get(ctx, req.NamespacedName, &book); err != nil {

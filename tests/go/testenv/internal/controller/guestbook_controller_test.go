@@ -17,7 +17,7 @@ import (
 
 const patience = 10 * time.Second
 
-// newNamespace is one for a test: on envtest none is ever emptied.
+// newNamespace creates a namespace for a test: envtest never empties namespaces.
 func newNamespace() string {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	Expect(k8sClient.Create(ctx, namespace)).To(Succeed())

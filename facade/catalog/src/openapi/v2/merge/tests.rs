@@ -8,13 +8,13 @@ fn spec(json: &str) -> SpecV2 {
     SpecV2::canonical(json.as_bytes()).unwrap()
 }
 
-fn merged(parts: &[&str]) -> SpecV2 {
+fn merge_all(parts: &[&str]) -> SpecV2 {
     let mut merger = Merger::default();
     parts.iter().for_each(|p| merger.add(spec(p)));
     merger.finish()
 }
 
-fn keys(pieces: &Pieces) -> String {
+fn keys(pieces: &RawMembers) -> String {
     pieces.keys().cloned().collect::<Vec<_>>().join(" ")
 }
 
@@ -28,7 +28,7 @@ fn equal_types_are_shared_and_their_kinds_united() {
               "x-kubernetes-group-version-kind":[{{"group":"{group}","version":"v1","kind":"D"}}]}}}}}}"##
         )
     };
-    let all = merged(&[&kinds("b"), &kinds("a"), &kinds("b2")]);
+    let all = merge_all(&[&kinds("b"), &kinds("a"), &kinds("b2")]);
     assert_eq!(keys(&all.definitions), "D");
     let want = r#"[{"group":"a","version":"v1","kind":"D"},{"group":"b","version":"v1","kind":"D"},{"group":"b2","version":"v1","kind":"D"}]"#;
     assert!(all.definitions["D"].get().contains(want), "{}", all.definitions["D"].get());
@@ -41,7 +41,7 @@ fn different_types_are_renamed_and_an_equal_renamed_one_is_used_again() {
             r##"{{"paths":{{"{path}":{{"get":{{"schema":{{"$ref":"#/definitions/T"}}}}}}}},"definitions":{{"T":{{"title":"{title}"}}}}}}"##
         )
     };
-    let all = merged(&[BASE, &other("/b", "x"), &other("/c", "y"), &other("/d", "x")]);
+    let all = merge_all(&[BASE, &other("/b", "x"), &other("/c", "y"), &other("/d", "x")]);
     assert_eq!(keys(&all.definitions), "T T_v2 T_v3");
     for (path, name) in [("/a", "T"), ("/b", "T_v2"), ("/c", "T_v3"), ("/d", "T_v2")] {
         assert!(all.paths[path].get().contains(&format!("#/definitions/{name}\"")), "{path}");
@@ -51,31 +51,31 @@ fn different_types_are_renamed_and_an_equal_renamed_one_is_used_again() {
 #[test]
 fn a_new_name_skips_names_that_either_side_uses() {
     let other = r##"{"paths":{"/b":{"get":{"schema":[{"$ref":"#/definitions/T"},{"$ref":"#/definitions/T_v2"}]}}},"definitions":{"T":{"title":"x"},"T_v2":{"title":"own"}}}"##;
-    let all = merged(&[BASE, other]);
+    let all = merge_all(&[BASE, other]);
     assert_eq!(keys(&all.definitions), "T T_v2 T_v3");
     assert_eq!(all.definitions["T_v2"].get(), r#"{"title":"own"}"#);
     assert!(all.paths["/b"].get().contains("T_v3"));
 }
 
 #[test]
-fn who_comes_first_keeps_its_paths() {
+fn the_first_part_keeps_its_paths() {
     let other = r##"{"paths":{"/a":{"get":{"schema":{"$ref":"#/definitions/Lost"}}},"/b":{"get":{"schema":{"$ref":"#/definitions/Kept"}}}},"definitions":{"Lost":{},"Kept":{},"Loose":{}}}"##;
-    let all = merged(&[BASE, other]);
+    let all = merge_all(&[BASE, other]);
     assert_eq!(keys(&all.paths), "/a /b");
     assert_eq!(keys(&all.definitions), "Kept Loose T");
     assert!(all.paths["/a"].get().contains("definitions/T"));
     let covered = r##"{"paths":{"/a":{}},"definitions":{"Nothing":{}}}"##;
-    assert_eq!(keys(&merged(&[BASE, covered, r#"{"definitions":{"None":{}}}"#]).definitions), "T");
+    assert_eq!(keys(&merge_all(&[BASE, covered, r#"{"definitions":{"None":{}}}"#]).definitions), "T");
 }
 
 #[test]
-fn parameters_are_renamed_alike() {
+fn parameters_are_renamed_as_types() {
     let with = |path: &str, place: &str| {
         format!(
             r##"{{"paths":{{"{path}":{{"parameters":[{{"$ref":"#/parameters/p"}}]}}}},"parameters":{{"p":{{"in":"{place}"}}}}}}"##
         )
     };
-    let all = merged(&[&with("/a", "query"), &with("/b", "path"), &with("/c", "query")]);
+    let all = merge_all(&[&with("/a", "query"), &with("/b", "path"), &with("/c", "query")]);
     assert_eq!(keys(&all.parameters), "p p_v2");
     assert!(all.paths["/b"].get().contains("#/parameters/p_v2"));
     assert!(all.paths["/c"].get().contains("#/parameters/p\""));
@@ -171,7 +171,7 @@ fn types_that_refer_to_each_other_stay_apart_from_another_parts() {
               "B":{{"mark":{mark},"a":{{"$ref":"#/definitions/A"}}}}}}}}"##
         )
     };
-    let all = merged(&[&round("/a", 1), &round("/b", 2)]);
+    let all = merge_all(&[&round("/a", 1), &round("/b", 2)]);
     assert_eq!(all.paths["/b"].get(), r##"{"$ref":"#/definitions/A_v2"}"##);
     assert_eq!(all.definitions["A_v2"].get(), r##"{"b":{"$ref":"#/definitions/B_v2"}}"##);
     assert_eq!(all.definitions["B_v2"].get(), r##"{"mark":2,"a":{"$ref":"#/definitions/A_v2"}}"##);

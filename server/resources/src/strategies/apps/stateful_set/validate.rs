@@ -1,13 +1,13 @@
-//! Validation of a StatefulSet: policies, claims, a template that may mount them, and the few fields that may change.
+//! Validation of a StatefulSet: policies, claims, template, and immutable fields.
 
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use crate::strategies::workload::{Selects, must_match, required_selector};
+use crate::strategies::workload::{ParsedSelector, check_template_labels, require_selector};
 use portico_validation::Errors;
-use portico_validation::counts::{int_or_percent, none_negative};
+use portico_validation::counts::{all_not_negative, int_or_percent};
 use portico_validation::pod_spec;
 use portico_validation::{checks, values};
 
@@ -22,22 +22,22 @@ const MUTABLE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-pub(super) fn create(new: &Object, errors: &mut Errors) {
+pub(super) fn validate_create(new: &Object, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
-    policies(&spec, errors);
+    validate_policies(&spec, errors);
     for claim in spec.field("volumeClaimTemplates").items() {
         pod_spec::validate_claim_spec(&claim.field("spec"), errors);
     }
-    counts(&spec, errors);
+    validate_counts(&spec, errors);
     checks::optional(&spec.field("serviceName"), values::label, errors);
-    selected_template(new, errors);
+    validate_selected_template(new, errors);
 }
 
 pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
-    policies(&spec, errors);
-    counts(&spec, errors);
-    selected_template(new, errors);
+    validate_policies(&spec, errors);
+    validate_counts(&spec, errors);
+    validate_selected_template(new, errors);
     let fixed = |object: &Object| {
         let mut rest = object.clone();
         for field in MUTABLE {
@@ -50,7 +50,7 @@ pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-fn policies(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_policies(spec: &Cursor<'_>, errors: &mut Errors) {
     let management = spec.field("podManagementPolicy");
     if !matches!(management.str(), "OrderedReady" | "Parallel") {
         errors.push(management.invalid("must be 'OrderedReady' or 'Parallel'"));
@@ -65,45 +65,45 @@ fn policies(spec: &Cursor<'_>, errors: &mut Errors) {
             }
         }
         "RollingUpdate" => {
-            none_negative(&rolling, &["partition"], errors);
+            all_not_negative(&rolling, &["partition"], errors);
             int_or_percent(&rolling.field("maxUnavailable"), errors);
         }
         _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
     }
     let retention = spec.field("persistentVolumeClaimRetentionPolicy");
-    for when in ["whenDeleted", "whenScaled"] {
-        if retention.is_present() && !matches!(retention.field(when).str(), "Retain" | "Delete") {
-            errors.push(retention.field(when).not_supported(&["Retain", "Delete"]));
+    for event in ["whenDeleted", "whenScaled"] {
+        if retention.is_present() && !matches!(retention.field(event).str(), "Retain" | "Delete") {
+            errors.push(retention.field(event).not_supported(&["Retain", "Delete"]));
         }
     }
 }
 
-fn counts(spec: &Cursor<'_>, errors: &mut Errors) {
-    none_negative(spec, &["replicas", "minReadySeconds"], errors);
-    none_negative(&spec.field("ordinals"), &["start"], errors);
+fn validate_counts(spec: &Cursor<'_>, errors: &mut Errors) {
+    all_not_negative(spec, &["replicas", "minReadySeconds"], errors);
+    all_not_negative(&spec.field("ordinals"), &["start"], errors);
 }
 
-fn selected_template(new: &Object, errors: &mut Errors) {
+fn validate_selected_template(new: &Object, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let (selector, template) = (spec.field("selector"), spec.field("template"));
-    let selected = match required_selector(&selector, "statefulset", errors) {
-        Selects::Unusable => return errors.push(selector.invalid("")),
-        Selects::Labels(selected) => selected,
+    let selected = match require_selector(&selector, "statefulset", errors) {
+        ParsedSelector::Invalid => return errors.push(selector.invalid("")),
+        ParsedSelector::Valid(selected) => selected,
     };
-    must_match(selected.as_ref(), &template, errors);
+    check_template_labels(selected.as_ref(), &template, errors);
     let mut found = Vec::new();
-    pod_spec::validate_template(&as_pods_will_have_it(new).at(&["spec", "template"]), &mut found);
-    // Upstream validates the labels and annotations of this kind's templates twice.
-    let twice =
+    pod_spec::validate_template(&template_of_pods(new).at(&["spec", "template"]), &mut found);
+    // Upstream validates the labels and annotations of the template twice for this kind.
+    let duplicates =
         |error: &&Error| matches!(error.path.as_str(), "spec.template.labels" | "spec.template.annotations");
-    errors.extend(found.iter().filter(twice).cloned());
+    errors.extend(found.iter().filter(duplicates).cloned());
     errors.extend(found);
     pod_spec::validate_restarting_template(&template, "StatefulSet", errors);
 }
 
-/// The template with a volume for each claim, first and instead of volumes of that name, and with no hostname of its own:
-/// the controller gives each pod its.
-fn as_pods_will_have_it(new: &Object) -> Object {
+/// Returns the template as the controller uses it: with a volume for each claim, which replaces volumes of the same name, and
+/// without hostname and subdomain, which the controller sets for each pod.
+fn template_of_pods(new: &Object) -> Object {
     const VOLUMES: [&str; 4] = ["spec", "template", "spec", "volumes"];
     let mut pods = Object::default();
     pods.copy_from(new, &["spec", "template"]);
@@ -127,10 +127,10 @@ fn as_pods_will_have_it(new: &Object) -> Object {
             volume.into_node().0
         })
         .collect();
-    let own = new.at(&VOLUMES);
+    let template_volumes = new.at(&VOLUMES);
     let replaced: HashSet<&str> = claims.iter().map(String::as_str).collect();
-    let kept = own.items().filter(|v| !replaced.contains(v.field("name").str()));
-    volumes.extend(kept.filter_map(|v| v.node()).map(|node| node.0));
+    let remaining = template_volumes.items().filter(|v| !replaced.contains(v.field("name").str()));
+    volumes.extend(remaining.filter_map(|v| v.node()).map(|node| node.0));
     pods.set(&VOLUMES, volumes);
     pods
 }

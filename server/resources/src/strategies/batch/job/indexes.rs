@@ -1,35 +1,35 @@
-//! Lists of indexes as text, `1,3-5,7`: strictly increasing, below the number of completions.
+//! Lists of indexes as text, such as `1,3-5,7`: strictly increasing and below the number of completions.
 
-/// Number of indexes in a list, or upstream's first diagnostic.
+/// Returns the number of indexes in a list, or upstream's first diagnostic.
 pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     let mut previous: Option<i64> = None;
     let mut total = 0;
     for fragment in text.split(',').filter(|_| !text.is_empty()) {
-        let (from, to) = interval(fragment, completions)?;
-        if let Some(last) = previous.filter(|last| *last >= from) {
-            return Err(format!("non-increasing order, previous: {last}, current: {from}"));
+        let (first, last) = interval(fragment, completions)?;
+        if let Some(last) = previous.filter(|last| *last >= first) {
+            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
         }
-        previous = Some(to);
-        total += to - from + 1;
+        previous = Some(last);
+        total += last - first + 1;
     }
     Ok(total)
 }
 
 fn interval(fragment: &str, completions: i64) -> Result<(i64, i64), String> {
     let mut limits = fragment.split('-');
-    let (from, to) = (limits.next().unwrap_or_default(), limits.next());
+    let (first, last) = (limits.next().unwrap_or_default(), limits.next());
     if limits.next().is_some() {
         return Err(format!(
             "the fragment {fragment:?} violates the requirement that an index interval can have at most two parts separated by '-'"
         ));
     }
-    let from = index(from, completions)?;
-    let Some(to) = to else { return Ok((from, from)) };
-    let to = index(to, completions)?;
-    if from >= to {
-        return Err(format!("non-increasing order, previous: {from}, current: {to}"));
+    let first = index(first, completions)?;
+    let Some(last) = last else { return Ok((first, first)) };
+    let last = index(last, completions)?;
+    if first >= last {
+        return Err(format!("non-increasing order, previous: {first}, current: {last}"));
     }
-    Ok((from, to))
+    Ok((first, last))
 }
 
 fn index(text: &str, completions: i64) -> Result<i64, String> {
@@ -41,7 +41,7 @@ fn index(text: &str, completions: i64) -> Result<i64, String> {
     Ok(number)
 }
 
-/// The first index that is in both lists; parts that cannot be read are left out.
+/// Returns the first index that is in both lists. Invalid parts are ignored.
 pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|fragment| interval(fragment, completions).ok()).collect()
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_indexes_grow_and_end_below_the_completions() {
+    fn indexes_increase_and_are_below_the_completions() {
         assert_eq!(count("", 3), Ok(0));
         assert_eq!(count("0,2-4,7", 8), Ok(5));
         for (text, error) in [
@@ -81,11 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_overlap_where_both_have_an_index() {
+    fn overlap_returns_the_first_common_index() {
         assert_eq!(overlap("0-2,5-9", "3,7", 10), Some(7));
         assert_eq!(overlap("0-2", "3", 10), None);
-        assert_eq!(overlap("1,0", "1", 10), Some(1), "not in order");
-        assert_eq!(overlap("a,4", "3-4", 10), Some(4), "with a part that cannot be read");
+        assert_eq!(overlap("1,0", "1", 10), Some(1), "unordered indexes");
+        assert_eq!(overlap("a,4", "3-4", 10), Some(4), "a fragment that cannot be parsed");
         assert_eq!(overlap("", "3", 10), None);
     }
 }

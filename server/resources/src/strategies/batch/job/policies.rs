@@ -1,4 +1,4 @@
-//! When a job has failed and when it has succeeded, other than by counting: `podFailurePolicy` and `successPolicy`.
+//! Validation of `podFailurePolicy` and `successPolicy`.
 
 use std::collections::HashSet;
 
@@ -7,17 +7,17 @@ use portico_machinery::field::Error;
 
 use super::indexes;
 use portico_validation::Errors;
-use portico_validation::checks::{at_most, no_longer, not_negative};
+use portico_validation::checks::{max_bytes, max_items, not_negative};
 
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 const SUCCEEDED_INDEXES_MAX: usize = 64 * 1024;
 
-/// Rules about failed pods.
-pub(super) fn failure(spec: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the rules for failed pods.
+pub(super) fn validate_failure(spec: &Cursor<'_>, errors: &mut Errors) {
     let rules = spec.field("podFailurePolicy").field("rules");
-    at_most(&rules, RULES_MAX, errors);
+    max_items(&rules, RULES_MAX, errors);
     let pod = spec.field("template").field("spec");
     let containers: HashSet<&str> = ["containers", "initContainers"]
         .into_iter()
@@ -25,12 +25,12 @@ pub(super) fn failure(spec: &Cursor<'_>, errors: &mut Errors) {
         .collect();
     let per_index = spec.field("backoffLimitPerIndex").is_present();
     for rule in rules.items() {
-        action(&rule.field("action"), per_index, errors);
+        validate_action(&rule.field("action"), per_index, errors);
         let (codes, conditions) = (rule.field("onExitCodes"), rule.field("onPodConditions"));
         if codes.is_present() {
-            exit_codes(&codes, &containers, errors);
+            validate_exit_codes(&codes, &containers, errors);
         }
-        pod_conditions(&conditions, errors);
+        validate_pod_conditions(&conditions, errors);
         let text = match (codes.is_present(), conditions.is_empty()) {
             (true, false) => "specifying both OnExitCodes and OnPodConditions is not supported",
             (false, true) => "specifying one of OnExitCodes and OnPodConditions is required",
@@ -40,25 +40,25 @@ pub(super) fn failure(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn action(action: &Cursor<'_>, per_index: bool, errors: &mut Errors) {
+fn validate_action(action: &Cursor<'_>, per_index: bool, errors: &mut Errors) {
     const KNOWN: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
     match action.str() {
         "" => errors.push(action.required(&format!("valid values: {}", go_list(&KNOWN)))),
         "FailIndex" if !per_index => {
             errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
         }
-        known if KNOWN.contains(&known) => {}
+        value if KNOWN.contains(&value) => {}
         _ => errors.push(action.not_supported(&KNOWN)),
     }
 }
 
-fn exit_codes(codes: &Cursor<'_>, containers: &HashSet<&str>, errors: &mut Errors) {
+fn validate_exit_codes(codes: &Cursor<'_>, containers: &HashSet<&str>, errors: &mut Errors) {
     const KNOWN: [&str; 2] = ["In", "NotIn"];
     let (operator, name, values) =
         (codes.field("operator"), codes.field("containerName"), codes.field("values"));
     match operator.str() {
         "" => errors.push(operator.required(&format!("valid values: {}", go_list(&KNOWN)))),
-        known if KNOWN.contains(&known) => {}
+        value if KNOWN.contains(&value) => {}
         _ => errors.push(operator.not_supported(&KNOWN)),
     }
     if name.is_present() && !containers.contains(name.str()) {
@@ -69,7 +69,7 @@ fn exit_codes(codes: &Cursor<'_>, containers: &HashSet<&str>, errors: &mut Error
         let text = "at least one value is required";
         errors.push(Error::invalid_printed(&values.path(), "[]", text));
     }
-    at_most(&values, EXIT_CODES_MAX, errors);
+    max_items(&values, EXIT_CODES_MAX, errors);
     let (mut seen, mut last, mut ordered) = (HashSet::new(), i64::MIN, true);
     for value in values.items() {
         let code = value.i64().unwrap_or(0);
@@ -87,12 +87,12 @@ fn exit_codes(codes: &Cursor<'_>, containers: &HashSet<&str>, errors: &mut Error
     }
 }
 
-fn pod_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
-    at_most(conditions, RULES_MAX, errors);
+fn validate_pod_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
+    max_items(conditions, RULES_MAX, errors);
     for condition in conditions.items() {
         let (kind, status) = (condition.field("type"), condition.field("status"));
         let diagnostics = portico_machinery::names::qualified_name(kind.str());
-        errors.extend(portico_machinery::names::errors(&kind.path(), kind.str(), diagnostics));
+        errors.extend(portico_machinery::names::to_field_errors(&kind.path(), kind.str(), diagnostics));
         match status.str() {
             "True" | "False" | "Unknown" => {}
             "" => errors.push(status.required(&format!("valid values: {}", go_list(&STATUSES)))),
@@ -101,14 +101,14 @@ fn pod_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A list as Go prints quoted words.
-fn go_list(words: &[&str]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+/// Formats a list as Go prints quoted strings.
+fn go_list(items: &[&str]) -> String {
+    let quoted: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-/// Rules about succeeded indexes.
-pub(super) fn success(spec: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the rules for succeeded indexes.
+pub(super) fn validate_success(spec: &Cursor<'_>, errors: &mut Errors) {
     let policy = spec.field("successPolicy");
     if !policy.is_present() {
         return;
@@ -122,34 +122,34 @@ pub(super) fn success(spec: &Cursor<'_>, errors: &mut Errors) {
         let text = "at least one rules must be specified when the successPolicy is specified";
         errors.push(rules.required(text));
     }
-    at_most(&rules, RULES_MAX, errors);
+    max_items(&rules, RULES_MAX, errors);
     let completions = spec.field("completions").i64().unwrap_or(0);
     for rule in rules.items() {
-        success_rule(&rule, completions, errors);
+        validate_success_rule(&rule, completions, errors);
     }
 }
 
-fn success_rule(rule: &Cursor<'_>, completions: i64, errors: &mut Errors) {
+fn validate_success_rule(rule: &Cursor<'_>, completions: i64, errors: &mut Errors) {
     let (count, list) = (rule.field("succeededCount"), rule.field("succeededIndexes"));
     if !count.is_present() && !list.is_present() {
         errors.push(rule.required("at least one of succeededCount or succeededIndexes must be specified"));
     }
     let mut listed = 0;
     if list.is_present() {
-        no_longer(&list, SUCCEEDED_INDEXES_MAX, errors);
+        max_bytes(&list, SUCCEEDED_INDEXES_MAX, errors);
         match indexes::count(list.str(), completions) {
             Ok(count) => listed = count,
             Err(error) => errors.push(list.invalid(&format!("error parsing succeededIndexes: {error}"))),
         }
     }
-    let Some(wanted) = count.i64() else { return };
+    let Some(required_count) = count.i64() else { return };
     not_negative(&count, errors);
-    if wanted > completions {
+    if required_count > completions {
         errors.push(count.invalid(&format!(
             "must be less than or equal to {completions} (the number of specified completions)"
         )));
     }
-    if list.is_present() && wanted > listed {
+    if list.is_present() && required_count > listed {
         errors.push(count.invalid(&format!(
             "must be less than or equal to {listed} (the number of indexes in the specified succeededIndexes field)"
         )));

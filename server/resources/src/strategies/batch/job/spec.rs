@@ -1,4 +1,4 @@
-//! The spec of a job: its own and the one inside a cron job; and the labels by which a job knows its pods.
+//! Validation of the spec of a job, also inside a CronJob, and the labels that identify pods of a job.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
@@ -6,8 +6,8 @@ use portico_machinery::{Cursor, Object, names};
 use super::policies;
 use crate::strategies::workload::invalid_or_null;
 use portico_validation::Errors;
-use portico_validation::checks::{domain_prefixed_path, no_longer, not_negative};
-use portico_validation::counts::none_negative;
+use portico_validation::checks::{domain_prefixed_path, max_bytes, not_negative};
+use portico_validation::counts::all_not_negative;
 use portico_validation::pod_spec;
 
 pub(super) const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
@@ -18,47 +18,47 @@ const COMPLETIONS_SOFT_MAX: i64 = 100_000;
 const WIDE_MAX: i64 = 10_000;
 const MANAGED_BY_MAX: usize = 63;
 
-/// The labels that a job puts on its pods.
+/// Returns the labels that a job sets on its pods.
 pub(super) fn generated_labels<'a>(name: &'a str, uid: &'a str) -> [(&'static str, &'a str); 4] {
     [(CONTROLLER_UID, uid), (JOB_NAME, name), ("controller-uid", uid), ("job-name", name)]
 }
 
-/// What was generated must be there, and nobody else may have written the selector.
+/// Checks the generated labels, and that the selector is the generated one.
 pub(super) fn validate_generated(new: &Object, errors: &mut Errors) {
-    labels_and_selector(new, &generated_labels(new.name(), new.uid()), errors);
+    validate_labels_and_selector(new, &generated_labels(new.name(), new.uid()), errors);
 }
 
-/// As [`validate_generated`]; jobs of older servers lack the labels with a domain.
-pub(super) fn validate_regenerated(new: &Object, old: &Object, errors: &mut Errors) {
+/// Checks the generated labels and selector of an update. Jobs of older servers lack the labels with a domain.
+pub(super) fn validate_generated_update(new: &Object, old: &Object, errors: &mut Errors) {
     let all = generated_labels(new.name(), new.uid());
     let before = old.at(&TEMPLATE_LABELS);
     let had_both = all[..2].iter().all(|(key, _)| before.entry_str(key).is_some());
-    labels_and_selector(new, if had_both { &all } else { &all[2..] }, errors);
+    validate_labels_and_selector(new, if had_both { &all } else { &all[2..] }, errors);
 }
 
-fn labels_and_selector(new: &Object, expected: &[(&str, &str)], errors: &mut Errors) {
+fn validate_labels_and_selector(new: &Object, expected: &[(&str, &str)], errors: &mut Errors) {
     let selector = new.at(&["spec", "selector"]);
     if new.at(&["spec", "manualSelector"]).bool() || !selector.is_present() {
         return;
     }
     let labels = new.at(&TEMPLATE_LABELS);
     for (key, value) in expected {
-        let (label, must) = (labels.key(key), format!("must be '{value}'"));
+        let (label, message) = (labels.key(key), format!("must be '{value}'"));
         match labels.entry_str(key) {
-            None => errors.push(label.required(&must)),
+            None => errors.push(label.required(&message)),
             Some(found) if found != *value => {
-                errors.push(Error { path: label.path(), ..invalid_or_null(&labels, &must) });
+                errors.push(Error { path: label.path(), ..invalid_or_null(&labels, &message) });
             }
             Some(_) => {}
         }
     }
-    let selected = portico_machinery::selector::LabelSelector::of_object(&selector);
+    let selected = portico_machinery::selector::LabelSelector::from_object(&selector);
     if selected.is_ok_and(|selected| !selected.is_some_and(|s| s.matches(expected.iter().copied()))) {
         errors.push(selector.invalid("`selector` not auto-generated"));
     }
 }
 
-/// The last pod of an indexed job must be able to bear its name.
+/// Checks that the name of the last pod of an indexed job is a valid hostname.
 pub(super) fn validate_host_names(new: &Object, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let completions = spec.field("completions").i64().unwrap_or(0);
@@ -72,7 +72,7 @@ pub(super) fn validate_host_names(new: &Object, errors: &mut Errors) {
     }
 }
 
-/// The rules that hold wherever the spec of a job stands.
+/// Validates the spec of a job or of a job template.
 pub(in super::super) fn validate_spec(spec: &Cursor<'_>, errors: &mut Errors) {
     const COUNTS: [&str; 6] = [
         "parallelism",
@@ -82,34 +82,34 @@ pub(in super::super) fn validate_spec(spec: &Cursor<'_>, errors: &mut Errors) {
         "ttlSecondsAfterFinished",
         "backoffLimitPerIndex",
     ];
-    none_negative(spec, &COUNTS, errors);
+    all_not_negative(spec, &COUNTS, errors);
     let (per_index, failed) = (spec.field("backoffLimitPerIndex"), spec.field("maxFailedIndexes"));
     not_negative(&failed, errors);
     if failed.is_present() && !per_index.is_present() {
         errors.push(per_index.required("when maxFailedIndexes is specified"));
     }
-    managed_by(&spec.field("managedBy"), errors);
-    completion_mode(spec, errors);
-    policies::failure(spec, errors);
-    policies::success(spec, errors);
-    pod_replacement(spec, errors);
+    validate_managed_by(&spec.field("managedBy"), errors);
+    validate_completion_mode(spec, errors);
+    policies::validate_failure(spec, errors);
+    policies::validate_success(spec, errors);
+    validate_pod_replacement(spec, errors);
     let template = spec.field("template");
     pod_spec::validate_template(&template, errors);
-    restart_policy(spec, &template.field("spec").field("restartPolicy"), errors);
+    validate_restart_policy(spec, &template.field("spec").field("restartPolicy"), errors);
 }
 
-fn managed_by(manager: &Cursor<'_>, errors: &mut Errors) {
+fn validate_managed_by(manager: &Cursor<'_>, errors: &mut Errors) {
     if !manager.is_present() {
         return;
     }
     domain_prefixed_path(manager, errors);
-    no_longer(manager, MANAGED_BY_MAX, errors);
+    max_bytes(manager, MANAGED_BY_MAX, errors);
 }
 
-fn completion_mode(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_completion_mode(spec: &Cursor<'_>, errors: &mut Errors) {
     let mode = spec.field("completionMode");
     match mode.opt_str() {
-        Some("Indexed") => return indexed(spec, errors),
+        Some("Indexed") => return validate_indexed(spec, errors),
         None | Some("NonIndexed") => {}
         Some(_) => return errors.push(mode.not_supported(&["NonIndexed", "Indexed"])),
     }
@@ -120,30 +120,30 @@ fn completion_mode(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn indexed(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_indexed(spec: &Cursor<'_>, errors: &mut Errors) {
     let [completions, parallelism, failed] =
         ["completions", "parallelism", "maxFailedIndexes"].map(|field| spec.field(field));
-    let over = |count: &Cursor<'_>, limit: i64| count.i64().is_some_and(|n| n > limit);
+    let exceeds = |count: &Cursor<'_>, limit: i64| count.i64().is_some_and(|n| n > limit);
     if !completions.is_present() {
         errors.push(completions.required("when completion mode is Indexed"));
     }
-    if over(&parallelism, PARALLELISM_MAX) {
+    if exceeds(&parallelism, PARALLELISM_MAX) {
         errors.push(parallelism.invalid(&format!(
             "must be less than or equal to {PARALLELISM_MAX} when completion mode is Indexed"
         )));
     }
-    if completions.i64().is_some_and(|all| over(&failed, all)) {
+    if completions.i64().is_some_and(|all| exceeds(&failed, all)) {
         errors.push(failed.invalid("must be less than or equal to completions"));
     }
-    if over(&failed, COMPLETIONS_SOFT_MAX) {
+    if exceeds(&failed, COMPLETIONS_SOFT_MAX) {
         errors.push(failed.invalid(&format!("must be less than or equal to {COMPLETIONS_SOFT_MAX}")));
     }
-    if over(&completions, COMPLETIONS_SOFT_MAX) && spec.field("backoffLimitPerIndex").is_present() {
+    if exceeds(&completions, COMPLETIONS_SOFT_MAX) && spec.field("backoffLimitPerIndex").is_present() {
         if !failed.is_present() {
             let text = format!("must be specified when completions is above {COMPLETIONS_SOFT_MAX}");
             errors.push(failed.required(&text));
         }
-        for count in [parallelism, failed].iter().filter(|count| over(count, WIDE_MAX)) {
+        for count in [parallelism, failed].iter().filter(|count| exceeds(count, WIDE_MAX)) {
             errors.push(count.invalid(&format!(
                 "must be less than or equal to {WIDE_MAX} when completions are above {COMPLETIONS_SOFT_MAX} and used with backoff limit per index"
             )));
@@ -151,19 +151,19 @@ fn indexed(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn pod_replacement(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_pod_replacement(spec: &Cursor<'_>, errors: &mut Errors) {
     let policy = spec.field("podReplacementPolicy");
-    let known: &[&str] = if spec.field("podFailurePolicy").is_present() {
+    let supported: &[&str] = if spec.field("podFailurePolicy").is_present() {
         &["Failed"]
     } else {
         &["Failed", "TerminatingOrFailed"]
     };
-    if policy.is_present() && !known.contains(&policy.str()) {
-        errors.push(policy.not_supported(known));
+    if policy.is_present() && !supported.contains(&policy.str()) {
+        errors.push(policy.not_supported(supported));
     }
 }
 
-fn restart_policy(spec: &Cursor<'_>, policy: &Cursor<'_>, errors: &mut Errors) {
+fn validate_restart_policy(spec: &Cursor<'_>, policy: &Cursor<'_>, errors: &mut Errors) {
     match policy.str() {
         "" | "Always" => errors.push(policy.required("valid values: \"OnFailure\", \"Never\"")),
         "OnFailure" if spec.field("podFailurePolicy").is_present() => {

@@ -1,7 +1,6 @@
-//! The status of a job: a finished job stays finished, and its parts say the same.
+//! Validation of the status of a job: a finished job remains finished, and fields must be consistent.
 //!
-//! Most rules are asked only when what they are about has changed, so that a status that an older server left behind can
-//! still be written.
+//! Most rules apply only if the fields they check have changed, so that a status written by an older server can still be updated.
 
 use std::collections::HashSet;
 
@@ -12,10 +11,10 @@ use super::indexes;
 use crate::strategies::workload::invalid_or_null;
 use portico_validation::Errors;
 use portico_validation::checks::IMMUTABLE;
-use portico_validation::counts::none_negative;
+use portico_validation::counts::all_not_negative;
 
-/// A state of the status, with what the rules ask of it.
-struct State<'a> {
+/// State of a job with the facts that the rules use.
+struct JobState<'a> {
     spec: Cursor<'a>,
     status: Cursor<'a>,
     complete: bool,
@@ -26,7 +25,7 @@ struct State<'a> {
     resumed: bool,
 }
 
-impl<'a> State<'a> {
+impl<'a> JobState<'a> {
     fn of(object: &'a Object) -> Self {
         let status = object.at(&["status"]);
         let conditions = status.field("conditions");
@@ -46,7 +45,7 @@ impl<'a> State<'a> {
         }
     }
 
-    fn finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.complete || self.failed
     }
 
@@ -58,57 +57,57 @@ impl<'a> State<'a> {
         self.at(field).i64().unwrap_or(0)
     }
 
-    fn indexed(&self) -> bool {
+    fn is_indexed(&self) -> bool {
         self.spec.field("completionMode").str() == "Indexed"
     }
 }
 
-/// The new state, the old one, and where diagnostics go.
+/// Validator with the new state, the old state and the errors.
 struct StatusValidator<'a, 'e> {
-    new: State<'a>,
-    old: State<'a>,
+    new: JobState<'a>,
+    old: JobState<'a>,
     errors: &'e mut Errors,
 }
 
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     const COUNTS: [&str; 5] = ["active", "succeeded", "failed", "ready", "terminating"];
-    none_negative(&new.at(&["status"]), &COUNTS, errors);
-    let mut validate = StatusValidator { new: State::of(new), old: State::of(old), errors };
-    validate.uncounted_pods();
-    validate.completion();
-    validate.end_conditions();
-    validate.finished_job();
-    validate.index_lists();
-    validate.counters();
-    validate.success_criteria();
-    validate.what_stays();
+    all_not_negative(&new.at(&["status"]), &COUNTS, errors);
+    let mut validator = StatusValidator { new: JobState::of(new), old: JobState::of(old), errors };
+    validator.validate_uncounted_pods();
+    validator.validate_completion();
+    validator.validate_end_conditions();
+    validator.validate_finished_job();
+    validator.validate_index_lists();
+    validator.validate_counters();
+    validator.validate_success_criteria();
+    validator.validate_immutable_fields();
 }
 
 impl<'a> StatusValidator<'a, '_> {
-    fn changed(&self, field: &'static str) -> bool {
+    fn has_changed(&self, field: &'static str) -> bool {
         !self.new.at(field).same_as(&self.old.at(field))
     }
 
-    fn changed_flag(&self, flag: impl Fn(&State<'a>) -> bool) -> bool {
+    fn has_flag_changed(&self, flag: impl Fn(&JobState<'a>) -> bool) -> bool {
         flag(&self.new) != flag(&self.old)
     }
 
-    fn conditions(&mut self, text: &str) {
+    fn push_condition_error(&mut self, text: &str) {
         let error = self.new.at("conditions").invalid_unprinted(text);
         self.errors.push(error);
     }
 
-    fn invalid(&mut self, field: &'static str, text: &str) {
+    fn push_invalid(&mut self, field: &'static str, text: &str) {
         let error = self.new.at(field).invalid(text);
         self.errors.push(error);
     }
 
-    fn required(&mut self, field: &'static str, text: &str) {
+    fn push_required(&mut self, field: &'static str, text: &str) {
         let error = self.new.at(field).required(text);
         self.errors.push(error);
     }
 
-    fn uncounted_pods(&mut self) {
+    fn validate_uncounted_pods(&mut self) {
         let mut seen = HashSet::new();
         for list in ["succeeded", "failed"] {
             for uid in self.new.at("uncountedTerminatedPods").field(list).items() {
@@ -121,107 +120,109 @@ impl<'a> StatusValidator<'a, '_> {
         }
     }
 
-    fn completion(&mut self) {
-        let completed = self.changed_flag(|s| s.complete);
-        if (completed || self.changed_flag(|s| s.failed)) && self.new.complete && self.new.failed {
-            self.conditions("cannot set Complete=True and Failed=true conditions");
+    fn validate_completion(&mut self) {
+        let completed = self.has_flag_changed(|s| s.complete);
+        if (completed || self.has_flag_changed(|s| s.failed)) && self.new.complete && self.new.failed {
+            self.push_condition_error("cannot set Complete=True and Failed=true conditions");
         }
-        if (completed || self.changed_flag(|s| s.failing)) && self.new.complete && self.new.failing {
-            self.conditions("cannot set Complete=True and FailureTarget=true conditions");
+        if (completed || self.has_flag_changed(|s| s.failing)) && self.new.complete && self.new.failing {
+            self.push_condition_error("cannot set Complete=True and FailureTarget=true conditions");
         }
-        if completed || self.changed("completionTime") {
+        if completed || self.has_changed("completionTime") {
             match (self.new.at("completionTime").is_present(), self.new.complete) {
-                (true, false) => self.invalid(
+                (true, false) => self.push_invalid(
                     "completionTime",
                     "cannot set completionTime when there is no Complete=True condition",
                 ),
                 (false, true) => {
-                    self.required("completionTime", "completionTime is required for Complete jobs");
+                    self.push_required("completionTime", "completionTime is required for Complete jobs");
                 }
                 _ => {}
             }
         }
-        if self.changed("startTime") || self.changed("completionTime") {
+        if self.has_changed("startTime") || self.has_changed("completionTime") {
             let at = |field| time::parse(self.new.at(field).str());
             if at("completionTime").zip(at("startTime")).is_some_and(|(end, start)| end < start) {
-                self.invalid("completionTime", "must be equal to or after `startTime`");
+                self.push_invalid("completionTime", "must be equal to or after `startTime`");
             }
         }
     }
 
-    fn end_conditions(&mut self) {
-        if (self.changed_flag(|s| s.failed) || self.changed("failedIndexes"))
+    fn validate_end_conditions(&mut self) {
+        if (self.has_flag_changed(|s| s.failed) || self.has_changed("failedIndexes"))
             && self.new.failed
             && !self.new.failing
         {
-            self.conditions("cannot set Failed=True condition without the FailureTarget=true condition");
+            self.push_condition_error(
+                "cannot set Failed=True condition without the FailureTarget=true condition",
+            );
         }
-        if (self.changed_flag(|s| s.complete) || self.changed_flag(|s| s.succeeding))
+        if (self.has_flag_changed(|s| s.complete) || self.has_flag_changed(|s| s.succeeding))
             && self.new.complete
             && !self.new.succeeding
         {
-            self.conditions(
+            self.push_condition_error(
                 "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
             );
         }
     }
 
-    fn finished_job(&mut self) {
-        let ended = self.changed_flag(State::finished);
-        let finished = self.new.finished();
-        if (ended || self.changed("active")) && finished && self.new.count("active") > 0 {
-            self.invalid("active", "active>0 is invalid for finished job");
+    fn validate_finished_job(&mut self) {
+        let finish_changed = self.has_flag_changed(JobState::is_finished);
+        let finished = self.new.is_finished();
+        if (finish_changed || self.has_changed("active")) && finished && self.new.count("active") > 0 {
+            self.push_invalid("active", "active>0 is invalid for finished job");
         }
         let never_ran =
             self.new.spec.field("suspend").bool() && self.new.spec.field("completions").i64() == Some(0);
-        if (ended || self.changed("startTime"))
+        if (finish_changed || self.has_changed("startTime"))
             && finished
             && !self.new.at("startTime").is_present()
             && !never_ran
         {
-            self.required("startTime", "startTime is required for finished job");
+            self.push_required("startTime", "startTime is required for finished job");
         }
         let uncounted = self.new.at("uncountedTerminatedPods");
-        let any = ["succeeded", "failed"].iter().any(|list| !uncounted.field(list).is_empty());
-        if (ended || self.changed("uncountedTerminatedPods")) && finished && any {
-            self.invalid("uncountedTerminatedPods", "must be empty for finished job");
+        let has_uncounted = ["succeeded", "failed"].iter().any(|list| !uncounted.field(list).is_empty());
+        if (finish_changed || self.has_changed("uncountedTerminatedPods")) && finished && has_uncounted {
+            self.push_invalid("uncountedTerminatedPods", "must be empty for finished job");
         }
     }
 
-    /// Reports a list of indexes that was changed and cannot be read.
-    fn index_format(&mut self, field: &'static str, completions: i64) {
-        if !self.changed(field) {
+    /// Validates the format of a changed list of indexes.
+    fn validate_index_format(&mut self, field: &'static str, completions: i64) {
+        if !self.has_changed(field) {
             return;
         }
         if let Err(error) = indexes::count(self.new.at(field).str(), completions) {
-            self.invalid(field, &format!("error parsing {field}: {error}"));
+            self.push_invalid(field, &format!("error parsing {field}: {error}"));
         }
     }
 
-    fn index_lists(&mut self) {
-        let indexed = self.new.indexed();
+    fn validate_index_lists(&mut self) {
+        let indexed = self.new.is_indexed();
         let per_index = self.new.spec.field("backoffLimitPerIndex").is_present();
         let completions = self.new.spec.field("completions").i64();
         if let Some(completions) = completions {
-            self.index_format("completedIndexes", completions);
+            self.validate_index_format("completedIndexes", completions);
             if per_index {
-                self.index_format("failedIndexes", completions);
+                self.validate_index_format("failedIndexes", completions);
             }
         }
         let listed = !self.new.at("completedIndexes").str().is_empty();
-        if self.changed("completedIndexes") && !indexed && listed {
-            self.invalid(
+        if self.has_changed("completedIndexes") && !indexed && listed {
+            self.push_invalid(
                 "completedIndexes",
                 "cannot set non-empty completedIndexes when non-indexed completion mode",
             );
         }
-        if self.changed("failedIndexes") && !per_index && self.new.at("failedIndexes").is_present() {
-            self.invalid(
+        if self.has_changed("failedIndexes") && !per_index && self.new.at("failedIndexes").is_present() {
+            self.push_invalid(
                 "failedIndexes",
                 "cannot set non-null failedIndexes when backoffLimitPerIndex is null",
             );
         }
-        if (self.changed("failedIndexes") || self.changed("completedIndexes"))
+        if (self.has_changed("failedIndexes") || self.has_changed("completedIndexes"))
             && let Some(completions) = completions
             && let Some(index) = indexes::overlap(
                 self.new.at("completedIndexes").str(),
@@ -230,62 +231,64 @@ impl<'a> StatusValidator<'a, '_> {
             )
         {
             let text = format!("failedIndexes and completedIndexes overlap at index: {index}");
-            self.invalid("failedIndexes", &text);
+            self.push_invalid("failedIndexes", &text);
         }
     }
 
-    fn counters(&mut self) {
-        let ended = self.changed_flag(State::finished);
-        if (ended || self.changed("terminating")) && self.new.finished() && self.new.count("terminating") > 0
+    fn validate_counters(&mut self) {
+        let finish_changed = self.has_flag_changed(JobState::is_finished);
+        if (finish_changed || self.has_changed("terminating"))
+            && self.new.is_finished()
+            && self.new.count("terminating") > 0
         {
-            self.invalid("terminating", "terminating>0 is invalid for finished job");
+            self.push_invalid("terminating", "terminating>0 is invalid for finished job");
         }
-        if (self.changed("ready") || self.changed("active"))
+        if (self.has_changed("ready") || self.has_changed("active"))
             && self.new.at("ready").is_present()
             && self.new.count("ready") > self.new.count("active")
         {
-            self.invalid("ready", "cannot set more ready pods than active");
+            self.push_invalid("ready", "cannot set more ready pods than active");
         }
     }
 
-    fn success_criteria(&mut self) {
-        let State { complete, failed, failing, succeeding, .. } = self.new;
+    fn validate_success_criteria(&mut self) {
+        let JobState { complete, failed, failing, succeeding, .. } = self.new;
         if succeeding && failed {
-            self.conditions("cannot set SuccessCriteriaMet=True and Failed=true conditions");
+            self.push_condition_error("cannot set SuccessCriteriaMet=True and Failed=true conditions");
         }
         if succeeding && failing {
-            self.conditions("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions");
+            self.push_condition_error("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions");
         }
         if self.new.spec.field("successPolicy").is_present() && complete && !succeeding {
-            self.conditions(
+            self.push_condition_error(
                 "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True",
             );
         }
         if self.old.complete && !self.old.succeeding && succeeding {
-            self.conditions(
+            self.push_condition_error(
                 "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions",
             );
         }
     }
 
-    fn what_stays(&mut self) {
-        for (name, was, is) in [
+    fn validate_immutable_fields(&mut self) {
+        for (name, had_condition, has_condition) in [
             ("Failed", self.old.failed, self.new.failed),
             ("Complete", self.old.complete, self.new.complete),
             ("FailureTarget", self.old.failing, self.new.failing),
         ] {
-            if was && !is {
-                self.conditions(&format!("cannot disable the terminal {name}=True condition"));
+            if had_condition && !has_condition {
+                self.push_condition_error(&format!("cannot disable the terminal {name}=True condition"));
             }
         }
         if self.old.succeeding && !self.new.succeeding {
-            self.conditions("cannot disable the SuccessCriteriaMet=True condition");
+            self.push_condition_error("cannot disable the SuccessCriteriaMet=True condition");
         }
-        self.counters_stay();
-        self.times_stay();
+        self.check_counters_monotonic();
+        self.check_times_immutable();
     }
 
-    fn counters_stay(&mut self) {
+    fn check_counters_monotonic(&mut self) {
         if self.new.count("failed") < self.old.count("failed") {
             let error = Error::invalid(
                 &self.new.at("failed").path(),
@@ -295,7 +298,7 @@ impl<'a> StatusValidator<'a, '_> {
             self.errors.push(error);
         }
         let spec = &self.new.spec;
-        let elastic = self.new.indexed()
+        let elastic = self.new.is_indexed()
             && spec.field("completions").is_present()
             && spec.field("completions").i64() == spec.field("parallelism").i64();
         if self.new.count("succeeded") < self.old.count("succeeded") && !elastic {
@@ -308,13 +311,13 @@ impl<'a> StatusValidator<'a, '_> {
         }
     }
 
-    fn times_stay(&mut self) {
+    fn check_times_immutable(&mut self) {
         let [completed, was_completed] = [&self.new, &self.old].map(|state| state.at("completionTime"));
         if completed.is_present() && was_completed.is_present() && !completed.same_as(&was_completed) {
-            self.invalid("completionTime", IMMUTABLE);
+            self.push_invalid("completionTime", IMMUTABLE);
         }
         let resumes = self.old.suspended && self.new.resumed;
-        if self.changed("startTime")
+        if self.has_changed("startTime")
             && self.old.at("startTime").is_present()
             && !self.new.spec.field("suspend").bool()
             && !resumes
@@ -325,8 +328,8 @@ impl<'a> StatusValidator<'a, '_> {
     }
 }
 
-/// Whether the first condition of this type holds.
-pub(super) fn holds(object: &Object, kind: &str) -> bool {
+/// True if the first condition of this type has the status `True`.
+pub(super) fn is_condition_true(object: &Object, kind: &str) -> bool {
     let conditions = object.at(&["status", "conditions"]);
     let first = conditions.items().find(|c| c.field("type").str() == kind);
     first.is_some_and(|c| c.field("status").str() == "True")

@@ -1,4 +1,4 @@
-//! What of a job's spec may change, and when its template may.
+//! Mutable fields of the spec of a job.
 
 use portico_machinery::{Cursor, Object};
 
@@ -7,16 +7,16 @@ use portico_validation::checks::{unchanged, unchanged_or_null};
 
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
-    completions(&spec, &before, errors);
+    validate_completions(&spec, &before, errors);
     unchanged(&spec.field("selector"), &before.field("selector"), errors);
-    template(new, old, errors);
+    validate_template(new, old, errors);
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
         unchanged_or_null(&spec.field(field), &before.field(field), errors);
     }
 }
 
-fn completions(spec: &Cursor<'_>, before: &Cursor<'_>, errors: &mut Errors) {
+fn validate_completions(spec: &Cursor<'_>, before: &Cursor<'_>, errors: &mut Errors) {
     let (new, old) = (spec.field("completions"), before.field("completions"));
     if spec.field("completionMode").str() != "Indexed" {
         return unchanged(&new, &old, errors);
@@ -26,9 +26,9 @@ fn completions(spec: &Cursor<'_>, before: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A template is fixed unless the job is suspended and none of its pods runs. Even then only metadata, scheduling and
-/// resources may change.
-fn template(new: &Object, old: &Object, errors: &mut Errors) {
+/// Checks that the template is unchanged, unless the job is suspended and none of its pods runs. In that case, only metadata,
+/// scheduling fields and resources may change.
+fn validate_template(new: &Object, old: &Object, errors: &mut Errors) {
     const TEMPLATE: [&str; 2] = ["spec", "template"];
     if !is_idle(old) {
         return unchanged(&new.at(&TEMPLATE), &old.at(&TEMPLATE), errors);
@@ -40,8 +40,8 @@ fn template(new: &Object, old: &Object, errors: &mut Errors) {
         rest.edit(&POD, strip_mutable);
         rest
     };
-    let (kept, had) = (fixed(new), fixed(old));
-    if !kept.at(&POD).same_as(&had.at(&POD)) || !same_containers(new, old) {
+    let (fixed_new, fixed_old) = (fixed(new), fixed(old));
+    if !fixed_new.at(&POD).same_as(&fixed_old.at(&POD)) || !has_same_containers(new, old) {
         errors.push(new.at(&POD).invalid(portico_validation::checks::IMMUTABLE));
     }
 }
@@ -50,7 +50,7 @@ fn is_idle(old: &Object) -> bool {
     let status = old.at(&["status"]);
     old.at(&["spec", "suspend"]).bool()
         && status.field("active").i64().unwrap_or(0) == 0
-        && (!status.field("startTime").is_present() || super::status::holds(old, "Suspended"))
+        && (!status.field("startTime").is_present() || super::status::is_condition_true(old, "Suspended"))
 }
 
 fn strip_mutable(pod: &mut Object) {
@@ -68,8 +68,8 @@ fn strip_mutable(pod: &mut Object) {
     }
 }
 
-/// Resources may only change for the same containers in the same order.
-fn same_containers(new: &Object, old: &Object) -> bool {
+/// True if the containers have the same names in the same order. Resources may change only in this case.
+fn has_same_containers(new: &Object, old: &Object) -> bool {
     ["containers", "initContainers"].iter().all(|list| {
         let path = ["spec", "template", "spec", *list];
         let names = |object: &Object| -> Vec<String> {

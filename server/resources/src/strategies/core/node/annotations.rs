@@ -1,44 +1,46 @@
-//! Annotations of nodes that hold JSON: taints before there was a field for them, and pods to avoid.
+//! Annotations of nodes that contain JSON: taints, before they had a field, and pods to avoid.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
 use portico_gostd::json::{self, Container};
 
-use super::taints::taints;
+use super::taints::validate_taints;
 use portico_validation::Errors;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 
-/// Validates the JSON in annotations, and what it holds.
+/// Validates the JSON in annotations and its content.
 pub(super) fn validate(annotations: &Cursor<'_>, errors: &mut Errors) {
     let path = annotations.path();
     if let Some(text) = annotations.entry_str(TAINTS).filter(|text| !text.is_empty()) {
-        match parsed(text, Container::Array, "[]core.Taint") {
-            Ok(holder) => taints(&holder.at(&[VALUE]), &path.child(TAINTS), errors),
+        match parse_json(text, Container::Array, "[]core.Taint") {
+            Ok(holder) => validate_taints(&holder.at(&[VALUE]), &path.child(TAINTS), errors),
             Err(reason) => errors.push(Error::invalid(&path, TAINTS, &reason)),
         }
     }
     if let Some(text) = annotations.entry_str(AVOID).filter(|text| !text.is_empty()) {
-        match parsed(text, Container::Object, "v1.AvoidPods") {
-            Ok(holder) => avoided(&holder.at(&[VALUE, "preferAvoidPods"]), &path.child(AVOID), errors),
+        match parse_json(text, Container::Object, "v1.AvoidPods") {
+            Ok(holder) => {
+                validate_pods_to_avoid(&holder.at(&[VALUE, "preferAvoidPods"]), &path.child(AVOID), errors)
+            }
             Err(reason) => errors.push(Error::invalid(&path.child("AvoidPods"), AVOID, &reason)),
         }
     }
 }
 
-/// Field of the object that [`parsed`] puts a value into.
+/// Field of the object into which [`parse_json`] puts a value.
 const VALUE: &str = "value";
 
-/// Parses JSON into a field of an object, so that the value can be read with a cursor.
-fn parsed(text: &str, expected: Container, go_type: &str) -> Result<Object, String> {
+/// Parses JSON into a field of an object, so that a cursor can read the value.
+fn parse_json(text: &str, expected: Container, go_type: &str) -> Result<Object, String> {
     let mut holder = Object::default();
     holder.set(&[VALUE], json::container(text, expected, go_type)?);
     Ok(holder)
 }
 
-fn avoided(entries: &Cursor<'_>, path: &Path, errors: &mut Errors) {
+fn validate_pods_to_avoid(entries: &Cursor<'_>, path: &Path, errors: &mut Errors) {
     for (index, entry) in entries.items().enumerate() {
         let signature = path.index(index).child("PodSignature");
         let controller = entry.field("podSignature").field("podController");
@@ -56,9 +58,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_hold_json_of_their_type() {
+    fn annotations_contain_json_of_their_type() {
         const CONTROLLER: &str = "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature.PodController.Controller";
-        for (key, value, want) in [
+        for (key, value, expected) in [
             (TAINTS, r#"[{"key":"a","effect":"NoSchedule"}]"#, None),
             (TAINTS, "x", Some("metadata.annotations")),
             (TAINTS, "{}", Some("metadata.annotations")),
@@ -82,7 +84,7 @@ mod tests {
             let mut errors = Errors::new();
             validate(&node.metadata().field("annotations"), &mut errors);
             let path = errors.first().map(|error| error.path.as_str().to_owned());
-            assert_eq!(path.as_deref(), want, "{value}");
+            assert_eq!(path.as_deref(), expected, "{value}");
         }
     }
 }

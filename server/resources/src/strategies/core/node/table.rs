@@ -1,4 +1,4 @@
-//! A node as a row.
+//! Table row of a node.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use portico_machinery::table::Cell;
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE: &str = "kubernetes.io/role";
 
-/// The cell that a function of the data names.
+/// Returns the cell of a function that the data file names.
 pub(super) fn cell(function: &str, node: &Object) -> Cell {
     Cell::text(match function {
         "node-status" => status(node),
@@ -25,13 +25,13 @@ pub(super) fn cell(function: &str, node: &Object) -> Cell {
 fn status(node: &Object) -> String {
     let conditions = node.at(&["status", "conditions"]);
     let ready = conditions.items().filter(|condition| condition.field("type").str() == "Ready").last();
-    let word = match ready.map(|condition| condition.field("status").str() == "True") {
+    let ready_text = match ready.map(|condition| condition.field("status").str() == "True") {
         Some(true) => "Ready",
         Some(false) => "NotReady",
         None => "Unknown",
     };
-    let off = node.at(&["spec", "unschedulable"]).bool();
-    if off { format!("{word},SchedulingDisabled") } else { word.to_owned() }
+    let is_unschedulable = node.at(&["spec", "unschedulable"]).bool();
+    if is_unschedulable { format!("{ready_text},SchedulingDisabled") } else { ready_text.to_owned() }
 }
 
 fn roles(node: &Object) -> String {
@@ -49,9 +49,9 @@ fn roles(node: &Object) -> String {
     roles.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn address(node: &Object, wanted: &str) -> String {
+fn address(node: &Object, address_type: &str) -> String {
     let addresses = node.at(&["status", "addresses"]);
-    let found = addresses.items().find(|address| address.field("type").str() == wanted);
+    let found = addresses.items().find(|address| address.field("type").str() == address_type);
     found.map_or_else(|| "<none>".to_owned(), |address| address.field("address").str().to_owned())
 }
 

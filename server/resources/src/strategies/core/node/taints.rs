@@ -10,12 +10,12 @@ use portico_validation::{Errors, values};
 const TAINT: [(&str, &str); 3] = [("Key", "key"), ("Value", "value"), ("Effect", "effect")];
 
 /// Validates taints; errors are reported below `base`.
-pub(super) fn taints(list: &Cursor<'_>, base: &Path, errors: &mut Errors) {
+pub(super) fn validate_taints(list: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (index, taint) in list.items().enumerate() {
         let path = base.index(index);
         let (key, effect) = (taint.field("key").str(), taint.field("effect"));
-        errors.extend(names::errors(&path.child("key"), key, names::qualified_name(key)));
+        errors.extend(names::to_field_errors(&path.child("key"), key, names::qualified_name(key)));
         let value = taint.field("value").str();
         let diagnostics = names::label_value(value);
         if !diagnostics.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn taints(list: &Cursor<'_>, base: &Path, errors: &mut Errors) {
                 path,
                 body: format!(
                     "Duplicate value: {}: taints must be unique by key and effect pair",
-                    values::go_struct(&taint, &TAINT, &[("TimeAdded", "timeAdded")])
+                    values::format_go_struct(&taint, &TAINT, &[("TimeAdded", "timeAdded")])
                 ),
             });
         }

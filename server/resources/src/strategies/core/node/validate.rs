@@ -1,4 +1,4 @@
-//! What is validated of a node. Upstream names some of the fields by paths where they do not stand.
+//! Validation of nodes. As upstream, some errors have paths that differ from the location of the field.
 
 use std::collections::HashSet;
 
@@ -6,30 +6,30 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
 use super::annotations;
-use super::taints::taints;
+use super::taints::validate_taints;
 use portico_validation::Errors;
-use portico_validation::pod_spec::is_counted;
+use portico_validation::pod_spec::is_integer_resource;
 use portico_validation::{checks, ranges};
 
-/// Most bytes of the name of a feature.
+/// Maximum length of the name of a feature in bytes.
 const FEATURE_MAX: usize = 253;
 const FEATURE_NAME: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
 
-/// Validates the whole.
-pub(super) fn node(node: &Object, errors: &mut Errors) {
+/// Validates a whole node.
+pub(super) fn validate_node(node: &Object, errors: &mut Errors) {
     annotations::validate(&node.metadata().field("annotations"), errors);
-    taints(&node.at(&["spec", "taints"]), &Path::from("metadata.taints"), errors);
-    swap(node, errors);
-    resources(node, errors);
-    declared_features(&node.at(&["status", "declaredFeatures"]), errors);
-    pod_ranges(&node.at(&["spec", "podCIDRs"]), errors);
+    validate_taints(&node.at(&["spec", "taints"]), &Path::from("metadata.taints"), errors);
+    validate_swap(node, errors);
+    validate_resources(node, errors);
+    validate_declared_features(&node.at(&["status", "declaredFeatures"]), errors);
+    validate_pod_ranges(&node.at(&["spec", "podCIDRs"]), errors);
 }
 
-/// Validates what may change, of the whole and of the status alike.
-pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
+/// Validates an update of the node or of its status.
+pub(super) fn validate_change(new: &Object, old: &Object, errors: &mut Errors) {
     annotations::validate(&new.metadata().field("annotations"), errors);
-    resources(new, errors);
-    declared_features(&new.at(&["status", "declaredFeatures"]), errors);
+    validate_resources(new, errors);
+    validate_declared_features(&new.at(&["status", "declaredFeatures"]), errors);
     let mut seen = HashSet::new();
     for address in new.at(&["status", "addresses"]).items() {
         if !seen.insert((address.field("type").str(), address.field("address").str())) {
@@ -37,22 +37,22 @@ pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
         }
     }
     let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
-    for (list, field, shown) in [(true, "podCIDRs", "podCIDR"), (false, "providerID", "providerID")] {
-        let (now, was) = (spec.field(field), before.field(field));
-        let is_set = if list { !was.is_empty() } else { !was.str().is_empty() };
-        if is_set && !now.same_as(&was) {
-            errors.push(
-                now.forbidden(&format!("node updates may not change {shown} except from \"\" to valid")),
-            );
+    for (list, field, reported_name) in [(true, "podCIDRs", "podCIDR"), (false, "providerID", "providerID")] {
+        let (value, old_value) = (spec.field(field), before.field(field));
+        let is_set = if list { !old_value.is_empty() } else { !old_value.str().is_empty() };
+        if is_set && !value.same_as(&old_value) {
+            errors.push(value.forbidden(&format!(
+                "node updates may not change {reported_name} except from \"\" to valid"
+            )));
         }
     }
-    taints(&spec.field("taints"), &Path::from("metadata.taints"), errors);
+    validate_taints(&spec.field("taints"), &Path::from("metadata.taints"), errors);
     if spec.field("externalID").str() != before.field("externalID").str() {
         errors.push(spec.field("externalID").forbidden("may not be updated"));
     }
 }
 
-fn swap(node: &Object, errors: &mut Errors) {
+fn validate_swap(node: &Object, errors: &mut Errors) {
     let capacity = node.at(&["status", "nodeInfo", "swap", "capacity"]).i64();
     if let Some(bytes) = capacity.filter(|bytes| *bytes <= 0) {
         let path = Path::new("metadata.nodeSwapStatus.capacity".to_owned());
@@ -60,7 +60,7 @@ fn swap(node: &Object, errors: &mut Errors) {
     }
 }
 
-fn resources(node: &Object, errors: &mut Errors) {
+fn validate_resources(node: &Object, errors: &mut Errors) {
     for list in ["capacity", "allocatable"] {
         for (name, value) in node.at(&["status", list]).entries() {
             let path = Path::new(format!("status.{list}.{name}"));
@@ -68,14 +68,14 @@ fn resources(node: &Object, errors: &mut Errors) {
             if quantity.is_negative() {
                 errors.push(Error::invalid(&path, quantity.to_string(), checks::NOT_NEGATIVE));
             }
-            if is_counted(name) && !quantity.is_whole() {
+            if is_integer_resource(name) && !quantity.is_whole() {
                 errors.push(Error::invalid(&path, quantity.to_string(), "must be an integer"));
             }
         }
     }
 }
 
-fn declared_features(list: &Cursor<'_>, errors: &mut Errors) {
+fn validate_declared_features(list: &Cursor<'_>, errors: &mut Errors) {
     let features: Vec<_> = list.items().collect();
     for (index, feature) in features.iter().enumerate() {
         let name = feature.str();
@@ -86,7 +86,7 @@ fn declared_features(list: &Cursor<'_>, errors: &mut Errors) {
         } else if !is_feature_name(name) {
             errors.push(feature.invalid(&format!("invalid feature name {name:?}: {FEATURE_NAME}")));
         }
-        // Upstream reports the later of two that are not in order.
+        // As upstream, reports the later of two features that are not sorted.
         match features.get(index + 1) {
             Some(next) if next.str() == name => errors.push(Error::duplicate(&next.path(), name)),
             Some(next) if next.str() < name => {
@@ -107,14 +107,15 @@ fn is_feature_name(name: &str) -> bool {
         })
 }
 
-fn pod_ranges(list: &Cursor<'_>, errors: &mut Errors) {
+fn validate_pod_ranges(list: &Cursor<'_>, errors: &mut Errors) {
     let families: Vec<Option<bool>> =
         list.items().map(|range| ranges::cidr(&range, errors).map(|range| range.addr().is_ipv4())).collect();
     if families.len() > 1
-        && let Some((at, range)) = list.items().enumerate().find(|(at, _)| families[*at].is_none())
+        && let Some((index, range)) =
+            list.items().enumerate().find(|(closure, _)| families[*closure].is_none())
     {
-        let why = format!("invalid CIDR[{at}]: <nil> (invalid CIDR address: {})", range.str());
-        let detail = format!("invalid PodCIDRs. failed to check with dual stack with error:{why}");
+        let message = format!("invalid CIDR[{index}]: <nil> (invalid CIDR address: {})", range.str());
+        let detail = format!("invalid PodCIDRs. failed to check with dual stack with error:{message}");
         errors.push(Error::internal(&list.path(), &detail));
     }
     match families.as_slice() {
@@ -134,7 +135,7 @@ mod tests {
             br#"{"spec":{"taints":[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoSchedule"},
             {"key":"b","effect":"X"}]},"status":{"capacity":{"cpu":"-1","pods":"1500m"}}}"#;
         let mut errors = Errors::new();
-        node(&Object::from_json(json).unwrap(), &mut errors);
+        validate_node(&Object::from_json(json).unwrap(), &mut errors);
         let paths: Vec<String> = errors.iter().map(|error| error.path.as_str().to_owned()).collect();
         let expected = [
             "metadata.taints[1]",

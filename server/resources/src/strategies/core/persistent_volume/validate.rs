@@ -1,16 +1,16 @@
-//! What is validated of a volume, and what of it may change.
+//! Validation of volumes and of their updates.
 
 use portico_machinery::field::{Error, ErrorType, Path};
 use portico_machinery::{Cursor, Object, names};
 
-use super::warnings::OLD_OPTIONS;
+use super::warnings::MOUNT_OPTIONS_ANNOTATION;
 use portico_validation::Errors;
 use portico_validation::pod_spec::access_modes;
 use portico_validation::volume_source::{self, SOURCES};
 use portico_validation::{checks, node_selector};
 
-/// Sources that can be mounted with options.
-const TAKES_OPTIONS: [&str; 13] = [
+/// Volume sources that support mount options.
+const SUPPORTS_MOUNT_OPTIONS: [&str; 13] = [
     "gcePersistentDisk",
     "awsElasticBlockStore",
     "glusterfs",
@@ -25,8 +25,8 @@ const TAKES_OPTIONS: [&str; 13] = [
     "azureDisk",
     "photonPersistentDisk",
 ];
-/// Labels of nodes that may become others: the old one and the one that took its place.
-const RENAMED: [(&str, &str); 5] = [
+/// Node labels that an update may rename: deprecated label and its replacement.
+const RENAMED_LABELS: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
@@ -34,18 +34,18 @@ const RENAMED: [(&str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// Validates the whole.
-pub(super) fn volume(volume: &Object, errors: &mut Errors) {
+/// Validates a whole volume.
+pub(super) fn validate_volume(volume: &Object, errors: &mut Errors) {
     let spec = volume.at(&["spec"]);
     let modes = spec.field("accessModes");
     checks::not_empty(&modes, errors);
     access_modes(&modes, errors);
-    capacity(&spec.field("capacity"), errors);
+    validate_capacity(&spec.field("capacity"), errors);
     let policy = spec.field("persistentVolumeReclaimPolicy");
     if !policy.str().is_empty() {
         checks::one_of(&policy, &["Delete", "Recycle", "Retain"], errors);
     }
-    node_affinity(&spec.field("nodeAffinity"), errors);
+    validate_node_affinity(&spec.field("nodeAffinity"), errors);
     volume_source::validate(&spec, volume.name(), errors);
     let root = spec.field("hostPath").field("path").str();
     if is_root(root) && policy.str() == "Recycle" {
@@ -53,15 +53,15 @@ pub(super) fn volume(volume: &Object, errors: &mut Errors) {
     }
     checks::optional(&spec.field("storageClassName"), names::dns1123_subdomain, errors);
     checks::one_of(&spec.field("volumeMode"), &["Block", "Filesystem"], errors);
-    attributes_class(&spec, errors);
-    let takes_options = TAKES_OPTIONS.iter().any(|field| spec.field(field).is_present());
-    if volume.annotation(OLD_OPTIONS).is_some() && !takes_options {
-        let path = Path::new(format!("metadata.annotations.{OLD_OPTIONS}"));
+    validate_attributes_class(&spec, errors);
+    let takes_options = SUPPORTS_MOUNT_OPTIONS.iter().any(|field| spec.field(field).is_present());
+    if volume.annotation(MOUNT_OPTIONS_ANNOTATION).is_some() && !takes_options {
+        let path = Path::new(format!("metadata.annotations.{MOUNT_OPTIONS_ANNOTATION}"));
         errors.push(Error::forbidden(&path, "may not specify mount options for this volume type"));
     }
 }
 
-fn capacity(list: &Cursor<'_>, errors: &mut Errors) {
+fn validate_capacity(list: &Cursor<'_>, errors: &mut Errors) {
     if list.is_empty() {
         errors.push(list.required(""));
     }
@@ -84,7 +84,7 @@ fn capacity(list: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn node_affinity(affinity: &Cursor<'_>, errors: &mut Errors) {
+fn validate_node_affinity(affinity: &Cursor<'_>, errors: &mut Errors) {
     if !affinity.is_present() {
         return;
     }
@@ -96,7 +96,7 @@ fn node_affinity(affinity: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn attributes_class(spec: &Cursor<'_>, errors: &mut Errors) {
+fn validate_attributes_class(spec: &Cursor<'_>, errors: &mut Errors) {
     let class = spec.field("volumeAttributesClassName");
     if !class.is_present() {
         return;
@@ -110,25 +110,28 @@ fn attributes_class(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a path comes to `/`.
+/// True if the cleaned path is `/`.
 fn is_root(path: &str) -> bool {
     path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "." | ".."))
 }
 
-/// Validates a change.
-pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
+/// Validates an update.
+pub(super) fn validate_change(new: &Object, old: &Object, errors: &mut Errors) {
     let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
-    if !same_source(new, old) {
+    if !is_same_source(new, old) {
         let path = Path::new("spec.persistentvolumesource".to_owned());
         errors.push(Error::forbidden(&path, "spec.persistentvolumesource is immutable after creation"));
     }
     let mode = spec.field("volumeMode");
-    if !checks::same(&mode, &before.field("volumeMode")) {
+    if !checks::is_same(&mode, &before.field("volumeMode")) {
         let path = Path::new("volumeMode".to_owned());
         errors.push(Error::invalid_printed(&path, &mode.printed(), checks::IMMUTABLE));
     }
-    let (affinity, was) = (new.at(&["spec", "nodeAffinity"]), old.at(&["spec", "nodeAffinity"]));
-    if was.is_present() && !affinity.same_as(&was) && !same_but_for_names(new, old) {
+    let (affinity, old_affinity) = (new.at(&["spec", "nodeAffinity"]), old.at(&["spec", "nodeAffinity"]));
+    if old_affinity.is_present()
+        && !affinity.same_as(&old_affinity)
+        && !is_same_except_renamed_labels(new, old)
+    {
         let path = Path::new("nodeAffinity".to_owned());
         let text = "field is immutable, except for updating from beta label to GA";
         errors.push(Error::invalid_printed(&path, &affinity.printed(), text));
@@ -139,38 +142,38 @@ pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-/// The source is the old one, or only learned which secret expands it.
-fn same_source(new: &Object, old: &Object) -> bool {
+/// True if the source is unchanged, except for the addition of a secret that expands the volume.
+fn is_same_source(new: &Object, old: &Object) -> bool {
     const EXPAND: [&str; 3] = ["spec", "csi", "controllerExpandSecretRef"];
     let mut new = new.clone();
     if !old.at(&EXPAND).is_present() {
         new.remove(&EXPAND);
     }
-    SOURCES.iter().all(|field| checks::same(&new.at(&["spec", field]), &old.at(&["spec", field])))
+    SOURCES.iter().all(|field| checks::is_same(&new.at(&["spec", field]), &old.at(&["spec", field])))
 }
 
-/// Whether the constraints are the same once old labels of nodes are called by their new names.
-fn same_but_for_names(new: &Object, old: &Object) -> bool {
-    let renamed = with_new_names(old, new);
+/// True if the constraints are equal after deprecated labels in the old ones are renamed.
+fn is_same_except_renamed_labels(new: &Object, old: &Object) -> bool {
+    let renamed = rename_labels(old, new);
     renamed.at(&["spec", "nodeAffinity"]).same_as(&new.at(&["spec", "nodeAffinity"]))
 }
 
-/// The old volume, where each key that the new one calls by its new name has that name.
-fn with_new_names(old: &Object, new: &Object) -> Object {
+/// Returns the old volume with those label keys renamed that the new volume has renamed.
+fn rename_labels(old: &Object, new: &Object) -> Object {
     const TERMS: [&str; 4] = ["spec", "nodeAffinity", "required", "nodeSelectorTerms"];
-    let wanted: Vec<Vec<String>> = new
+    let expected: Vec<Vec<String>> = new
         .at(&TERMS)
         .items()
         .map(|term| term.field("matchExpressions").items().map(|e| e.field("key").str().to_owned()).collect())
         .collect();
     let mut renamed = old.clone();
-    let mut terms = wanted.into_iter();
+    let mut terms = expected.into_iter();
     renamed.edit_each(&TERMS, |term| {
         let mut keys = terms.next().unwrap_or_default().into_iter();
         term.edit_each(&["matchExpressions"], |expression| {
-            let (key, now) = (expression.str_at("key").to_owned(), keys.next().unwrap_or_default());
-            if RENAMED.contains(&(key.as_str(), now.as_str())) {
-                expression.set(&["key"], now);
+            let (key, new_key) = (expression.str_at("key").to_owned(), keys.next().unwrap_or_default());
+            if RENAMED_LABELS.contains(&(key.as_str(), new_key.as_str())) {
+                expression.set(&["key"], new_key);
             }
         });
     });
@@ -188,13 +191,13 @@ mod tests {
     #[test]
     fn a_volume_needs_modes_a_size_and_one_source() {
         let mut errors = Errors::new();
-        volume(&object(r#"{"spec":{}}"#), &mut errors);
+        validate_volume(&object(r#"{"spec":{}}"#), &mut errors);
         let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
         assert_eq!(paths, ["spec.accessModes", "spec.capacity", "spec.capacity", "spec"]);
     }
 
     #[test]
-    fn old_labels_of_nodes_may_get_their_new_names_and_nothing_else() {
+    fn only_deprecated_node_labels_may_be_renamed() {
         let with = |key: &str| {
             object(&format!(
                 r#"{{"spec":{{"nodeAffinity":{{"required":{{"nodeSelectorTerms":[{{"matchExpressions":[
@@ -202,12 +205,12 @@ mod tests {
             ))
         };
         let old = with("beta.kubernetes.io/os");
-        assert!(same_but_for_names(&with("kubernetes.io/os"), &old));
-        assert!(!same_but_for_names(&with("kubernetes.io/arch"), &old));
+        assert!(is_same_except_renamed_labels(&with("kubernetes.io/os"), &old));
+        assert!(!is_same_except_renamed_labels(&with("kubernetes.io/arch"), &old));
     }
 
     #[test]
-    fn paths_that_come_to_the_root_are_the_root() {
+    fn paths_that_resolve_to_the_root_are_detected() {
         for (path, root) in [("/", true), ("//./", true), ("/a", false), ("", false)] {
             assert_eq!(is_root(path), root, "{path}");
         }

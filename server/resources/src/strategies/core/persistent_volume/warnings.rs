@@ -1,4 +1,4 @@
-//! The warnings for whoever writes a volume.
+//! Warnings about PersistentVolumes.
 
 use portico_machinery::{Cursor, Object};
 
@@ -6,10 +6,10 @@ use crate::strategies::core::storage_cells;
 use portico_validation::node_labels;
 
 const RECYCLE: &str = "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
-/// Where the mount options once stood.
-pub(super) const OLD_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
-/// Sources that nothing serves any more: the field, what it is called, since when.
-const OLD_SOURCES: [(&str, &str, &str); 6] = [
+/// Annotation that preceded the field for mount options.
+pub(super) const MOUNT_OPTIONS_ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
+/// Volume sources without support: field, name, and state by version.
+const UNSUPPORTED_SOURCES: [(&str, &str, &str); 6] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
@@ -18,23 +18,23 @@ const OLD_SOURCES: [(&str, &str, &str); 6] = [
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// All of them, in order.
-pub(super) fn of(volume: &Object) -> Vec<String> {
+/// Returns all warnings about a volume, in upstream's order.
+pub(super) fn volume_warnings(volume: &Object) -> Vec<String> {
     let spec = volume.at(&["spec"]);
     let mut warnings = Vec::new();
-    warnings.extend(storage_cells::old_class_warning(volume));
-    if volume.annotation(OLD_OPTIONS).is_some() {
+    warnings.extend(storage_cells::class_annotation_warning(volume));
+    if volume.annotation(MOUNT_OPTIONS_ANNOTATION).is_some() {
         warnings.push(format!(
-            "metadata.annotations[{OLD_OPTIONS}]: deprecated since v1.31; use \"mountOptions\" attribute instead"
+            "metadata.annotations[{MOUNT_OPTIONS_ANNOTATION}]: deprecated since v1.31; use \"mountOptions\" attribute instead"
         ));
     }
     if spec.field("persistentVolumeReclaimPolicy").str() == "Recycle" {
         warnings.push(RECYCLE.to_owned());
     }
     node_affinity(&spec.field("nodeAffinity").field("required").field("nodeSelectorTerms"), &mut warnings);
-    for (field, shown, text) in OLD_SOURCES {
+    for (field, reported_name, text) in UNSUPPORTED_SOURCES {
         if spec.field(field).is_present() {
-            warnings.push(format!("spec.{shown}: {text}"));
+            warnings.push(format!("spec.{reported_name}: {text}"));
         }
     }
     warnings

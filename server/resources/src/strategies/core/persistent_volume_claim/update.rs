@@ -1,49 +1,49 @@
-//! What of a claim may change: the volume once, the class once, and the size of one that is bound.
+//! Mutable fields of a claim: volume and class can be set once, and a bound claim can change its size.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Object, Quantity};
 
-use crate::strategies::core::storage_cells::OLD_CLASS;
+use crate::strategies::core::storage_cells::CLASS_ANNOTATION;
 use portico_validation::Errors;
 use portico_validation::checks;
 
 const REQUEST: [&str; 4] = ["spec", "resources", "requests", "storage"];
 const CLASS: [&str; 2] = ["spec", "storageClassName"];
 const ATTRIBUTES: [&str; 2] = ["spec", "volumeAttributesClassName"];
-const FIXED: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+const SPEC_IMMUTABLE: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-/// Validates a change.
+/// Validates an update.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
-    let moves_class = moves_class(new, old);
-    let annotation = |claim: &Object| claim.annotation(OLD_CLASS).unwrap_or_default().to_owned();
-    if !moves_class && annotation(new) != annotation(old) {
-        let path = Path::new(format!("metadata.annotations.{OLD_CLASS}"));
+    let class_may_change = class_may_change(new, old);
+    let annotation = |claim: &Object| claim.annotation(CLASS_ANNOTATION).unwrap_or_default().to_owned();
+    if !class_may_change && annotation(new) != annotation(old) {
+        let path = Path::new(format!("metadata.annotations.{CLASS_ANNOTATION}"));
         errors.push(Error::invalid(&path, annotation(new), checks::IMMUTABLE));
     }
-    let expected = allowed(new, old, moves_class);
+    let expected = with_mutable_fields(new, old, class_may_change);
     if !expected.at(&["spec"]).same_as(&new.at(&["spec"])) {
-        errors.push(new.at(&["spec"]).forbidden(FIXED));
+        errors.push(new.at(&["spec"]).forbidden(SPEC_IMMUTABLE));
     }
-    shrink(new, old, errors);
+    check_no_shrink(new, old, errors);
     let mode = new.at(&["spec", "volumeMode"]);
-    if !checks::same(&mode, &old.at(&["spec", "volumeMode"])) {
+    if !checks::is_same(&mode, &old.at(&["spec", "volumeMode"])) {
         let path = Path::new("volumeMode".to_owned());
         errors.push(Error::invalid_printed(&path, &mode.printed(), checks::IMMUTABLE));
     }
-    attributes(new, old, errors);
+    validate_attributes(new, old, errors);
 }
 
-/// Whether the class moves from the old annotation into the field, or is named for the first time.
-fn moves_class(new: &Object, old: &Object) -> bool {
-    let (class, was) = (new.at(&CLASS), old.at(&CLASS));
-    if was.is_present() || !class.is_present() {
+/// True if the class moves from the annotation to the field, or is set for the first time.
+fn class_may_change(new: &Object, old: &Object) -> bool {
+    let (class, old_class) = (new.at(&CLASS), old.at(&CLASS));
+    if old_class.is_present() || !class.is_present() {
         return false;
     }
-    old.annotation(OLD_CLASS).is_none_or(|annotated| annotated == class.str())
+    old.annotation(CLASS_ANNOTATION).is_none_or(|annotated| annotated == class.str())
 }
 
-/// The old claim with everything that may change as it is in the new one.
-fn allowed(new: &Object, old: &Object, moves_class: bool) -> Object {
+/// Returns the old claim with the mutable fields of the new one.
+fn with_mutable_fields(new: &Object, old: &Object, moves_class: bool) -> Object {
     let mut expected = old.clone();
     if old.str_at("spec.volumeName").is_empty() {
         expected.copy_from(new, &["spec", "volumeName"]);
@@ -60,29 +60,29 @@ fn allowed(new: &Object, old: &Object, moves_class: bool) -> Object {
     expected
 }
 
-fn shrink(new: &Object, old: &Object, errors: &mut Errors) {
+fn check_no_shrink(new: &Object, old: &Object, errors: &mut Errors) {
     let size = |claim: &Object, path: &[&str]| -> Quantity {
         path.iter().fold(claim.cursor(), |at, field| at.field(field)).quantity().unwrap_or_default()
     };
-    let wanted = size(new, &REQUEST);
-    if wanted < size(old, &REQUEST) && wanted <= size(old, &["status", "capacity", "storage"]) {
+    let requested = size(new, &REQUEST);
+    if requested < size(old, &REQUEST) && requested <= size(old, &["status", "capacity", "storage"]) {
         errors.push(new.at(&REQUEST).forbidden("field can not be less than status.capacity"));
     }
 }
 
-fn attributes(new: &Object, old: &Object, errors: &mut Errors) {
-    let (class, was) = (new.at(&ATTRIBUTES), old.at(&ATTRIBUTES));
+fn validate_attributes(new: &Object, old: &Object, errors: &mut Errors) {
+    let (class, old_class) = (new.at(&ATTRIBUTES), old.at(&ATTRIBUTES));
     let current = old.at(&["status", "currentVolumeAttributesClassName"]);
-    if class.same_as(&was) || !current.is_present() {
+    if class.same_as(&old_class) || !current.is_present() {
         return;
     }
-    let what = match class.opt_str() {
+    let verb = match class.opt_str() {
         None => "nil",
         Some("") => "empty string",
         Some(_) => return,
     };
     let text =
-        format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
+        format!("update to {verb} is forbidden when status.currentVolumeAttributesClassName is not nil");
     errors.push(class.forbidden(&text));
 }
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn little_of_a_claim_may_change() {
+    fn only_few_fields_of_a_claim_are_mutable() {
         let sized = |size: &str| format!(r#"{{"resources":{{"requests":{{"storage":"{size}"}}}}}}"#);
         for (old, new, phase, errors) in [
             (sized("2Gi"), sized("3Gi"), "Bound", 0),

@@ -1,16 +1,16 @@
-//! What creation writes into a pod: its first status, merged label keys, profiles from annotations.
+//! Preparation of a new pod: initial status, merged label keys, profiles of annotations.
 
 use jiff::Timestamp;
 use portico_machinery::{Object, time};
 use serde::Serialize;
 
-use portico_validation::pod_spec::quality;
+use portico_validation::pod_spec::qos;
 use portico_validation::pod_spec::{APPARMOR, CONTAINER_LISTS};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// A requirement that is added to a selector.
+/// Requirement to add to a label selector.
 #[derive(Serialize)]
 struct Requirement<'a> {
     key: &'a str,
@@ -18,7 +18,7 @@ struct Requirement<'a> {
     values: [&'a str; 1],
 }
 
-/// A condition as it is set on a new pod.
+/// Condition of a new pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Condition {
@@ -33,8 +33,8 @@ struct Condition {
 /// Prepares a new pod.
 pub(super) fn prepare(pod: &mut Object, now: Timestamp) {
     let class = match pod.at(&["status", "qosClass"]).str() {
-        "" => quality::class(&pod.at(&["spec"])).to_owned(),
-        given => given.to_owned(),
+        "" => qos::qos_class(&pod.at(&["spec"])).to_owned(),
+        profile => profile.to_owned(),
     };
     pod.remove(&["status"]);
     pod.set(&["status", "phase"], "Pending");
@@ -55,7 +55,7 @@ pub(super) fn prepare(pod: &mut Object, now: Timestamp) {
     copy_apparmor(pod);
 }
 
-/// Keys whose values the pod's own labels hold become part of the selectors beside them.
+/// Merges `matchLabelKeys` and similar keys into the selectors of their terms, with the values of the labels of the pod.
 fn merge_label_keys(pod: &mut Object) {
     let labels = pod.labels();
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -82,7 +82,7 @@ fn merge_into(term: &mut Object, labels: &std::collections::BTreeMap<String, Str
     }
 }
 
-/// Profiles that only annotations name go into the fields that took their place.
+/// Copies AppArmor profiles from annotations to the fields that replaced them, if the fields are absent.
 fn copy_apparmor(pod: &mut Object) {
     if pod.str_at("spec.os.name") == "windows" {
         return;
@@ -100,7 +100,9 @@ fn copy_apparmor(pod: &mut Object) {
     for list in CONTAINER_LISTS {
         pod.edit_each(&["spec", list], |container| {
             let name = container.str_at("name").to_owned();
-            let Some((_, annotated)) = profiles.iter().find(|(of, _)| *of == name) else { return };
+            let Some((_, annotated)) = profiles.iter().find(|(container, _)| *container == name) else {
+                return;
+            };
             let path = ["securityContext", "appArmorProfile"];
             if container.at(&path).is_present() {
                 return;

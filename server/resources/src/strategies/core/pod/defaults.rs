@@ -1,10 +1,10 @@
-//! Defaults of pods alone; templates keep what their pods will get here.
+//! Defaults that apply to pods only. Templates remain unchanged, and their pods get the defaults when they are created.
 
 use portico_machinery::{Object, Quantity};
 
-use portico_validation::pod_spec::{default_spec, drop_old_annotations, total};
+use portico_validation::pod_spec::{aggregate_resource, default_spec, drop_old_annotations};
 
-/// Sets what absent fields of a pod hold.
+/// Sets absent fields of a pod.
 pub(super) fn set(pod: &mut Object) {
     drop_old_annotations(pod);
     pod.edit(&["spec"], |spec| {
@@ -26,7 +26,7 @@ pub(super) fn set(pod: &mut Object) {
     pod_ips(pod);
 }
 
-/// A limit without a request is one.
+/// Sets absent requests to the limits.
 fn requests_from_limits(container: &mut Object) {
     let limits: Vec<(String, String)> = entries(container, &["resources", "limits"]);
     for (name, limit) in limits {
@@ -40,7 +40,7 @@ fn entries(object: &Object, path: &[&str]) -> Vec<(String, String)> {
     object.at(path).entries().map(|(name, value)| (name.to_owned(), value.str().to_owned())).collect()
 }
 
-/// On the host's network a port is the host's.
+/// Sets the host ports to the container ports if the pod uses the network of the host.
 fn host_ports(spec: &mut Object) {
     if !spec.at(&["hostNetwork"]).bool() {
         return;
@@ -48,8 +48,10 @@ fn host_ports(spec: &mut Object) {
     for list in ["containers", "initContainers"] {
         spec.edit_each(&[list], |container| {
             container.edit_each(&["ports"], |port| {
-                let inside = port.at(&["containerPort"]).i64();
-                if let Some(number) = inside.filter(|_| port.at(&["hostPort"]).i64().unwrap_or(0) == 0) {
+                let container_port = port.at(&["containerPort"]).i64();
+                if let Some(number) =
+                    container_port.filter(|_| port.at(&["hostPort"]).i64().unwrap_or(0) == 0)
+                {
                     port.set(&["hostPort"], number);
                 }
             });
@@ -57,12 +59,13 @@ fn host_ports(spec: &mut Object) {
     }
 }
 
-/// The pod's own resources, from those of its containers.
+/// Defaults the resources of the pod itself from those of its containers.
 fn pod_level(spec: &mut Object) {
     for name in huge_pages(spec) {
-        let own = ["limits", "requests"].map(|list| spec.at(&["resources", list]).entry_str(&name).is_some());
-        if own == [false, false] {
-            let sum = total(&spec.cursor(), "limits", &name).unwrap_or_default();
+        let pod_has =
+            ["limits", "requests"].map(|list| spec.at(&["resources", list]).entry_str(&name).is_some());
+        if pod_has == [false, false] {
+            let sum = aggregate_resource(&spec.cursor(), "limits", &name).unwrap_or_default();
             spec.set(&["resources", "limits", &name], sum.to_string());
         }
     }
@@ -74,12 +77,12 @@ fn pod_level(spec: &mut Object) {
         if spec.at(&["resources", "requests"]).entry_str(name).is_some() {
             continue;
         }
-        let sum = total(&spec.cursor(), "requests", name).unwrap_or_default();
+        let sum = aggregate_resource(&spec.cursor(), "requests", name).unwrap_or_default();
         if sum != Quantity::ZERO {
             spec.set(&["resources", "requests", name], sum.to_string());
         }
     }
-    // Others are refused, as limits.
+    // Validation refuses limits of other resources.
     let of_pods = |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
     for (name, limit) in limits.into_iter().filter(|(name, _)| of_pods(name)) {
         if spec.at(&["resources", "requests"]).entry_str(&name).is_none() {
@@ -88,13 +91,13 @@ fn pod_level(spec: &mut Object) {
     }
 }
 
-/// Huge pages that some container has a limit of.
+/// Returns the sizes of huge pages for which a container has a limit.
 fn huge_pages(spec: &Object) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for list in ["initContainers", "containers"] {
         for container in spec.at(&[list]).items() {
             for (name, _) in container.field("resources").field("limits").entries() {
-                if name.starts_with("hugepages-") && !names.iter().any(|known| known == name) {
+                if name.starts_with("hugepages-") && !names.iter().any(|other| other == name) {
                     names.push(name.to_owned());
                 }
             }
@@ -103,17 +106,17 @@ fn huge_pages(spec: &Object) -> Vec<String> {
     names
 }
 
-/// `podIP` is the first of `podIPs`; where they differ, `podIP` wins.
+/// Synchronizes `podIP` and `podIPs`: `podIP` is the first element of the list and takes precedence if they differ.
 fn pod_ips(pod: &mut Object) {
-    let one = pod.str_at("status.podIP").to_owned();
+    let first_ip = pod.str_at("status.podIP").to_owned();
     let first = pod.at(&["status", "podIPs"]).items().next().map(|ip| ip.field("ip").str().to_owned());
     match first {
-        Some(first) if one.is_empty() => pod.set(&["status", "podIP"], first),
-        Some(first) if first == one => {}
-        _ if one.is_empty() => {}
+        Some(first) if first_ip.is_empty() => pod.set(&["status", "podIP"], first),
+        Some(first) if first == first_ip => {}
+        _ if first_ip.is_empty() => {}
         _ => {
             let mut entry = Object::default();
-            entry.set(&["ip"], one);
+            entry.set(&["ip"], first_ip);
             pod.remove(&["status", "podIPs"]);
             pod.push_node(&["status", "podIPs"], entry.into_node());
         }
@@ -125,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_become_requests_and_the_first_address_is_the_address() {
+    fn requests_default_to_limits_and_pod_ip_to_the_first_address() {
         let json = br#"{"spec":{"hostNetwork":true,"terminationGracePeriodSeconds":-5,
             "containers":[{"name":"c","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":"1"}}}]},
             "status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.2"}]}}"#;

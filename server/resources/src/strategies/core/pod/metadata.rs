@@ -2,11 +2,11 @@
 
 use portico_machinery::Object;
 
-/// Copies the new metadata but for the fields that stay as they are.
-pub(super) fn keep(kept: &mut Object, new: &Object, old: &Object) {
-    kept.copy_from(new, &["metadata"]);
+/// Copies the new metadata except for the fields that such writes cannot change.
+pub(super) fn copy_mutable(target: &mut Object, new: &Object, old: &Object) {
+    target.copy_from(new, &["metadata"]);
     for field in ["deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences"]
     {
-        kept.copy_from(old, &["metadata", field]);
+        target.copy_from(old, &["metadata", field]);
     }
 }

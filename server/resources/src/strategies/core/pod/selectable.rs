@@ -1,4 +1,4 @@
-//! What field selectors see of a pod.
+//! Fields of pods for field selectors.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ pub(super) fn field<'o>(object: &'o Object, field: &str) -> Cow<'o, str> {
         "spec.hostNetwork" => {
             Cow::Borrowed(if object.at(&["spec", "hostNetwork"]).bool() { "true" } else { "false" })
         }
-        // An older name of the field.
+        // Former name of the field.
         "spec.host" => Cow::Borrowed(object.str_at("spec.nodeName")),
-        // Accepted, and empty for every pod.
+        // Accepted, but empty for every pod, as in upstream.
         "status.podIPs" => Cow::Borrowed(""),
         _ => Cow::Borrowed(object.str_at(field)),
     }

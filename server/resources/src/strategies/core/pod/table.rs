@@ -1,19 +1,19 @@
-//! A pod as a row: how many containers are ready, what state it is in, how often it restarted.
+//! Table row of a pod: ready containers, status and restarts.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
 use portico_validation::pod_spec::is_sidecar;
 
-/// The cell that a function of the data names.
+/// Returns the cell of a function that the data file names.
 pub(super) fn cell(function: &str, pod: &Object) -> Cell {
     match function {
         "pod-ready" => {
-            let state = State::of(pod);
+            let state = PodState::of(pod);
             Cell::text(format!("{}/{}", state.ready, state.total))
         }
-        "pod-status" => Cell::text(State::of(pod).status),
-        "pod-restarts" => State::of(pod).restarts.cell(),
+        "pod-status" => Cell::text(PodState::of(pod).status),
+        "pod-restarts" => PodState::of(pod).restarts.cell(),
         "pod-ip" => {
             let first = pod.at(&["status", "podIPs"]).items().next();
             Cell::text(first.map(|ip| ip.field("ip").str()).filter(|ip| !ip.is_empty()).unwrap_or("<none>"))
@@ -23,18 +23,18 @@ pub(super) fn cell(function: &str, pod: &Object) -> Cell {
     }
 }
 
-/// How often something restarted, and when last.
+/// Number of restarts, and time of the last one.
 #[derive(Clone, Default)]
-struct Restarts {
+struct RestartCount {
     count: i64,
     last: String,
 }
 
-impl Restarts {
+impl RestartCount {
     fn add(&mut self, status: &Cursor<'_>) {
         self.count += status.field("restartCount").i64().unwrap_or(0);
         let finished = status.field("lastState").field("terminated").field("finishedAt").str();
-        // Times in one form compare as texts do.
+        // Times in the same format compare as strings.
         if finished > self.last.as_str() {
             self.last = finished.to_owned();
         }
@@ -48,15 +48,15 @@ impl Restarts {
     }
 }
 
-/// What the cells of a pod are made of.
-struct State {
+/// Values from which the cells are formatted.
+struct PodState {
     ready: usize,
     total: usize,
     status: String,
-    restarts: Restarts,
+    restarts: RestartCount,
 }
 
-impl State {
+impl PodState {
     fn of(pod: &Object) -> Self {
         let (spec, status) = (pod.at(&["spec"]), pod.at(&["status"]));
         let sidecars: Vec<&str> =
@@ -64,14 +64,14 @@ impl State {
         let mut state = Self {
             ready: 0,
             total: spec.field("containers").len() + sidecars.len(),
-            status: first_word(&status),
-            restarts: Restarts::default(),
+            status: initial_reason(&status),
+            restarts: RestartCount::default(),
         };
-        let mut of_sidecars = Restarts::default();
-        let initializing = state.init_containers(&spec, &status, &sidecars, &mut of_sidecars);
+        let mut sidecar_restarts = RestartCount::default();
+        let initializing = state.add_init_containers(&spec, &status, &sidecars, &mut sidecar_restarts);
         if !initializing || is_true(&status, "Initialized") {
-            state.restarts = of_sidecars;
-            state.main_containers(&status);
+            state.restarts = sidecar_restarts;
+            state.add_main_containers(&status);
         }
         if pod.deletion_timestamp().is_some() {
             let phase = status.field("phase").str();
@@ -84,24 +84,24 @@ impl State {
         state
     }
 
-    /// Whether the pod is still being initialized.
-    fn init_containers(
+    /// Adds the init containers. Returns `true` if the pod is still being initialized.
+    fn add_init_containers(
         &mut self,
         spec: &Cursor<'_>,
         status: &Cursor<'_>,
         sidecars: &[&str],
-        of_sidecars: &mut Restarts,
+        sidecar_restarts: &mut RestartCount,
     ) -> bool {
         let total = spec.field("initContainers").len();
         for (index, container) in status.field("initContainerStatuses").items().enumerate() {
             self.restarts.add(&container);
             let is_sidecar = sidecars.contains(&container.field("name").str());
             if is_sidecar {
-                of_sidecars.add(&container);
+                sidecar_restarts.add(&container);
             }
-            let (ended, waiting) =
+            let (terminated, waiting) =
                 (container.field("state").field("terminated"), container.field("state").field("waiting"));
-            if ended.is_present() && ended.field("exitCode").i64().unwrap_or(0) == 0 {
+            if terminated.is_present() && terminated.field("exitCode").i64().unwrap_or(0) == 0 {
                 continue;
             }
             if is_sidecar && container.field("started").bool() {
@@ -109,8 +109,8 @@ impl State {
                 continue;
             }
             let reason = waiting.field("reason").str();
-            self.status = if ended.is_present() {
-                format!("Init:{}", end(&ended))
+            self.status = if terminated.is_present() {
+                format!("Init:{}", termination_reason(&terminated))
             } else if !reason.is_empty() && reason != "PodInitializing" {
                 format!("Init:{reason}")
             } else {
@@ -121,18 +121,19 @@ impl State {
         false
     }
 
-    fn main_containers(&mut self, status: &Cursor<'_>) {
+    fn add_main_containers(&mut self, status: &Cursor<'_>) {
         let (mut has_running, mut error) = (false, None);
         let containers: Vec<Cursor<'_>> = status.field("containerStatuses").items().collect();
         for container in containers.iter().rev() {
             self.restarts.add(container);
             let state = container.field("state");
-            let (waiting, ended) = (state.field("waiting").field("reason").str(), state.field("terminated"));
+            let (waiting, terminated) =
+                (state.field("waiting").field("reason").str(), state.field("terminated"));
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.status);
-            } else if ended.is_present() {
-                self.status = end(&ended);
-                if ended.field("exitCode").i64().unwrap_or(0) != 0 {
+            } else if terminated.is_present() {
+                self.status = termination_reason(&terminated);
+                if terminated.field("exitCode").i64().unwrap_or(0) != 0 {
                     error = Some(self.status.clone());
                 }
             } else if container.field("ready").bool() && state.field("running").is_present() {
@@ -151,8 +152,8 @@ impl State {
     }
 }
 
-/// The phase, or a more specific reason.
-fn first_word(status: &Cursor<'_>) -> String {
+/// Returns the phase, or a more specific reason.
+fn initial_reason(status: &Cursor<'_>) -> String {
     let gated = status.field("conditions").items().any(|condition| {
         condition.field("type").str() == "PodScheduled"
             && condition.field("reason").str() == "SchedulingGated"
@@ -164,15 +165,15 @@ fn first_word(status: &Cursor<'_>) -> String {
     }
 }
 
-/// How a container ended.
-fn end(ended: &Cursor<'_>) -> String {
-    let (reason, signal) = (ended.field("reason").str(), ended.field("signal").i64().unwrap_or(0));
+/// Returns the reason for the termination of a container.
+fn termination_reason(terminated: &Cursor<'_>) -> String {
+    let (reason, signal) = (terminated.field("reason").str(), terminated.field("signal").i64().unwrap_or(0));
     if !reason.is_empty() {
         reason.to_owned()
     } else if signal != 0 {
         format!("Signal:{signal}")
     } else {
-        format!("ExitCode:{}", ended.field("exitCode").i64().unwrap_or(0))
+        format!("ExitCode:{}", terminated.field("exitCode").i64().unwrap_or(0))
     }
 }
 
@@ -190,8 +191,8 @@ fn readiness_gates(pod: &Object) -> String {
         return "<none>".to_owned();
     }
     let status = pod.at(&["status"]);
-    let true_ones = gates.items().filter(|gate| is_true(&status, gate.field("conditionType").str())).count();
-    format!("{true_ones}/{}", gates.len())
+    let true_count = gates.items().filter(|gate| is_true(&status, gate.field("conditionType").str())).count();
+    format!("{true_count}/{}", gates.len())
 }
 
 #[cfg(test)]
@@ -200,12 +201,12 @@ mod tests {
 
     fn row(json: &str) -> (String, String) {
         let pod = Object::from_json(json.as_bytes()).unwrap();
-        let state = State::of(&pod);
+        let state = PodState::of(&pod);
         (format!("{}/{}", state.ready, state.total), state.status)
     }
 
     #[test]
-    fn a_row_shows_the_state_of_the_containers() {
+    fn a_row_contains_the_state_of_the_containers() {
         let rows = [
             (r#"{"status":{"phase":"Pending"}}"#, "0/0", "Pending"),
             (r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#, "0/0", "Evicted"),

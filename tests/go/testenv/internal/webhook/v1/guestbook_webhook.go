@@ -1,4 +1,4 @@
-// Package v1 holds the webhooks of Guestbooks.
+// Package v1 contains the webhooks of Guestbooks.
 package v1
 
 import (
@@ -17,7 +17,7 @@ func SetupGuestbookWebhookWithManager(mgr ctrl.Manager) error {
 		WithDefaulter(&GuestbookDefaulter{}).WithValidator(&GuestbookValidator{}).Complete()
 }
 
-// GuestbookDefaulter gives a Guestbook a page.
+// GuestbookDefaulter sets the default number of pages.
 type GuestbookDefaulter struct{}
 
 // Default implements admission.Defaulter.
@@ -28,7 +28,7 @@ func (*GuestbookDefaulter) Default(_ context.Context, book *webappv1.Guestbook) 
 	return nil
 }
 
-// GuestbookValidator keeps titles as they are.
+// GuestbookValidator rejects changes of titles.
 type GuestbookValidator struct{}
 
 // ValidateCreate implements admission.Validator.

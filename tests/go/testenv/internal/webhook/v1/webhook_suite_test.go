@@ -47,7 +47,7 @@ var _ = BeforeSuite(func() {
 			Paths: []string{filepath.Join("..", "..", "..", "config", "webhook")},
 		},
 	}
-	// Flags that users add, one of them twice.
+	// Flags that users add, one of them repeated.
 	testEnv.ControlPlane.GetAPIServer().Configure().
 		Append("feature-gates", "MutatingAdmissionPolicy=true").
 		Append("feature-gates", "APIServerIdentity=true").

@@ -1,4 +1,4 @@
-//! Claims of devices in a pod's status: those that were made for the pod, and those for its extended resources.
+//! Resource claims in the status of a pod: claims generated for the pod, and claims for extended resources.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ const NO_SUCH_CONTAINER: &str =
     "must match the name of an entry in spec.initContainers.name or spec.containers.name";
 const NO_SUCH_RESOURCE: &str = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
 
-/// Drops a field whose feature is off, unless it is set already.
+/// Drops a field whose feature gate is off, unless the old object has it.
 pub(super) fn drop_disabled(new: &mut Object, old: &Object) {
     if old.at(&NODE_ALLOCATABLE).is_empty() {
         new.remove(&NODE_ALLOCATABLE);
@@ -19,32 +19,32 @@ pub(super) fn drop_disabled(new: &mut Object, old: &Object) {
 }
 
 pub(super) fn validate(new: &Object, errors: &mut Errors) {
-    generated(new, errors);
+    validate_generated(new, errors);
     let extended = new.at(&["status", "extendedResourceClaimStatus"]);
     if extended.is_present() {
-        extended_resources(new, &extended, errors);
+        validate_extended_resources(new, &extended, errors);
     }
 }
 
-fn generated(new: &Object, errors: &mut Errors) {
-    let known: HashSet<&str> =
+fn validate_generated(new: &Object, errors: &mut Errors) {
+    let claim_names: HashSet<&str> =
         new.at(&["spec", "resourceClaims"]).items().map(|claim| claim.field("name").str()).collect();
     let mut seen = HashSet::new();
     for status in new.at(&["status", "resourceClaimStatuses"]).items() {
         let name = status.field("name");
-        if !known.contains(name.str()) {
+        if !claim_names.contains(name.str()) {
             errors.push(name.invalid("must match the name of an entry in `spec.resourceClaims`"));
         }
         if !seen.insert(name.str()) {
             errors.push(name.duplicate());
         }
         if status.field("resourceClaimName").is_present() {
-            checks::follows(&status.field("resourceClaimName"), names::dns1123_subdomain, errors);
+            checks::matches_rule(&status.field("resourceClaimName"), names::dns1123_subdomain, errors);
         }
     }
 }
 
-fn extended_resources(new: &Object, status: &Cursor<'_>, errors: &mut Errors) {
+fn validate_extended_resources(new: &Object, status: &Cursor<'_>, errors: &mut Errors) {
     let mappings = status.field("requestMappings");
     if mappings.is_empty() {
         errors.push(mappings.required("at least one request mapping is required"));
@@ -61,9 +61,9 @@ fn extended_resources(new: &Object, status: &Cursor<'_>, errors: &mut Errors) {
                 }
             }
         }
-        // Upstream reports the name at the parent of the mappings.
+        // As upstream, the error has the path of the parent of the mappings.
         let path = status.path().child("requestName");
-        errors.extend(names::errors(&path, request.str(), names::dns1123_label(request.str())));
+        errors.extend(names::to_field_errors(&path, request.str(), names::dns1123_label(request.str())));
         if !seen.insert(parts.each_ref().map(Cursor::str)) {
             errors.extend(parts.iter().map(Cursor::duplicate));
         }

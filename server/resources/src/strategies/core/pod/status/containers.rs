@@ -1,4 +1,4 @@
-//! Statuses of containers: their users, the health of their devices and their volumes.
+//! Container statuses: users, device health and volumes.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,17 @@ use portico_machinery::{Cursor, Object};
 
 use portico_validation::{Errors, checks};
 
-/// Lists of statuses, with the lists of the spec that they are about.
+/// Lists of statuses, with the corresponding lists of the spec.
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 const ID_RANGE: &str = "must be between 0 and 2147483647, inclusive";
-const LONGEST_MESSAGE: usize = 1024;
+const MESSAGE_MAX: usize = 1024;
 const NO_SUCH_CLAIM: &str = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
 
-/// Drops a field whose feature is off, unless a container has it already.
+/// Drops a field whose feature gate is off, unless a container of the old object has it.
 pub(super) fn drop_disabled(new: &mut Object, old: &Object) {
     let is_used = LISTS.iter().any(|(list, _)| {
         let mut mounts = old.at(&["status", list]).items().flat_map(|s| s.field("volumeMounts").items());
@@ -38,7 +38,7 @@ pub(super) fn validate(new: &Object, errors: &mut Errors) {
     let windows = new.str_at("spec.os.name") == "windows";
     for (list, containers) in LISTS {
         for status in new.at(&["status", list]).items() {
-            user(&status.field("user").field("linux"), windows, errors);
+            validate_user(&status.field("user").field("linux"), windows, errors);
             let resources = status.field("allocatedResourcesStatus");
             if containers == "ephemeralContainers" {
                 if !resources.is_empty() {
@@ -51,28 +51,28 @@ pub(super) fn validate(new: &Object, errors: &mut Errors) {
                 new.at(&["spec", containers]).items().find(|other| other.field("name").str() == name);
             for resource in resources.items() {
                 if let Some(container) = &container {
-                    allocated(&resource.field("name"), container, errors);
+                    validate_allocated(&resource.field("name"), container, errors);
                 }
-                health(&resource.field("resources"), errors);
+                validate_health(&resource.field("resources"), errors);
             }
         }
     }
 }
 
-fn user(user: &Cursor<'_>, windows: bool, errors: &mut Errors) {
+fn validate_user(user: &Cursor<'_>, windows: bool, errors: &mut Errors) {
     if user.is_present() && windows {
         return errors.push(user.forbidden("cannot be set for a windows pod"));
     }
     let groups = user.field("supplementalGroups");
     for id in [user.field("uid"), user.field("gid")].into_iter().chain(groups.items()) {
-        checks::between(&id, 0, i64::from(i32::MAX), ID_RANGE, errors);
+        checks::in_range(&id, 0, i64::from(i32::MAX), ID_RANGE, errors);
     }
 }
 
-/// The name of a claim or of a resource that the container has.
-fn allocated(name: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the name of a claim or resource that the container must have.
+fn validate_allocated(name: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
     let resources = container.field("resources");
-    let Some(wanted) = name.str().strip_prefix("claim:") else {
+    let Some(claim_name) = name.str().strip_prefix("claim:") else {
         if resources.field("requests").entry_str(name.str()).is_none() {
             errors.push(name.invalid_text("must match one of the container's resource requests"));
         }
@@ -80,8 +80,8 @@ fn allocated(name: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
     };
     let is_claimed = resources.field("claims").items().any(|claim| {
         match (claim.field("name").str(), claim.field("request").str()) {
-            (claim, "") => claim == wanted,
-            (claim, request) => wanted.split_once('/') == Some((claim, request)),
+            (claim, "") => claim == claim_name,
+            (claim, request) => claim_name.split_once('/') == Some((claim, request)),
         }
     });
     if !is_claimed {
@@ -89,7 +89,7 @@ fn allocated(name: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn health(resources: &Cursor<'_>, errors: &mut Errors) {
+fn validate_health(resources: &Cursor<'_>, errors: &mut Errors) {
     const KNOWN: [&str; 3] = ["Healthy", "Unhealthy", "Unknown"];
     let mut seen = HashSet::new();
     for resource in resources.items() {
@@ -100,7 +100,7 @@ fn health(resources: &Cursor<'_>, errors: &mut Errors) {
         if message.opt_str() == Some("") {
             errors.push(message.required("must be non-empty if specified"));
         }
-        checks::no_longer(&message, LONGEST_MESSAGE, errors);
+        checks::max_bytes(&message, MESSAGE_MAX, errors);
         checks::unique(&mut seen, &resource.field("resourceID"), errors);
     }
 }

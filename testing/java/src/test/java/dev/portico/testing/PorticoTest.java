@@ -81,7 +81,7 @@ class PorticoTest {
   @Test
   void whatMakesNoSenseIsRefusedInWords() {
     var refused = assertThrows(KubernetesClientException.class, () -> portico.fault(Fault.cutWatch().verbs("get")));
-    assertTrue(refused.getMessage().contains("happens to watch alone"), refused.getMessage());
+    assertTrue(refused.getMessage().contains("applies only to watch"), refused.getMessage());
   }
 
   @Test
