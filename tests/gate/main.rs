@@ -16,6 +16,7 @@ mod rules;
 mod source;
 mod tree;
 mod weaknesses;
+mod words;
 
 use std::sync::LazyLock;
 
@@ -57,6 +58,7 @@ invariants! {
     no_file_contains_a_path_of_a_developer_machine: "No path of a developer's machine in the tree", files::machine;
     messages_follow_the_convention: "Log lines and error messages follow the writing style of CONTRIBUTING.md", messages::violations;
     every_known_weakness_has_a_test: "Each known vulnerability has a test (docs/internals/security.md)", weaknesses::tests;
+    comments_are_written_in_plain_words: "Comments and pages match few patterns that readers stumble over (CONTRIBUTING.md)", words::violations;
     links_of_pages_resolve: "Relative links and anchors in Markdown files resolve", links::broken;
     every_page_is_in_the_table_of_contents: "docs/SUMMARY.md lists every page of docs", links::unlisted;
     pages_have_a_maximum_length: "Pages of docs have at most 400 lines, and table cells at most 160 characters", links::long;
